@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lease.h"
+#include "still.h"
 #include "agent/run/ipc.h"
 #include "agent/run/killer.h"
 #include "agent/core/log.h"
@@ -186,8 +187,10 @@ static void agent_advance(struct agent *a)
 	bool seeded;
 
 	jobs_advance(&a->jobs);
-	if (a->freezer.state != FREEZER_THAWED)
+	if (a->freezer.state != FREEZER_THAWED) {
+		still_advance(a);
 		return; /* an interpreter that is stopped answers nobody */
+	}
 	if (a->loss.due && a->run.state == RUN_WAITING) {
 		a->loss.due = false;
 		run_gone(&a->run, &a->loss);
@@ -206,6 +209,7 @@ static void agent_advance(struct agent *a)
 	/* It may have become the zygote, of which there is to be a copy. */
 	spare_advance(&a->spares);
 	lease_advance(a);
+	still_advance(a);
 }
 
 static void on_interp_ready(struct interp *i)

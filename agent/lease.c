@@ -21,7 +21,7 @@ static bool is_own(const struct agent *a)
 	return !a->env->store && !a->env->nwrite;
 }
 
-static bool is_settled(const struct agent *a)
+bool lease_is_settled(const struct agent *a)
 {
 	/* What is done once a run has ended makes its interpreter move once more. */
 	if (a->freezer.state != FREEZER_THAWED || a->run.state != RUN_NONE || a->run.settle.armed ||
@@ -208,7 +208,7 @@ void lease_advance(struct agent *a)
 {
 	struct frame *f;
 
-	if (a->files.leased && !is_settled(a)) {
+	if (a->files.leased && !lease_is_settled(a)) {
 		a->files.leased = false;
 		f = frame_new(PROTO_UNLEASED, 0, 0);
 		if (f)
@@ -216,6 +216,6 @@ void lease_advance(struct agent *a)
 		else
 			loop_stop(&a->loop, -ENOMEM); /* the host must not go on believing it */
 	}
-	if (a->lease.due && !a->look.armed && is_settled(a))
+	if (a->lease.due && !a->look.armed && lease_is_settled(a))
 		advance_question(a);
 }

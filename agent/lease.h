@@ -3,6 +3,7 @@
 #ifndef XSBX_AGENT_LEASE_H
 #define XSBX_AGENT_LEASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -37,6 +38,9 @@
  */
 
 struct agent;
+
+/** lease_is_settled() - Is nothing under way, be it asked for by the host or our own? */
+bool lease_is_settled(const struct agent *a);
 
 /** lease_ask() - LEASE was received: LEASED will be the answer. */
 void lease_ask(struct agent *a, uint32_t id);

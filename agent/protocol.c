@@ -159,7 +159,8 @@ static const char *const type_names[] = {
 	NAME(UNLEASED),	  NAME(NOTED),	     NAME(CONTENT),	 NAME(F_TOUCH),
 	NAME(JOB),	  NAME(JOB_FORGET),  NAME(JOB_GONE),	 NAME(STDIN_CLOSED),
 	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
-	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED)};
+	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
+	NAME(WAKE),	  NAME(RESTING)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -183,6 +184,8 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_CLOCK:
 	case PROTO_TRUST:
 	case PROTO_WATCH:
+	case PROTO_REST:
+	case PROTO_WAKE:
 	case PROTO_LEASE: return true;
 	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_TOUCH;
 	}

@@ -46,6 +46,7 @@
 #define PROTO_ENV_MAX	     128u
 #define PROTO_TRACED_MAX     200u
 #define PROTO_UNPACK_WINDOW  (512u << 10) /* bytes of UNPACK that are granted at most */
+#define PROTO_RESTING_MAX    100u	  /* bytes of the reason */
 #define PROTO_CONTENT_MAX    (32u << 10)  /* bytes of a file that are sent along with its handle */
 
 enum proto_type {
@@ -88,6 +89,10 @@ enum proto_type {
 	PROTO_UNPACK, /* replaces what is in the working directory. First without a payload, and with PROTO_F_FIRST; then
 		       * the bytes of a pack, as many as are granted, with PROTO_F_EOF on the last. Answered by UNPACKED
 		       * ..., unless RESET comes before the last one. One at a time; not while anything else changes files */
+	PROTO_REST, /* may the machine stand still? Answered by RESTING, not before what is under way has settled.
+		     * Forgotten when another frame comes */
+	PROTO_WAKE, /* u64 realtime_ns: the machine stood still, and its clock perhaps with it: one that is behind this
+		     * time is set to it. No answer */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -156,6 +161,8 @@ enum proto_type {
 	PROTO_PACKED, /* whole records, see pack_record.h. The last has PROTO_F_EOF, and instead of them: u32 errno, u32 number
 		       * of files that changed meanwhile, u32 of what was left out (but for its kind), str path that failed */
 	PROTO_UNPACKED, /* u32 bytes granted; or, with PROTO_F_EOF, the end: u32 errno, str path that failed */
+	PROTO_RESTING, /* u32 1: nothing in the machine does anything before the next frame, str ""; 0: something does,
+			* or will, str what */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */

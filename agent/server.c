@@ -11,6 +11,7 @@
 
 #include "agent.h"
 #include "lease.h"
+#include "still.h"
 #include "agent/guest/clock.h"
 #include "agent/core/log.h"
 #include "agent/guest/net.h"
@@ -437,6 +438,29 @@ static int on_lease(struct agent *a, const struct proto_header *h, struct proto_
 	return 0;
 }
 
+static int on_rest(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	if (!get_end(in))
+		return -EPROTO;
+	still_ask(a, h->id);
+	return 0;
+}
+
+static int on_wake(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint64_t realtime_ns = get_u64(in);
+	int r = 0;
+
+	(void)h;
+	if (!get_end(in))
+		return -EPROTO;
+	if (a->env->guest)
+		r = clock_set(realtime_ns);
+	if (r < 0)
+		log_line("setting the clock: %s", strerror(-r));
+	return 0;
+}
+
 static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
 {
 	struct proto_in answer;
@@ -521,6 +545,8 @@ static const frame_fn handlers[] = {
 	[PROTO_WATCH] = on_watch,
 	[PROTO_PACK] = on_pack,
 	[PROTO_UNPACK] = on_unpack,
+	[PROTO_REST] = on_rest,
+	[PROTO_WAKE] = on_wake,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -531,6 +557,7 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 
 	if (!proto_keeps_lease(h->type))
 		lease_drop(a);
+	still_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
 	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_TOUCH)

@@ -47,6 +47,10 @@
  * the agent knows that the wait began after it was sent, at the socket that it was sent to. Drivers that don't know
  * it do the same with it.
  *
+ * A runtime with an event loop waits with a limit of time for reasons of its own. So a driver of one announces
+ * DRIVER_CAN_TELL, and answers DRIVER_TIMERS, while idle, with DRIVER_TIMERS: `status` is how many timers user code has
+ * set that have not fired. Whoever lies there is late himself.
+ *
  * Order. What lies in two pipes does not tell which of it came first. So a driver may put what its
  * interpreter's own streams write into a third one, as records: a struct driver_record and its bytes,
  * in one write(2) of at most DRIVER_RECORD_MAX bytes, which the kernel does not mix with others. Anything
@@ -93,6 +97,7 @@ enum driver_type {
 	DRIVER_TIDY,	  /* agent; has no answer */
 	DRIVER_KEY,	  /* agent: `seed`; has no answer */
 	DRIVER_NUDGE,	  /* agent; has no answer */
+	DRIVER_TIMERS,	  /* agent, and driver: `status` */
 };
 
 /* `status` of DRIVER_READY: what the driver can do. */
@@ -102,6 +107,7 @@ enum driver_type {
 #define DRIVER_CAN_ORDER  8  /* it writes records, if it gets a pipe for them */
 #define DRIVER_CAN_IMPORT 16 /* it knows of DRIVER_RUN_TRIAL and DRIVER_RUN_IMPORT */
 #define DRIVER_CAN_PLACE  32 /* it knows of DRIVER_RUN_PLACE */
+#define DRIVER_CAN_TELL	  64 /* it knows of DRIVER_TIMERS */
 
 /* `status` of DRIVER_RUN. */
 #define DRIVER_RUN_SEED	  1 /* it contains a seed */

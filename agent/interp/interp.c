@@ -164,6 +164,7 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->can_order = m->status & DRIVER_CAN_ORDER;
 		i->can_import = m->status & DRIVER_CAN_IMPORT;
 		i->can_place = m->status & DRIVER_CAN_PLACE;
+		i->can_tell = m->status & DRIVER_CAN_TELL;
 		if (!i->can_prove)
 			log_line("the image is older than this agent: its driver is believed");
 		i->answered = true;
@@ -175,6 +176,8 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		else
 			i->answer = m->status & 255;
 		i->answered = true;
+	} else if (m->type == DRIVER_TIMERS) {
+		i->timers = m->status < 0 ? 0 : m->status;
 	}
 }
 
@@ -367,6 +370,8 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 	i->rank = rank;
 	i->killed = i->used = i->holds = i->touched = i->unread = i->warm = i->answered = false;
 	i->can_copy = i->can_seed = i->can_prove = i->can_order = i->can_import = false;
+	i->can_tell = false;
+	i->timers = -1;
 	rest_forget(&i->rest);
 	i->look.fire = on_look;
 	i->version[0] = '\0';
@@ -594,6 +599,12 @@ void interp_tidy(struct interp *i)
 bool interp_nudge(struct interp *i)
 {
 	return interp_tell(i, DRIVER_NUDGE);
+}
+
+bool interp_ask_timers(struct interp *i)
+{
+	i->timers = -1;
+	return i->can_tell && interp_tell(i, DRIVER_TIMERS) && write(i->bell, "", 1) == 1;
 }
 
 bool interp_unread(const struct interp *i)

@@ -59,6 +59,7 @@ struct interp {
 	bool can_order;		/* its driver writes records */
 	bool can_import;	/* its driver imports packages */
 	bool can_place;		/* ... gives a turn a directory and variables of its own */
+	bool can_tell;		/* ... tells of timers */
 	struct loop_source ctl; /* our end of the driver's socket */
 	uint64_t peer;		/* the driver's end, by rest_socket() */
 	struct loop_source out; /* its output before the first turn, for the log */
@@ -68,6 +69,8 @@ struct interp {
 	uint8_t nonce[DRIVER_NONCE]; /* expected in the answer */
 	struct loop_timer deadline;
 	uint64_t until; /* now_us() until which it may answer, if that is not the run's time */
+
+	int timers; /* of user code that have not fired; -1: it was asked, or never */
 
 	struct rest rest; /* where it waits for requests */
 	bool answered;	  /* it has reported completion, but is not at rest yet */
@@ -168,6 +171,9 @@ void interp_tidy(struct interp *i);
  * rest.
  */
 bool interp_nudge(struct interp *i);
+
+/** interp_ask_timers() - Ask a driver that can tell: `timers` will be known. Return: false if it was not asked. */
+bool interp_ask_timers(struct interp *i);
 
 /** interp_is_deaf() - True if the interpreter ignores SIGINT: not ready yet, or ignored by user code. */
 bool interp_is_deaf(const struct interp *i);

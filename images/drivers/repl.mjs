@@ -25,12 +25,12 @@
 //
 // The event loop never blocks on the socket: a byte on the pipe BELL tells that there is a request.
 import { dlopen } from 'bun:ffi';
-import { drainMicrotasks, setRandomSeed } from 'bun:jsc';
+import { drainMicrotasks, getProtectedObjects, setRandomSeed } from 'bun:jsc';
 import { createRequire } from 'node:module';
 import vm from 'node:vm';
 
-const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5, TIDY = 7;
-const CAN_SEED = 2, CAN_PROVE = 4, CAN_IMPORT = 16, CAN_PLACE = 32;
+const READY = 1, RUN = 2, DONE = 3, WARM = 4, SEED = 5, TIDY = 7, TIMERS = 10;
+const CAN_SEED = 2, CAN_PROVE = 4, CAN_IMPORT = 16, CAN_PLACE = 32, CAN_TELL = 64;
 const RUN_SEED = 1, RUN_TRIAL = 2, RUN_IMPORT = 4, RUN_PLACE = 8;
 const WARMUP_TURN = 4294967294; // PROTO_RUN_ID_WARMUP in agent/protocol.h
 const EAGAIN = 11, EINTR = 4, EBADMSG = 74, MSG_DONTWAIT = 0x40;
@@ -68,11 +68,19 @@ const inspect = Bun.inspect;
 const later = setImmediate;
 const getRandomValues = crypto.getRandomValues.bind(crypto);
 const define = Object.defineProperty;
+const prototypeOf = Object.getPrototypeOf;
+const Timeout = prototypeOf(noTimer());
 const encoder = new TextEncoder();
 const { Script } = vm;
 const watchScript = new Script('__watched__()');
 const resolveSync = Bun.resolveSync;
 const { stringify } = JSON;
+
+function noTimer() {
+	const timer = setTimeout(() => {}, 0);
+	clearTimeout(timer);
+	return timer;
+}
 
 // --- standard streams ---------------------------------------------------------------------------
 
@@ -621,7 +629,29 @@ function reseed() {
 		getRandomValues(new Uint8Array(AHEAD_BYTES));
 }
 
+// Timers that have not fired are objects that Bun protects; also those of Bun.sleep and node:timers/promises.
+// A signal of AbortSignal.timeout is none, and may be late.
+function countTimers() {
+	const all = getProtectedObjects();
+	let n = 0;
+	for (let i = 0; i < all.length; i++)
+		if (all[i] !== null && typeof all[i] === 'object' && prototypeOf(all[i]) === Timeout)
+			n++;
+	return n;
+}
+
+function tellTimers() {
+	message.fill(0);
+	fields.setUint32(0, TIMERS, little);
+	fields.setInt32(28, countTimers(), little);
+	lib.turn_send(message, encoder.encode('\0'));
+}
+
 async function handle(type) {
+	if (type === TIMERS) {
+		tellTimers();
+		return;
+	}
 	const nonce = message.slice(8, 24);
 	const number = fields.getUint32(4, little);
 	let status = 0;
@@ -673,7 +703,7 @@ async function main() {
 		define(globalThis, name, { value, configurable: true, enumerable: false, writable: true });
 	setUp(0);
 	fields.setUint32(0, READY, little);
-	fields.setInt32(28, CAN_SEED | CAN_PROVE | CAN_IMPORT | CAN_PLACE, little);
+	fields.setInt32(28, CAN_SEED | CAN_PROVE | CAN_IMPORT | CAN_PLACE | CAN_TELL, little);
 	lib.turn_send(message, encoder.encode(`Bun ${Bun.version}\0`));
 	for (;;) {
 		const { done } = await reader.read();

@@ -418,7 +418,7 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	n = take_rights(&hdr, fds);
 	/* A nudge has done all that it is for. */
 	if (len != sizeof(*ret_msg) || !from_parent(&hdr) || ret_msg->type == 0 ||
-	    ret_msg->type > DRIVER_TIDY) {
+	    (ret_msg->type > DRIVER_TIDY && ret_msg->type != DRIVER_TIMERS)) {
 		close_all(fds, n);
 		return -EBADMSG;
 	}
