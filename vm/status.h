@@ -19,6 +19,7 @@ struct vm_status {
 	uint64_t started, failed;      /* sandboxes since the start */
 	uint64_t cold, snapshot, warm; /* of those, how they started */
 	unsigned pooled;	       /* idle clones, ready or not; not in `running` */
+	unsigned still;		       /* of all these, how many stand still */
 };
 
 /* A kind of sandbox that was requested since the start. */

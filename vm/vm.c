@@ -190,6 +190,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.stand_still = cfg->stand_still;
 	vm->guests.ca = cfg->ca;
 	vm->guests.ca_len = cfg->ca_len;
 	vm->host_ports = cfg->host_ports;
@@ -411,6 +412,7 @@ void vm_status(const struct vm *vm, struct vm_status *ret_status)
 		.max_vms = vm->admission.limits.places,
 		.running = vm->admission.running - MIN(pooled, vm->admission.running),
 		.pooled = pooled,
+		.still = guests_still(&vm->guests),
 		.cold = vm->starts[START_COLD],
 		.snapshot = vm->starts[START_SNAPSHOT],
 		.warm = vm->starts[START_WARM],

@@ -82,6 +82,7 @@ static const struct key keys[] = {
 	{"max_saved", CONF_LIMITS, KEY_SIZE, CONF(saved_bytes), "16G", 0, 16 * MIB},
 	{"allow_process", CONF_LIMITS, KEY_FLAG, CONF(limits.allow_process), "no", YES_NO},
 	{"allow_network", CONF_LIMITS, KEY_FLAG, CONF(allow_network), "yes", YES_NO},
+	{"stand_still", CONF_LIMITS, KEY_FLAG, CONF(vm.stand_still), "yes", YES_NO},
 	{"max_allow", CONF_LIMITS, KEY_MAX_ALLOW, CONF(limits.max_allow), "*"},
 	{"host_ports", CONF_LIMITS, KEY_HOST_PORTS, CONF(limits.host_ports)},
 

@@ -176,6 +176,9 @@ int metrics_render(const struct node *n, struct buf *out)
 	single(out, "net_denied_total", "counter", "What networks of sandboxes refused.",
 	       fs->stats.denied);
 	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);
+	single(out, "machines_still", "gauge",
+	       "Machines that stand still because they have nothing to do, idle clones included.",
+	       st.still);
 	single(out, "sandboxes_waiting", "gauge", "Sandboxes that wait for admission.", st.waiting);
 	single(out, "sandboxes_max", "gauge", "Sandboxes admitted at once.", st.max_vms);
 	single(out, "sandboxes_started_total", "counter", "Sandboxes started.", st.started);

@@ -165,6 +165,12 @@ static json_t *isolation_json(struct session *s)
 	return o;
 }
 
+/* Why a machine does not stand still, as far as that is known. */
+static json_t *goes_on_json(const struct sandbox_info *i)
+{
+	return i->goes_on && *i->goes_on ? any_string(i->goes_on) : json_null();
+}
+
 static json_t *sandbox_json(struct session *s)
 {
 	const struct sandbox_info *i = &s->info;
@@ -178,9 +184,11 @@ static json_t *sandbox_json(struct session *s)
 		      (json_int_t)i->waited_ms, "boot_ms", (json_int_t)i->boot_ms, "setup_ms",
 		      (json_int_t)i->setup_ms, "running", s->sandbox != NULL);
 	if (s->sandbox)
-		json_object_update_new(o, json_pack("{s:I, s:I, s:o}", "pid", (json_int_t)i->pid,
-						    "host_rss_kib", (json_int_t)i->rss_kib,
-						    "isolation", isolation_json(s)));
+		json_object_update_new(
+			o, json_pack("{s:I, s:I, s:o, s:b, s:o}", "pid", (json_int_t)i->pid,
+				     "host_rss_kib", (json_int_t)i->rss_kib, "isolation",
+				     isolation_json(s), "stands_still", i->stands_still,
+				     "goes_on_because", goes_on_json(i)));
 	return o;
 }
 
@@ -393,12 +401,13 @@ int status_root(const struct node *n, struct buf *out)
 			      "snapshot", (json_int_t)st.snapshot, "cold", (json_int_t)st.cold);
 	return status_put(
 		out,
-		json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+		json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
 			  "version", XSBX_VERSION, "log_level", log_level_str(log_level()),
 			  "uptime_s", (json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000),
 			  "accelerator", status_string(st.accel), "accelerator_why",
 			  status_string(st.accel_why), "qemu", status_string(st.qemu), "templates",
 			  templates, "sessions", sessions_json(fs), "admission",
 			  admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
-			  (json_int_t)st.pooled, "snapshots", snapshots, "store", store_json(fs)));
+			  (json_int_t)st.pooled, "still", (json_int_t)st.still, "snapshots",
+			  snapshots, "store", store_json(fs)));
 }

@@ -86,6 +86,9 @@ struct backend_info {
 /* @error is NULL if the machine was saved. */
 typedef void (*backend_saved_fn)(void *data, const char *error);
 
+/* @error is NULL if it was done. */
+typedef void (*backend_still_fn)(void *data, const char *error);
+
 /* Callbacks only come from the loop. */
 struct backend_ops {
 	const char *name;
@@ -133,6 +136,21 @@ struct backend_ops {
 	 * NULL if clones can't stand by.
 	 */
 	void (*restore)(struct backend *b);
+
+	/**
+	 * stop - Have the machine stand still, its clocks as well
+	 * @b: Is up
+	 * @fn: Called once, with the events' data, unless the machine goes down or is destroyed first
+	 *
+	 * NULL if not supported. Each is undone by one cont(), also one that fails. That may be called before @fn is:
+	 * the order is kept.
+	 * Return: 0 or -errno.
+	 */
+	int (*stop)(struct backend *b, backend_still_fn fn);
+
+	/* Let it go on, unless there was another stop() meanwhile. @fn likewise, but only called for an error. What is sent to
+	 * its agent behind this call is read. Return: 0 or -errno. */
+	int (*cont)(struct backend *b, backend_still_fn fn);
 
 	/**
 	 * describe - Describe everything a saved machine depends on, except its content

@@ -55,7 +55,9 @@ struct backend {
 	bool child_gone, destroying, told_down;
 	bool reset;		/* by its guest */
 	backend_saved_fn saved; /* while a copy is being made */
-	unsigned nopen;		/* the child, the readers, the control connection */
+	unsigned stops;		/* that were not undone */
+	backend_still_fn stopped, went_on;
+	unsigned nopen; /* the child, the readers, the control connection */
 };
 
 static void part_gone(struct backend *b)
@@ -429,6 +431,47 @@ static int qemu_save(struct backend *b, backend_saved_fn fn)
 	return r;
 }
 
+/* ---- standing still ---- */
+
+/* QEMU does one command after the other. So each stop is answered before what was asked after it is done. */
+
+static void on_stop_reply(void *data, json_t *ret, const char *error)
+{
+	struct backend *b = data;
+
+	(void)ret;
+	if (!b->destroying && !is_ending(b))
+		b->stopped(b->data, error);
+}
+
+static void on_cont_reply(void *data, json_t *ret, const char *error)
+{
+	struct backend *b = data;
+
+	(void)ret;
+	if (error && !b->destroying && !is_ending(b))
+		b->went_on(b->data, error);
+}
+
+static int qemu_stop(struct backend *b, backend_still_fn fn)
+{
+	const int r = qmp_execute(&b->qmp, "stop", NULL, on_stop_reply, b);
+
+	b->stopped = fn;
+	b->stops += r == 0;
+	return r;
+}
+
+static int qemu_cont(struct backend *b, backend_still_fn fn)
+{
+	int r = 0;
+
+	b->went_on = fn;
+	if (--b->stops == 0)
+		r = qmp_execute(&b->qmp, "cont", NULL, on_cont_reply, b);
+	return r < 0 && is_ending(b) ? 0 : r;
+}
+
 /* ---- a machine's life ---- */
 
 static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,
@@ -549,6 +592,8 @@ const struct backend_ops backend_qemu = {
 	.info = qemu_info,
 	.save = qemu_save,
 	.restore = qemu_restore,
+	.stop = qemu_stop,
+	.cont = qemu_cont,
 	.describe = qemu_describe,
 	.take_card = qemu_take_card,
 	.drain = qemu_drain,

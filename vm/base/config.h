@@ -55,6 +55,7 @@ struct vm_config {
 	unsigned admission_s;	 /* longest wait for a place, seconds */
 	unsigned boot_s;	 /* longest time from start to ready, seconds */
 	bool mitigate;		 /* speculation mitigations are always on in sandboxes */
+	bool stand_still;	 /* machines with nothing to do take no processor time */
 	bool no_machines;	 /* no template uses machines by default: QEMU may be missing */
 	uint64_t snapshot_bytes; /* disk space limit for snapshots; 0: none */
 	/* Of the host, for sandboxes whose list has host.internal. */

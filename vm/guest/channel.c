@@ -152,6 +152,8 @@ uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_
 		free(f);
 		return 0;
 	}
+	if (ch->events->pushes)
+		ch->events->pushes(ch->data, f->header.type);
 	if (!proto_keeps_lease(f->header.type)) {
 		if (ch->events->stirs)
 			ch->events->stirs(ch->data);

@@ -39,6 +39,8 @@ struct channel_events {
 	void (*drained)(void *data);
 	/* A frame that ends leases is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
 	void (*stirs)(void *data);
+	/* A frame of this enum proto_type is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
+	void (*pushes)(void *data, unsigned type);
 };
 
 /* Read buffer shared by all channels of a loop: none keeps data in it across iterations. */
@@ -48,7 +50,8 @@ struct channel_scratch {
 
 /*
  * - Embedded by its owner, zeroed before channel_open(), kept until channel_close()'s callback.
- * - Callbacks only come from the loop, but `stirs`, which comes from channel_push(), too; none after channel_close().
+ * - Callbacks only come from the loop, but `pushes` and `stirs`, which come from channel_push(), too; none after
+ *   channel_close().
  * - `partial` holds the beginning of a frame, never a whole one.
  */
 struct channel {

@@ -149,6 +149,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_PACKED: return pack_on_packed(g, h, in);
 	case PROTO_UNPACKED: return pack_on_unpacked(g, h, in);
 	case PROTO_TRACED: return on_traced(g, h->id, in);
+	case PROTO_RESTING: return still_on_resting(g, h->id, in);
 	default: return -EPROTO;
 	}
 }
@@ -161,6 +162,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	if (g->phase == GUEST_ENDING)
 		return -ECANCELED;
 	g->unheard = 0;
+	still_touch(g);
 	r = take_frame(g, h, in);
 	if (r == -EPROTO) {
 		guest_failf(g, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
@@ -199,4 +201,12 @@ static void on_stirs(void *data)
 	guest_file_stir(&g->files);
 }
 
-const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs};
+static void on_pushes(void *data, unsigned type)
+{
+	struct guest *g = data;
+
+	if (g->phase != GUEST_ENDING)
+		still_on_push(g, type);
+}
+
+const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs, on_pushes};

@@ -66,6 +66,11 @@ int file_call_check(const struct vm_file *req)
 	return 0;
 }
 
+bool file_calls_under_way(const struct file_calls *calls)
+{
+	return calls->nfree < PROTO_FILES_INFLIGHT;
+}
+
 bool file_calls_have_slot(const struct file_calls *calls)
 {
 	return calls->nfree > *calls->reserved;

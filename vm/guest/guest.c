@@ -32,7 +32,7 @@
  * the same time, so that an idle host is woken once. They count beats instead of reading the clock, because a
  * daemon that was stopped for a while must not mistake its own pause for the agent's. The agents of guests that
  * may be taken at any moment are asked often, those of idle sandboxes, of which there may be many for hours,
- * twice a minute: each question wakes a machine.
+ * twice a minute: each question wakes a machine. Those that stand still (still.h) are not asked.
  */
 
 #define BEATS_IDLE  8  /* without a frame, before an agent counts as dead */
@@ -136,6 +136,7 @@ static void on_work(struct deferred *d)
 	/* The deadline watches the other parts end, so its timer is closed last. */
 	guest_deadline(g, TEARDOWN_MS);
 	uv_close((uv_handle_t *)&g->grace, on_timer_closed);
+	uv_close((uv_handle_t *)&g->still.timer, on_timer_closed);
 }
 
 /* ---- deadlines ---- */
@@ -205,7 +206,7 @@ static void heartbeat(struct guest *g)
 {
 	const bool busy = g->exec.id || guest_has_jobs(g);
 
-	if (g->phase != GUEST_UP) {
+	if (g->phase != GUEST_UP || still_is_still(g)) {
 		g->unheard = 0;
 		return;
 	}
@@ -297,6 +298,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	guest_file_init(&g->files, &g->channel);
 	init_timer(g, &g->deadline);
 	init_timer(g, &g->grace);
+	init_timer(g, &g->still.timer);
 	if (TAILQ_EMPTY(&all->list))
 		uv_timer_start(&all->beat, on_beat, GUEST_BEAT_MS, GUEST_BEAT_MS);
 	TAILQ_INSERT_TAIL(&all->list, g, link);
@@ -391,8 +393,10 @@ int guest_take_card(struct guest *g, bool *ret_stream)
 
 void guest_info(const struct guest *g, struct guest_info *ret_info)
 {
-	*ret_info = (struct guest_info){
-		.backend = {.accel = "", .kept = -1}, .interpreter = "", .culprit = ""};
+	*ret_info = (struct guest_info){.backend = {.accel = "", .kept = -1},
+					.interpreter = "",
+					.culprit = "",
+					.goes_on = ""};
 	if (!g)
 		return;
 	ret_info->interpreter = g->interpreter;
@@ -402,6 +406,8 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->imports_unproven = g->imports_unproven;
 	ret_info->import_failed = g->import_failed;
 	ret_info->culprit = g->culprit;
+	ret_info->stands_still = still_is_still(g);
+	ret_info->goes_on = g->still.why;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
 }

@@ -43,6 +43,7 @@ struct guests {
 	unsigned boot_s; /* longest time from start to `up` */
 	const void *ca;	 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
+	bool stand_still; /* those with nothing to do */
 
 	struct guest_list list; /* all; struct vm ends when there are none */
 	uv_timer_t beat;	/* their heartbeat, while there are any; closed by the caller */
@@ -214,6 +215,10 @@ struct guest_info {
 	 * something else meanwhile; and at which it was when it ended, or "". */
 	bool imports_unproven, import_failed;
 	const char *culprit;
+	/* It stands still: it has nothing to do, and takes no processor time. Or why it did not when it was asked last, in
+	 * its agent's words, or "". */
+	bool stands_still;
+	const char *goes_on;
 };
 
 /* @g: or NULL: nothing is known then. */
@@ -223,6 +228,12 @@ void guest_info(const struct guest *g, struct guest_info *ret_info);
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 
 bool guest_is_up(const struct guest *g);
+
+/* How many stand still. */
+unsigned guests_still(const struct guests *all);
+
+/* Somebody is about to talk to it but by its agent: it goes on, if it stood still, for a moment at least. */
+void guest_stir(struct guest *g);
 
 /* Does any job run, or was one forgotten that is not gone yet? */
 bool guest_has_jobs(const struct guest *g);

@@ -268,6 +268,7 @@ static void come_up(struct guest *g)
 	guest_deadline(g, 0);
 	if (g->changed)
 		handshake_again(g);
+	still_touch(g);
 	tell_owner(g, up);
 }
 

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "files.h"
 #include "guest.h"
+#include "still.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
 #include "vm/checkpoint/pack_maker.h"
@@ -119,6 +120,7 @@ struct guest {
 	uint64_t oom_kills; /* in its jail, when the last run ended */
 	uint64_t oom_look;  /* likewise, at the last heartbeat */
 	struct guest_clock clock;
+	struct guest_still still;
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
 	char *imports;	       /* names of packages, one a line; or NULL */

@@ -217,7 +217,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	static const size_t size[] = {
 		[NET_READY] = sizeof(m->header),   [NET_DIAL] = sizeof(m->dial),
 		[NET_HANG_UP] = sizeof(m->header), [NET_DENIED] = sizeof(m->denied),
-		[NET_STATS] = sizeof(m->stats),
+		[NET_STATS] = sizeof(m->stats),	   [NET_CALLED] = sizeof(m->header),
 	};
 	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
 
@@ -236,6 +236,10 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 		gw->cfg.events->denied(gw->cfg.data, &m->denied);
 		return 0;
 	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
+	case NET_CALLED:
+		if (gw->cfg.events->called)
+			gw->cfg.events->called(gw->cfg.data);
+		return 0;
 	default: return -EPROTO;
 	}
 }

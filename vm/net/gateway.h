@@ -27,6 +27,8 @@ struct gateway_events {
 	void (*stats)(void *data, const struct net_stats *stats);
 	/* The helper ended or violated the protocol; -errno. No more calls follow; close the gateway. */
 	void (*ended)(void *data, int err);
+	/* Somebody has connected to a forwarded port, which the guest may not have noticed. May be NULL. */
+	void (*called)(void *data);
 };
 
 struct gateway_config {

@@ -46,6 +46,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		.kept = save_has_memory(s),
 		.lost = "",
 		.interpreter = g.interpreter,
+		.stands_still = g.stands_still,
+		.goes_on = g.goes_on,
 		.rss_kib = g.backend.pid ? rss_kib(g.backend.pid) : 0,
 	};
 	if (s->admitted_at)

@@ -345,6 +345,14 @@ static void on_stats(void *data, const struct net_stats *stats)
 					      .open = (unsigned)stats->open};
 }
 
+static void on_called(void *data)
+{
+	const struct network *n = data;
+
+	if (n->s->guest)
+		guest_stir(n->s->guest);
+}
+
 static void on_gateway_closed(void *data)
 {
 	part_gone(data);
@@ -365,6 +373,7 @@ static const struct gateway_events gateway_events = {
 	.ready = on_ready,
 	.denied = on_denied,
 	.stats = on_stats,
+	.called = on_called,
 	.ended = on_gateway_ended,
 };
 

@@ -37,6 +37,8 @@ struct sandbox_info {
 	uint64_t waited_ms, boot_ms, setup_ms;
 	const char *interpreter; /* version text, "" until known */
 	uint64_t rss_kib;	 /* of the host process now, 0 if unknown */
+	bool stands_still;	 /* a machine with nothing to do, which takes no processor time */
+	const char *goes_on;	 /* why not, as its agent said when it was asked last, or "" */
 };
 
 /* A connection or lookup of a sandbox that was refused. */

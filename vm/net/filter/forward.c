@@ -59,10 +59,14 @@ static bool hand_in(struct net *net, const struct forward *f, int host)
 
 	if (guest == -EAGAIN)
 		return false;
-	if (guest >= 0)
+	if (guest >= 0) {
+		const struct net_header called = {NET_CALLED, f->port};
+
+		net_tell(net, &called, sizeof(called));
 		flow_forward(net, guest, host);
-	else
+	} else {
 		close(host);
+	}
 	return true;
 }
 

@@ -24,6 +24,8 @@
  *			NET_HANG_UP	cancels the NET_DIAL with that `id`
  *			NET_DENIED	a connection or lookup was refused
  *			NET_STATS
+ *			NET_CALLED	somebody has connected to the guest's port `id`: a machine that
+ *					stands still is to go on
  */
 enum net_type {
 	NET_ALLOW = 1,
@@ -36,6 +38,7 @@ enum net_type {
 	NET_HANG_UP,
 	NET_DENIED,
 	NET_STATS,
+	NET_CALLED,
 };
 
 #define NET_FORWARDS_MAX 10
