@@ -55,13 +55,16 @@ struct agent {
 	unsigned looks;
 	struct debt resting; /* RESTING to REST; see still.h */
 	bool asked_timers;   /* interpreters of theirs, for that */
-	pid_t newest;	     /* process when it was last seen that there are but interpreters */
-	bool nudged;	     /* which have been nudged since */
-	uint32_t traced;     /* run from whose arrival the time of the trace counts, or 0 */
-	bool seed_due;	     /* `seed` has to be sent to the interpreter */
-	bool seeding;	     /* it was sent, but not acknowledged yet */
-	bool restart;	     /* the interpreter was killed to be started again */
-	bool retried;	     /* one that was killed while starting was restarted, for this debt */
+	struct loop_timer
+		again; /* ... which looks again: one may be on the way to where it waits */
+	unsigned agains;
+	pid_t newest;	 /* process when it was last seen that there are but interpreters */
+	bool nudged;	 /* which have been nudged since */
+	uint32_t traced; /* run from whose arrival the time of the trace counts, or 0 */
+	bool seed_due;	 /* `seed` has to be sent to the interpreter */
+	bool seeding;	 /* it was sent, but not acknowledged yet */
+	bool restart;	 /* the interpreter was killed to be started again */
+	bool retried;	 /* one that was killed while starting was restarted, for this debt */
 	uint8_t seed[PROTO_ENTROPY];
 	uint64_t idle_since; /* now_us() when the interpreter became ready */
 };

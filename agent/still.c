@@ -17,6 +17,9 @@
 #include "agent/core/proc.h"
 #include "agent/core/util.h"
 
+#define LOOK_US		1000u /* doubled each time */
+#define LOOKS_MAX	7u    /* 127 ms in all */
+
 #define SIGNAL_BIT(sig) (1ull << ((sig)-1))
 #define SIGNAL_FIRST_RT 34 /* those before are the C library's own */
 #define TCP_TIME_WAIT \
@@ -24,6 +27,8 @@
 
 /* Why the machine goes on; NULL: it need not. */
 typedef const char *still_why;
+
+static const char computes[] = "an interpreter computes"; /* which may be over soon */
 
 /* ---- threads ---- */
 
@@ -77,7 +82,7 @@ static still_why judge_call(const char *text, bool tells)
 		   "%" SCNu64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
 		   " 0x%" SCNx64,
 		   &call, &arg[0], &arg[1], &arg[2], &arg[3], &arg[4], &arg[5]) != 7)
-		return "an interpreter computes";
+		return computes;
 	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
 		const struct wait *w = &waits[i];
 
@@ -184,7 +189,7 @@ static still_why judge_interp(const struct interp *i)
 	if (i->state == INTERP_NONE || !i->touched)
 		return NULL;
 	if (i->can_tell && rest_look(&i->rest) != REST_THERE)
-		return "an interpreter computes";
+		return computes;
 	if (i->timers > 0)
 		return "an interpreter has set timers";
 	why = judge_threads(i);
@@ -284,8 +289,29 @@ static void answer(struct agent *a, still_why why)
 	conn_send(&a->conn, f);
 }
 
+/* agent_advance() goes on. */
+static void on_again(struct loop_timer *t)
+{
+	(void)t;
+}
+
+/* Answers, or looks again a little later: who has just answered is on his way back to where he waits, and where there is
+ * one processor he gets there when we sleep. */
+static void advance_question(struct agent *a)
+{
+	const still_why why = judge(a);
+
+	if (why == computes && a->agains < LOOKS_MAX) {
+		a->again.fire = on_again;
+		loop_arm(&a->loop, &a->again, LOOK_US << a->agains++);
+	} else {
+		answer(a, why);
+	}
+}
+
 void still_ask(struct agent *a, uint32_t id)
 {
+	a->agains = 0;
 	a->resting = (struct debt){true, id};
 	a->asked_timers = false;
 }
@@ -293,6 +319,7 @@ void still_ask(struct agent *a, uint32_t id)
 void still_drop(struct agent *a)
 {
 	a->resting.due = false;
+	loop_disarm(&a->loop, &a->again);
 }
 
 void still_advance(struct agent *a)
@@ -302,5 +329,5 @@ void still_advance(struct agent *a)
 	if (a->freezer.state == FREEZER_FROZEN)
 		answer(a, NULL);
 	else if (lease_is_settled(a) && !ask_interps(a))
-		answer(a, judge(a));
+		advance_question(a);
 }

@@ -325,7 +325,8 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"read, "
 		"`wait` waits until it is saved |\n"
 		"| `console` | boot log |\n"
-		"| `status.json` | all there is to know; `stands_still`: the machine has nothing to do, "
+		"| `status.json` | all there is to know; `stands_still`: the machine has nothing "
+		"to do, "
 		"and takes no processor time until something reaches it |\n\n"
 		"Now: %u MiB of memory, %u processor%s, %s a run, %s when idle: %s%s.\n",
 		s->spec.work ? ", `commit`, `discard`" : "",
