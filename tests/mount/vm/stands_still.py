@@ -135,8 +135,9 @@ def ports():
     same("runs", s.run("import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'http.server', '8080'],"
                        " stderr=subprocess.DEVNULL); print('ok')\n").out, "ok\n")
     host = {int(line.split()[0]): int(line.split()[1]) for line in s.text("ports").splitlines() if line[:1].isdigit()}
-    time.sleep(4)
-    ok("a server keeps it going", not stands(s) and sandbox(s)["goes_on_because"], sandbox(s))
+    ok("a server keeps it going", wait_for(lambda: sandbox(s)["goes_on_because"], PATIENT), sandbox(s))
+    time.sleep(3)
+    ok("for as long as it is there", not stands(s), sandbox(s))
     got = wait_for(lambda: shell(f"curl -sS -m 20 http://127.0.0.1:{host[8080]}/")[1] or None, 60)
     has("it answers", (got or b"").decode(), "Directory listing")
     s.run("p.kill(); p.wait()\n")
