@@ -168,7 +168,7 @@ static json_t *isolation_json(struct session *s)
 /* Why a machine does not stand still, as far as that is known. */
 static json_t *goes_on_json(const struct sandbox_info *i)
 {
-	return i->goes_on && *i->goes_on ? any_string(i->goes_on) : json_null();
+	return i->goes_on && *i->goes_on ? status_string(i->goes_on) : json_null();
 }
 
 static json_t *sandbox_json(struct session *s)
