@@ -5,7 +5,6 @@ what reaches the machine has it go on."""
 # backends: vm
 # timeout: 300
 # log-allow: QEMU was killed
-import glob
 import signal
 import socket
 
@@ -32,11 +31,8 @@ LEFT = {
 
 
 def busy_ms(pid):
-    """Processor time of all its threads."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        total += int(read(path).split()[0])
-    return total / 1e6
+    """Processor time of a process so far: clock_getcpuclockid(3)."""
+    return time.clock_gettime_ns(~pid << 3 | 2) / 1e6
 
 
 def sandbox(s):

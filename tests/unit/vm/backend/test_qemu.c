@@ -186,12 +186,87 @@ static void refused(void **unused)
 	end();
 }
 
+static unsigned nstopped, nwent;
+static char still_error[64];
+
+static void on_stopped(void *data, const char *error)
+{
+	(void)data;
+	nstopped++;
+	snprintf(still_error, sizeof(still_error), "%s", error ? error : "");
+}
+
+static void on_went(void *data, const char *error)
+{
+	(void)data;
+	nwent++;
+	snprintf(still_error, sizeof(still_error), "%s", error);
+}
+
+/* What QEMU is asked for next; "" if for nothing. */
+static const char *command(void)
+{
+	static char text[4096];
+	char *at;
+	const ssize_t n = recv(control, text, sizeof(text) - 1, MSG_DONTWAIT);
+
+	text[n > 0 ? n : 0] = '\0';
+	at = strstr(text, "\"execute\":\"");
+	if (!at)
+		return "";
+	at += strlen("\"execute\":\"");
+	at[strcspn(at, "\"")] = '\0';
+	return at;
+}
+
+static void reply(const char *line)
+{
+	assert_int_equal(write(control, line, strlen(line)), strlen(line));
+	uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* Stops are counted: it goes on when each was undone. */
+static void stands_still(void **unused)
+{
+	(void)unused;
+	nstopped = nwent = 0;
+	begin(MACHINE_COLD);
+	assert_string_equal(command(), "qmp_capabilities");
+	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+	assert_string_equal(command(), "stop");
+	assert_int_equal(nstopped, 0);
+	reply("{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"return\": {}, \"id\": 2}\n");
+	assert_int_equal(nstopped, 1);
+	assert_string_equal(still_error, "");
+	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+	assert_string_equal(command(), "stop");
+	assert_int_equal(backend_qemu.cont(machine, on_went), 0);
+	assert_string_equal(command(), "");
+	assert_int_equal(backend_qemu.cont(machine, on_went), 0);
+	assert_string_equal(command(), "cont");
+	reply("{\"error\": {\"desc\": \"no\"}, \"id\": 3}\n");
+	assert_int_equal(nstopped, 2);
+	assert_string_equal(still_error, "no");
+	assert_int_equal(nwent, 0);
+	reply("{\"error\": {\"desc\": \"never\"}, \"id\": 4}\n");
+	assert_int_equal(nwent, 1);
+	assert_string_equal(still_error, "never");
+	/* Its end comes first: it is not for this that it does not go on. */
+	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+	killed(false);
+	assert_int_equal(backend_qemu.cont(machine, on_went), 0);
+	assert_int_equal(nstopped, 2);
+	assert_int_equal(nwent, 1);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cloned),
 		cmocka_unit_test(recorded),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(stands_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static int open_one = -1; /* who listens there */
 static char trusted;	  /* the state of a test whose list is the administrator's */
 static struct gateway *gw;
 static int helper;
-static unsigned ready, denied;
+static unsigned ready, denied, called;
 static int ended;
 
 static void on_ready(void *data)
@@ -50,6 +50,12 @@ static void on_stats(void *data, const struct net_stats *stats)
 {
 	(void)data;
 	(void)stats;
+}
+
+static void on_called(void *data)
+{
+	(void)data;
+	called++;
 }
 
 static void on_ended(void *data, int err)
@@ -116,7 +122,8 @@ static void on_dialer_closed(struct dialer *d)
 
 static int set_up(void **state)
 {
-	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
 	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	int sv[2];
 
@@ -353,12 +360,15 @@ static void nonsense(void **state)
 {
 	struct net_dial d = request("a.test", 0, 443);
 	struct net_denied m = {.header = {.type = NET_DENIED}, .reason = NET_NAME, .name = "x"};
-	const struct net_header odd = {.type = NET_ALLOW};
+	const struct net_header odd = {.type = NET_ALLOW}, caller = {NET_CALLED, 80};
 	const int which = *(int *)*state;
 
 	allow("*");
 	tell(&m, sizeof(m));
 	assert_int_equal(denied, 1);
+	called = 0;
+	tell(&caller, sizeof(caller));
+	assert_int_equal(called, 1);
 	switch (which) {
 	case 0: tell("x", 1); break;
 	case 1: tell(&odd, sizeof(odd)); break;
