@@ -234,6 +234,8 @@ int settings_copy(struct settings *dst, const struct settings *src)
 
 bool settings_hibernate(const struct settings *s)
 {
+	if (s->fresh || s->spec.work)
+		return false; /* nothing of it is saved */
 	return s->idle == IDLE_HIBERNATE || (s->idle == IDLE_AUTO && s->spec.backend == VM_MICROVM);
 }
 

@@ -147,6 +147,7 @@ void binding_unsave(struct session *s, const struct problem *why)
 	problem_set(&p, PROBLEM_NOT_SAVED, "", "the sandbox was not saved: %s", why->cause);
 	saving_failed(s, &p);
 	drop_copies(s, &p);
+	wait_wake(&s->front.wait);
 }
 
 void binding_cut(struct session *s, const struct problem *why)
@@ -158,6 +159,9 @@ void binding_cut(struct session *s, const struct problem *why)
 		s->binding->s = NULL;
 		unbind(s, -ESTALE);
 		pause_void(s);
+	} else if (s->saving.of) {
+		saving_leave(s);
+		s->fs->watch->gone(s, -ESTALE);
 	}
 	if (s->active) {
 		/* Its processes are killed with the sandbox. */
@@ -405,6 +409,7 @@ static void not_saved(struct session *s, const struct problem *why)
 
 	saving_failed(s, why);
 	drop_copies(s, why);
+	wait_wake(&s->front.wait);
 	if (by_idle)
 		not_asleep(s, why);
 }

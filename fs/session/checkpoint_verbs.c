@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of a session that lasts: to sleep, to wake, to be saved under a name, to go back. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 		       struct checkpoint **ret_cp)
 {
 	struct problem why = {0};
-	struct checkpoint *cp;
+	struct checkpoint *cp = NULL;
 	int e = 0;
 
 	if (!s->asleep.saved || s->sandbox)
@@ -58,6 +59,7 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 		e = checkpoint_new(s, name, &cp, &why);
 	if (e < 0)
 		return refuse(s, e, &why);
+	assert(cp);
 	if (s->asleep.saved && !s->sandbox) { /* that is what it is */
 		e = checkpoint_room(s, s->asleep.saved, &why);
 		if (e < 0) {
@@ -140,7 +142,6 @@ int session_restore(struct session *s, const char *name)
 		e = take_settings(s, cp);
 	if (e < 0)
 		return refuse(s, e, &why);
-	saving_leave(s);
 	binding_cut(s, &back);
 	asleep_begin(s, saved_ref(cp->saved));
 	session_problem(s, NULL);

@@ -83,7 +83,9 @@ int saving_step(struct session *s)
 		return 0;
 	e = sandbox_save(s->sandbox, true);
 	s->saving.going = e == 0;
-	return e == 0 || e == -EBUSY ? 1 : e; /* busy: READY will come */
+	if (e == -EBUSY)
+		return 0; /* READY will come; until then it takes no run either */
+	return e == 0 ? 1 : e;
 }
 
 static void serve(struct session *s, struct checkpoint *cp, struct saved *saved)

@@ -236,7 +236,6 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
-	saving_leave(s);
 	asleep_end(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
@@ -289,11 +288,6 @@ static bool is_in_use(const struct session *s)
 	return s->front.wait.nwaiters;
 }
 
-static bool may_hibernate(const struct session *s)
-{
-	return settings_hibernate(&s->settings) && !s->settings.fresh && !s->settings.spec.work;
-}
-
 /* Puts a session to sleep that was not used. Return: when to look again. */
 static uint64_t hibernate(struct session *s, uint64_t now)
 {
@@ -319,7 +313,7 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
 		return due;
-	if (may_hibernate(s))
+	if (settings_hibernate(&s->settings))
 		return hibernate(s, now);
 	problem_set(&idle, PROBLEM_IDLE_TIMEOUT,
 		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
@@ -389,7 +383,6 @@ void session_destroy(struct session *s)
 
 	assert(!s->dead);
 	s->dead = true;
-	saving_leave(s);
 	binding_cut(s, &gone);
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */

@@ -30,9 +30,9 @@ json_t *status_seconds(const struct timespec *t)
 			 : json_null();
 }
 
-json_t *status_string(const char *s)
+json_t *status_string(const char *text)
 {
-	json_t *j = json_string(s ? s : "");
+	json_t *j = json_string(text ? text : "");
 
 	return j ? j : json_string("(not UTF-8)");
 }

@@ -148,6 +148,10 @@ static json_t *settings_json(const struct settings *st)
 		      "packages", status_string(spec->packages), "warmup",
 		      status_string(spec->warmup), "allow", status_string(spec->allow), "ports",
 		      ports.len ? ports.data : "", ports.len, "env", env);
+	json_object_update_new(o, json_pack("{s:o, s:s, s:i, s:s}", "from", status_string(st->from),
+					    "idle", settings_hibernate(st) ? "hibernate" : "close",
+					    "checkpoint_runs", (int)st->checkpoint_runs, "when",
+					    st->when == SAVE_IDLE ? "idle" : "now"));
 	buf_clear(&ports);
 	return o;
 }

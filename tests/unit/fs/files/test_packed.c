@@ -376,6 +376,30 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_error(write, -EIO);
 }
 
+/* ... and which goes before they are. */
+static void test_of_a_copy_that_goes(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *req;
+
+	fake_exit(s, VM_DONE, 0);
+	fx_mkdir(fx, "python/copy");
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
+	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
+	assert_int_equal(fx_put(fx, "python/copy/ctl", "close\n"), 0);
+	assert_error(req, -ESTALE);
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
+	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
+	assert_int_equal(fx_rmdir(fx, "python/copy"), 0);
+	assert_error(req, -ESTALE);
+	fx_mkdir(fx, "python/copy");
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
+	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
+	fx_stop(fx);
+	assert_error(req, -ESTALE);
+}
+
 /* ---- while it is being saved ---- */
 
 /* What was saved is all that was ever answered. */
@@ -441,6 +465,7 @@ int main(void)
 		fx_test(test_other_files_after_a_restore),
 		fx_test(test_a_wake_that_fails),
 		fx_test(test_of_a_copy_that_waits),
+		fx_test(test_of_a_copy_that_goes),
 		fx_test(test_writes_wait_for_a_save),
 		fx_test(test_open_files_keep_it_awake),
 	};
