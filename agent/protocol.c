@@ -160,7 +160,7 @@ static const char *const type_names[] = {
 	NAME(JOB),	  NAME(JOB_FORGET),  NAME(JOB_GONE),	 NAME(STDIN_CLOSED),
 	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
 	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
-	NAME(WAKE),	  NAME(RESTING)};
+	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -186,6 +186,7 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_WATCH:
 	case PROTO_REST:
 	case PROTO_WAKE:
+	case PROTO_POINT:
 	case PROTO_LEASE: return true;
 	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_TOUCH;
 	}

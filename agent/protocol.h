@@ -56,7 +56,9 @@ enum proto_type {
 			  * Answered by HELLO_OK. The agent sets clock, entropy and host name first,
 			  * and ends a run of an older generation without EXIT; nodes stay valid.
 			  * A clock that is ahead by less than a second is corrected by CLOCK.
-			  * PROTO_F_TRACE: TRACED reports steps, until a RUN disables it */
+			  * PROTO_F_TRACE: TRACED reports steps, until a RUN disables it.
+			  * PROTO_F_COPY: nodes and handles are forgotten, and nothing is watched; what
+			  * user code has is kept */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
 	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
 			  * Answered by READY or FAILED. Sent again, it replaces the interpreter
@@ -93,6 +95,7 @@ enum proto_type {
 		     * Forgotten when another frame comes */
 	PROTO_WAKE, /* u64 realtime_ns: the machine stood still, and its clock perhaps with it: one that is behind this
 		     * time is set to it. No answer */
+	PROTO_POINT, /* the machine is to be copied as it is: answered by POINTED */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -163,11 +166,15 @@ enum proto_type {
 	PROTO_UNPACKED, /* u32 bytes granted; or, with PROTO_F_EOF, the end: u32 errno, str path that failed */
 	PROTO_RESTING, /* u32 1: nothing in the machine does anything before the next frame, str ""; 0: something does,
 			* or will, str what */
+	PROTO_POINTED, /* u32 errno. 0: all that was due was sent before this frame, and nothing is sent until something is
+			* received, so nothing is on its way. EBUSY: there is a run or a job, or something is due */
 };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */
 #define PROTO_F_TRACE 0x01u /* on HELLO */
+#define PROTO_F_COPY \
+	0x02u /* on HELLO: this machine is a copy, with a host that knows nothing of it yet */
 
 /* The low eight bits of `flags` of OUTPUT. */
 enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };

@@ -73,6 +73,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	packer_stop(&a->packer);
 	unpacker_stop(&a->unpacker);
 	locks_clear(&a->files.locks);
+	if (h->flags & PROTO_F_COPY)
+		files_renew(&a->files);
 	a->seed_due = a->spares.active->state != INTERP_NONE &&
 		      a->spares.active->state != INTERP_ENDING && a->run.state != RUN_KILLING;
 	a->hello = (struct debt){true, h->id};
@@ -430,6 +432,32 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 	return 0;
 }
 
+/* Is there anything under way, of which a copy would know the half? */
+static bool is_busy(const struct agent *a)
+{
+	return a->run.state != RUN_NONE || a->hello.due || a->ready.due || a->warm.due ||
+	       a->frozen.due || a->sweeper.active || jobs_active(&a->jobs);
+}
+
+static int on_point(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	struct frame *f;
+	bool busy;
+
+	if (!get_end(in))
+		return -EPROTO;
+	f = frame_new(PROTO_POINTED, h->id, 4);
+	if (!f)
+		return -ENOMEM;
+	busy = is_busy(a);
+	put_u32(&f->out, busy ? EBUSY : 0);
+	if (busy)
+		conn_send(&a->conn, f);
+	else
+		conn_send_last(&a->conn, f);
+	return 0;
+}
+
 static int on_lease(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	if (!get_end(in))
@@ -547,6 +575,7 @@ static const frame_fn handlers[] = {
 	[PROTO_UNPACK] = on_unpack,
 	[PROTO_REST] = on_rest,
 	[PROTO_WAKE] = on_wake,
+	[PROTO_POINT] = on_point,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

@@ -92,6 +92,8 @@ void conn_fini(struct conn *c)
 	queue_clear(&c->bulk);
 	free(c->current);
 	c->current = NULL;
+	free(c->last);
+	c->last = NULL;
 	free(c->in);
 	c->in = NULL;
 }
@@ -101,10 +103,19 @@ bool conn_full(const struct conn *c)
 	return c->bulk.bytes >= CONN_FULL;
 }
 
+/* The host is heard: it is not, or no more, silence that it waits for. */
+static void conn_speak(struct conn *c)
+{
+	free(c->last);
+	c->last = NULL;
+	c->silent = false;
+}
+
 void conn_renew(struct conn *c, uint32_t generation)
 {
 	queue_clear(&c->urgent);
 	queue_clear(&c->bulk);
+	conn_speak(c);
 	c->prompt = 0;
 	c->flushing = false;
 	c->generation = generation;
@@ -161,6 +172,12 @@ void conn_send(struct conn *c, struct frame *f)
 	c->prompt += is_prompt(f->type);
 }
 
+void conn_send_last(struct conn *c, struct frame *f)
+{
+	free(c->last);
+	c->last = f;
+}
+
 void conn_send_failed(struct conn *c, uint32_t id, int error, const char *what)
 {
 	struct frame *f = frame_new(PROTO_FAILED, id, 8 + strlen(what));
@@ -200,7 +217,7 @@ static bool bulk_due(struct conn *c)
 
 	if (!c->bulk.bytes)
 		return false;
-	if (c->flushing || c->prompt || c->bulk.bytes >= CONN_HOLD)
+	if (c->flushing || c->prompt || c->last || c->bulk.bytes >= CONN_HOLD)
 		return true;
 	if (c->hold.armed)
 		return false;
@@ -231,11 +248,16 @@ static struct frame *conn_next(struct conn *c)
 	struct proto_header h;
 	struct frame *f;
 
-	if (c->current || !c->open)
+	if (c->current || !c->open || c->silent)
 		return c->current;
 	f = queue_pop(&c->urgent);
 	if (!f)
 		f = bulk_pop(c);
+	if (!f && c->last) {
+		f = c->last;
+		c->last = NULL;
+		c->silent = true;
+	}
 	if (!f)
 		return NULL;
 	h = (struct proto_header){.length = (uint32_t)f->out.len,
@@ -329,7 +351,7 @@ static int conn_parse(struct conn *c)
 		struct proto_header h;
 		int r;
 
-		if (conn_queued(c) >= CONN_STALL) {
+		if (conn_queued(c) >= CONN_STALL && !c->silent) {
 			c->stalled = true;
 			break;
 		}
@@ -338,8 +360,10 @@ static int conn_parse(struct conn *c)
 			return r;
 		if (c->in_end - c->in_first < PROTO_HEADER + (size_t)h.length)
 			break;
-		if (h.type == PROTO_HELLO || (c->open && h.generation == (uint8_t)c->generation))
+		if (h.type == PROTO_HELLO || (c->open && h.generation == (uint8_t)c->generation)) {
+			conn_speak(c);
 			r = c->on_frame(c, &h, c->in + c->in_first + PROTO_HEADER);
+		}
 		if (r < 0)
 			return r;
 		c->in_first += PROTO_HEADER + (size_t)h.length;
@@ -395,14 +419,14 @@ void conn_hurry(struct conn *c)
 
 bool conn_holds(const struct conn *c)
 {
-	return c->hold.armed && !c->flushing && !c->prompt && c->bulk.bytes < CONN_HOLD;
+	return c->hold.armed && !c->flushing && !c->prompt && !c->last && c->bulk.bytes < CONN_HOLD;
 }
 
 bool conn_more(struct conn *c)
 {
-	bool in = (c->readable || c->stalled) && conn_queued(c) < CONN_STALL;
-	bool out = c->open &&
-		   (c->current || c->stage_first < c->stage_end || c->urgent.bytes || bulk_due(c));
+	bool in = (c->readable || c->stalled) && (c->silent || conn_queued(c) < CONN_STALL);
+	bool queued = !c->silent && (c->urgent.bytes || c->last || bulk_due(c));
+	bool out = c->open && (c->current || c->stage_first < c->stage_end || queued);
 
 	return in || (out && c->writable);
 }

@@ -21,7 +21,8 @@
  * 4. Bulk frames in quick succession are held for CONN_HOLD_US, to be sent together, unless one of them
  *    ends something (EXIT, FILE_REPLY, LOCKED, JOB_GONE, PACKED, UNPACKED) or CONN_HOLD bytes are queued. The first one after a pause, or
  *    after standard input, is never held.
- * 5. Producers that can wait check conn_full() first; input is not read while more than
+ * 5. Behind the frame of conn_send_last(), which goes out when no other is queued, nothing is sent until a frame is received.
+ * 6. Producers that can wait check conn_full() first; input is not read while more than
  *    CONN_STALL bytes are queued, so the queues are bounded by what one more frame can add.
  */
 
@@ -61,9 +62,11 @@ struct conn {
 	int (*on_frame)(struct conn *c, const struct proto_header *h, const uint8_t *payload);
 
 	struct frame_queue urgent, bulk;
-	unsigned prompt; /* frames in `bulk` that must not be held */
-	bool flushing;	 /* `bulk` is being emptied */
-	uint64_t held;	 /* now_us() until which new bulk frames are held */
+	unsigned prompt;    /* frames in `bulk` that must not be held */
+	bool flushing;	    /* `bulk` is being emptied */
+	struct frame *last; /* of conn_send_last(), not sent yet; or NULL */
+	bool silent;	    /* ... and it was the last */
+	uint64_t held;	    /* now_us() until which new bulk frames are held */
 	struct loop_timer hold;
 	struct frame *current; /* being written; its wire form starts at data[] */
 	size_t sent;	       /* bytes of `current` that were sent or are staged */
@@ -135,6 +138,9 @@ struct frame *frame_trim(struct frame *f);
 
 /** conn_send() - Queue a frame; the connection owns it from now on. */
 void conn_send(struct conn *c, struct frame *f);
+
+/** conn_send_last() - Queue a frame behind all others; then nothing is sent before something is received. */
+void conn_send_last(struct conn *c, struct frame *f);
 
 /** conn_send_failed() - Answer request @id with FAILED: @error, positive, and what that is about. */
 void conn_send_failed(struct conn *c, uint32_t id, int error, const char *what);

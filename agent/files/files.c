@@ -81,6 +81,13 @@ int files_init(struct files *f, const struct guest_env *env, struct loop *loop, 
 	return r;
 }
 
+void files_renew(struct files *f)
+{
+	locks_clear(&f->locks);
+	watch_set(&f->watch, false);
+	node_renew(&f->table);
+}
+
 void files_fini(struct files *f)
 {
 	locks_fini(&f->locks);

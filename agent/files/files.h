@@ -39,6 +39,9 @@ struct files {
  */
 int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn);
 
+/** files_renew() - Forget all that a host knows of: its nodes, handles and locks, and its watch. */
+void files_renew(struct files *f);
+
 /** files_fini() - Close everything. */
 void files_fini(struct files *f);
 

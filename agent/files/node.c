@@ -409,6 +409,21 @@ void handle_free(struct node_table *t, uint64_t id)
 	free(h);
 }
 
+void node_renew(struct node_table *t)
+{
+	for (size_t i = 0; i < NODE_BUCKETS; i++) {
+		struct node *n, *next;
+
+		while (t->handles[i])
+			handle_free(t, t->handles[i]->id);
+		for (n = t->by_id[i]; n; n = next) {
+			next = n->id_next;
+			if (n->id != NODE_ROOT)
+				node_free(t, n);
+		}
+	}
+}
+
 void node_clear(struct node_table *t)
 {
 	for (size_t i = 0; i < NODE_BUCKETS; i++) {

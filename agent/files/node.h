@@ -170,6 +170,9 @@ struct handle *handle_find(const struct node_table *t, uint64_t id);
 /** handle_free() - Close a handle; unknown ones are ignored. */
 void handle_free(struct node_table *t, uint64_t id);
 
+/** node_renew() - Forget all nodes but the root, and close all handles: another host holds none of them. */
+void node_renew(struct node_table *t);
+
 /** node_clear() - Free and close everything. */
 void node_clear(struct node_table *t);
 

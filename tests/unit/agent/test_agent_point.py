@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# needs: xsbx-agent drivers
+"""The agent before a machine is copied, and in the copy.
+
+Usage: see agent_fixture.py."""
+
+import errno
+import os
+import struct
+
+from agent_fixture import (CHANGED, FREEZE, FROZEN, KILL, PING, POINT, POINTED, SIGNAL, WATCH, Case, integers, main)
+
+
+class Point(Case):
+    language = 'raw'
+
+    def point(self):
+        kind, data = self.agent.ask(POINT)
+        self.assertEqual(kind, POINTED)
+        return struct.unpack('<I', data)[0]
+
+    def change(self, name):
+        with open(os.path.join(self.agent.root, 'files', name), 'w', encoding='ascii'):
+            pass
+
+    def is_told(self, timeout):
+        """Is a change told within so many seconds?"""
+        frame = self.agent.read_frame(timeout)
+        return frame is not None and frame[0] == CHANGED
+
+    def test_is_the_last_frame(self):
+        self.agent.send(WATCH, integers('I', 1))
+        self.agent.ping()
+        while self.is_told(0.3):
+            pass
+        self.change('before')
+        self.assertTrue(self.is_told(5))
+        while self.is_told(0.3):
+            pass
+        self.assertEqual(self.point(), 0)
+        self.change('after')
+        self.assertFalse(self.is_told(0.5))
+        self.agent.ping()
+        self.assertTrue(self.agent.pending.pop(0, None) or self.is_told(5))
+
+    def test_comes_behind_what_is_queued(self):
+        for _ in range(200):
+            self.agent.send(WATCH, integers('I', 1))
+        pings = [self.agent.send(PING, b'x' * 64) for _ in range(200)]
+        self.assertEqual(self.point(), 0)
+        for ping in pings:
+            self.assertEqual(self.agent.pending[ping][0][2], b'x' * 64)
+
+    def test_not_during_a_run(self):
+        run = self.agent.start('sleep 1000')
+        self.assertEqual(self.point(), errno.EBUSY)
+        self.agent.ping()
+        self.agent.send(SIGNAL, integers('I', KILL), id=run)
+        self.agent.finish(run)
+        self.assertEqual(self.point(), 0)
+
+    def test_user_code_may_stand_still(self):
+        kind, data = self.agent.ask(FREEZE, integers('I', 1))
+        self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, 0))
+        self.assertEqual(self.point(), 0)
+        self.agent.send(FREEZE, integers('I', 0))
+        self.assertEqual(self.run_code('echo on').out, b'on\n')
+
+    def test_a_copy_goes_on(self):
+        self.run_code('x=41; sleep 1000 & echo $! >pid')
+        self.agent.ask(FREEZE, integers('I', 1))
+        self.assertEqual(self.point(), 0)
+        self.agent.hello(generation=2, copy=True)
+        self.agent.setup('raw', {name: value for name, value in [self.marker.split('=')]})
+        result = self.run_code('echo $((x + 1)); kill -0 $(cat pid) && echo lives; kill $(cat pid)')
+        self.assertEqual(result.out, b'42\nlives\n')
+        self.assertEqual(result.fresh, 0)
+
+
+class Copy(Case):
+    """What its first host knew is unknown to the host of a copy."""
+
+    def test_forgets_nodes_and_handles(self):
+        node, _attr, handle = self.agent.create('file')
+        self.agent.hello(generation=2)
+        self.agent.getattr(node)
+        self.assertEqual(self.agent.write(handle, b'abc'), 3)
+        self.agent.hello(generation=3, copy=True)
+        self.error(errno.ESTALE, self.agent.getattr, node)
+        self.error(errno.EBADF, self.agent.write, handle, b'abc')
+        again, attr = self.agent.lookup('file')
+        self.assertNotEqual(again, node)
+        self.assertEqual(attr.size, 3)
+        self.agent.getattr(1)
+
+    def test_is_not_watched(self):
+        self.agent.send(WATCH, integers('I', 1))
+        self.agent.ping()
+        while self.agent.read_frame(0.3):
+            pass
+        self.agent.hello(generation=2, copy=True)
+        self.agent.create('file')
+        self.assertIsNone(self.agent.read_frame(0.5))
+
+
+if __name__ == '__main__':
+    main()
