@@ -24,7 +24,8 @@
  * Writing. A frame is written at once if the socket takes it; what it does not take waits, in one
  * queue per class, and goes out by gathering writes when the socket is writable again. An error in
  * writing is not reported where it happens, inside somebody's call: the frame stays, the loop sees
- * the same error on its own, and reports it from there.
+ * the same error on its own, and reports it from there. What is pushed while the channel is held waits in queues of its
+ * own, so that nothing else has to know.
  *
  * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
  * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS where what was read
@@ -143,6 +144,19 @@ static void seal_frame(struct channel *ch, struct channel_frame *f)
 	f->len = PROTO_HEADER + f->out.len;
 }
 
+static void queue_later(struct channel *ch)
+{
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+		STAILQ_CONCAT(&ch->queue[cl], &ch->later[cl]);
+}
+
+/* Sends what is queued, unless something was on its way already, which then takes it along. */
+static void begin_flush(struct channel *ch, bool idle)
+{
+	if (idle && flush(ch) < 0)
+		poll_again(ch);
+}
+
 uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
 {
 	uint64_t ticket;
@@ -163,13 +177,28 @@ uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_
 	seal_frame(ch, f);
 	ticket = ++ch->tickets[cl] * CHANNEL_NCLASSES + cl;
 	f->ticket = ticket;
-	STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
+	if (ch->held)
+		STAILQ_INSERT_TAIL(&ch->later[cl], f, link);
+	else
+		STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
 	ch->queued[cl] += f->len;
 	if (cl == CHANNEL_BULK)
 		ch->high = MAX(ch->high, ch->queued[cl]);
-	if (idle && flush(ch) < 0)
-		poll_again(ch);
+	if (!ch->held)
+		begin_flush(ch, idle);
 	return ticket;
+}
+
+void channel_hold(struct channel *ch, bool hold)
+{
+	const bool idle = !next_frame(ch);
+
+	ch->held = hold;
+	if (hold)
+		return;
+	queue_later(ch);
+	if (ch->open && !ch->lost)
+		begin_flush(ch, idle);
 }
 
 bool channel_has_sent(const struct channel *ch, uint64_t ticket)
@@ -423,8 +452,10 @@ int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scr
 	int r;
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		STAILQ_INIT(&ch->queue[cl]);
+		STAILQ_INIT(&ch->later[cl]);
+	}
 	ch->fd = fd;
 	ch->scratch = scratch;
 	ch->events = events;
@@ -459,6 +490,7 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	struct channel_frame *f;
 
 	assert(ch->open);
+	queue_later(ch);
 	ch->open = false;
 	ch->closed = closed;
 	uv_close((uv_handle_t *)&ch->poll, on_closed);

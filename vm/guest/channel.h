@@ -65,8 +65,10 @@ struct channel {
 	uint8_t *partial;
 	size_t partial_len, partial_cap;
 	struct channel_frame *current; /* partly sent */
+	bool held;		       /* by channel_hold() */
 	struct channel_queue queue[CHANNEL_NCLASSES];
-	size_t queued[CHANNEL_NCLASSES];    /* bytes, without `current` */
+	struct channel_queue later[CHANNEL_NCLASSES]; /* pushed while it is held */
+	size_t queued[CHANNEL_NCLASSES];	      /* bytes, without `current` */
 	size_t high;			    /* most bytes of bulk since it was empty or `drained` */
 	uint64_t tickets[CHANNEL_NCLASSES]; /* frames so far */
 	uint64_t sent[CHANNEL_NCLASSES];    /* those of which all was sent */
@@ -97,6 +99,9 @@ struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_
 /* Queues a frame for sending; the channel owns it from now on. Return: a ticket for channel_has_sent(), 0 if it was
  * dropped. */
 uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);
+
+/* Sends nothing of what is pushed from now on; what was pushed before still goes out. Or sends all of it. */
+void channel_hold(struct channel *ch, bool hold);
 
 /* Was all of this frame sent? Only then can the agent answer it. */
 bool channel_has_sent(const struct channel *ch, uint64_t ticket);

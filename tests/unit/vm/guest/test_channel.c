@@ -338,6 +338,34 @@ static void order(void **state)
 	assert_int_equal(ch.queued[CHANNEL_CONTROL], 0);
 }
 
+/* What was pushed before is sent; what is pushed meanwhile waits, and is sent then. */
+static void held(void **state)
+{
+	uint64_t ticket;
+	uint32_t ids[8];
+
+	(void)state;
+	push(1, 1 << 20, CHANNEL_BULK);
+	push(2, 5, CHANNEL_BULK);
+	channel_hold(&ch, true);
+	ticket = push(3, 5, CHANNEL_CONTROL);
+	push(4, 100000, CHANNEL_BULK);
+	assert_int_equal(drain(ids, ARRAY_SIZE(ids)), 2);
+	assert_int_equal(ids[1], 2);
+	assert_false(channel_has_sent(&ch, ticket));
+	push(5, 5, CHANNEL_CONTROL);
+	assert_int_equal(drain(ids, ARRAY_SIZE(ids)), 0);
+	channel_hold(&ch, false);
+	assert_int_equal(drain(ids, ARRAY_SIZE(ids)), 3);
+	assert_int_equal(ids[0], 3);
+	assert_int_equal(ids[1], 5);
+	assert_int_equal(ids[2], 4);
+	assert_true(channel_has_sent(&ch, ticket));
+	assert_int_equal(ch.queued[CHANNEL_BULK], 0);
+	channel_hold(&ch, true); /* and is closed with this one */
+	push(6, 5, CHANNEL_CONTROL);
+}
+
 static void many_frames(void **state)
 {
 	static uint32_t ids[2000];
@@ -386,10 +414,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(cut_anywhere),       T(generations), T(too_long),
-		T(through_the_socket), T(ends),	       T(refused_frame),
-		T(cancelled_frame),    T(order),       T(dies_with_something_unread),
-		T(many_frames),	       T(half_sent),   T(closed_with_frames),
+		T(cut_anywhere),
+		T(generations),
+		T(too_long),
+		T(through_the_socket),
+		T(ends),
+		T(refused_frame),
+		T(cancelled_frame),
+		T(order),
+		T(dies_with_something_unread),
+		T(many_frames),
+		T(half_sent),
+		T(closed_with_frames),
+		T(held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
