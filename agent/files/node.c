@@ -154,7 +154,7 @@ static char *find_path(const struct node_table *t, const struct node *n)
 /* It gets another time of birth when it is copied up, in a directory that began as the host's. */
 static void see_birth(struct node *n)
 {
-	struct node_identity is;
+	struct node_identity is = {0};
 
 	if (identify(n->fd, &is) == 0 && is.dev == n->is.dev && is.ino == n->is.ino)
 		n->is = is;

@@ -220,6 +220,23 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	return 0;
 }
 
+/* Which process that is the spawner knows. */
+static int point_job(const struct order_point *o, struct spawn_job *job)
+{
+	policy_args(job, "ram-copy");
+	add_targets(job, (const int[]){RAM_COPY_TALK, RAM_COPY_STREAM, RAM_COPY_DEVICES, -1});
+	if (o->whole)
+		add_target(job, RAM_COPY_BASE);
+	job->ram = (struct ram_copy){
+		.machine = o->machine,
+		.address = o->address,
+		.bytes = (uint64_t)o->memory_mb << 20,
+		.whole = o->whole,
+	};
+	job->flags = SPAWN_RAM | SPAWN_OOM_FIRST;
+	return 0;
+}
+
 /* ---- processes ---- */
 
 /*
@@ -567,6 +584,7 @@ static int job_of(const struct policy *p, const struct order *o, struct spawn_jo
 	case ORDER_FILTER: return filter_job(p, &o->filter, job);
 	case ORDER_DIALER: return dialer_job(p, job);
 	case ORDER_CHANGES: return changes_job(p, &o->changes, job);
+	case ORDER_POINT: return point_job(&o->point, job);
 	case ORDER_STORE: add_output(job); return store_job(p, &o->store, job);
 	case ORDER_IMAGE: add_output(job); return image_job(p, &o->image, job);
 	case ORDER_PACKAGES: add_output(job); return packages_job(p, &o->packages, job);

@@ -22,6 +22,7 @@ static const size_t part_size[] = {
 	[ORDER_IMAGE] = sizeof(struct order_image),
 	[ORDER_PACKAGES] = sizeof(struct order_packages),
 	[ORDER_CHANGES] = sizeof(struct order_changes),
+	[ORDER_POINT] = sizeof(struct order_point),
 	[ORDER_LOCAL] = sizeof(struct order_local),
 };
 static_assert(ARRAY_SIZE(part_size) == ORDER_NPROGRAMS, "a size for each program");
@@ -110,6 +111,13 @@ static int changes(const struct order_changes *c, const struct order_limits *mos
 		       : -EPERM;
 }
 
+static int point(const struct order_point *p, const struct order_limits *most)
+{
+	if (p->whole > 1 || p->address % 4096)
+		return -EBADMSG;
+	return p->memory_mb >= 1 && p->memory_mb <= most->memory_mb ? 0 : -EPERM;
+}
+
 static int local(const struct order_local *l, const struct order_limits *most)
 {
 	if (!most->local)
@@ -136,6 +144,7 @@ static int check(const struct order *o, const struct order_limits *most)
 			       ? 0
 			       : -EBADMSG;
 	case ORDER_CHANGES: return changes(&o->changes, most);
+	case ORDER_POINT: return point(&o->point, most);
 	case ORDER_LOCAL: return local(&o->local, most);
 	case ORDER_NPROGRAMS: break;
 	}
@@ -162,6 +171,7 @@ size_t order_fds(const struct order *o)
 	case ORDER_LOCAL: return 2;
 	case ORDER_FILTER:
 	case ORDER_CHANGES: return 3;
+	case ORDER_POINT: return o->point.whole ? 4 : 3;
 	case ORDER_NPROGRAMS: break;
 	}
 	return 0;

@@ -26,7 +26,8 @@ enum order_program {
 	ORDER_IMAGE,	/* the builder of images */
 	ORDER_PACKAGES, /* collects the host's settings for an installation */
 	ORDER_CHANGES, /* no program: lists or commits a sandbox's changes; begin, words, changes */
-	ORDER_LOCAL,   /* the agent without a jail, in a daemon built for tests; stream, console */
+	ORDER_POINT, /* no program: copies a machine's memory; talk, stream, devices; with `whole`, base: see ram_copy.h */
+	ORDER_LOCAL, /* the agent without a jail, in a daemon built for tests; stream, console */
 	ORDER_NPROGRAMS,
 };
 
@@ -111,6 +112,13 @@ struct order_changes {
 	uint32_t foreign; /* first host id of the sandbox that made them */
 };
 
+struct order_point {
+	uint32_t machine; /* id of the request that has started it */
+	uint32_t memory_mb;
+	uint32_t whole;
+	uint64_t address; /* where QEMU has it */
+};
+
 struct order_local {
 	char layer[DIGEST_HEX];
 	char place[7]; /* unique part of its directory's name */
@@ -126,6 +134,7 @@ struct order {
 		struct order_image image;
 		struct order_packages packages;
 		struct order_changes changes;
+		struct order_point point;
 		struct order_local local;
 	};
 };

@@ -69,6 +69,7 @@ struct kid {
 	pid_t pid;
 	struct jail_cell cell; /* if it is jailed */
 	struct birth *birth;   /* until its program runs */
+	bool machine;
 };
 
 struct server {
@@ -337,7 +338,8 @@ static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 	}
 	log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid, b->program);
 	b->until = now_ms() + s->patience_ms;
-	s->kids[s->nkids++] = (struct kid){id, pid, cell, b};
+	s->kids[s->nkids++] =
+		(struct kid){id, pid, cell, b, job->jail && job->jail->use == JAIL_QEMU};
 	s->nbirths++;
 	s->nasking += birth_asks(b) ? 1 : 0;
 }
@@ -353,12 +355,38 @@ static enum spawn_step step_of(int error)
 	}
 }
 
+/* The memory of a machine is copied by its number, which stays its own as long as it was not reaped here. The copier gets a
+ * pidfd, to know for how long that is. Return: 0 or -errno. */
+static int find_machine(const struct server *s, struct spawn_job *job)
+{
+	for (size_t i = 0; i < s->nkids; i++) {
+		const struct kid *k = &s->kids[i];
+		int fd;
+
+		if (k->id != job->ram.machine || !k->machine || k->birth)
+			continue;
+		if (job->nfds >= SPAWN_FDS_MAX || job->ntargets >= SPAWN_FDS_MAX)
+			return -EMFILE;
+		fd = pidfd_open(k->pid, 0);
+		if (fd < 0)
+			return -errno;
+		job->ram.pid = k->pid;
+		job->target[job->ntargets++] =
+			(struct spawn_target){(uint32_t)job->nfds, RAM_COPY_PIDFD};
+		job->fds[job->nfds++] = fd; /* closed with the others */
+		return 0;
+	}
+	return -ESRCH;
+}
+
 static void judge(struct server *s, uint32_t id, const char *request, size_t len,
 		  struct spawn_job *job)
 {
 	struct spawn_error e = {0};
 
 	e.error = s->rules->job(s->rules->data, request, len, job->nfds, job);
+	if (e.error == 0 && (job->flags & SPAWN_RAM))
+		e.error = find_machine(s, job);
 	if (e.error == 0)
 		e.error = spawner_check(job);
 	e.step = step_of(e.error);

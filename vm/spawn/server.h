@@ -5,6 +5,7 @@
 
 #include "guard.h"
 #include "vm/jail/setup.h"
+#include "ram_copy.h"
 #include "spawner.h"
 #include "wire.h"
 
@@ -28,6 +29,7 @@ struct spawn_job {
 	struct spawn_target target[SPAWN_FDS_MAX];
 	size_t ntargets;
 	const struct jail_spec *jail; /* or NULL */
+	struct ram_copy ram;	      /* of SPAWN_RAM */
 	int fds[SPAWN_FDS_MAX];	      /* of the request; not used by the rules */
 	size_t nfds;
 };

@@ -316,6 +316,23 @@ static void sizes(void **state)
 	o.machine.flags = ORDER_NETWORK;
 	assert_int_equal(ask(alone, &o), 0);
 	assert_int_equal(ask_with(alone, &o, sizeof(o), order_fds(&o) - 1), -EMFILE);
+	o = (struct order){.program = ORDER_POINT,
+			   .point = {.memory_mb = machine().machine.memory_mb, .address = 1 << 20}};
+	assert_int_equal(order_fds(&o), 3);
+	assert_int_equal(ask(alone, &o), 0);
+	assert_int_equal(job.ram.bytes, (uint64_t)o.point.memory_mb << 20);
+	assert_null(job.jail);
+	o.point.memory_mb++;
+	assert_int_equal(ask(alone, &o), -EPERM);
+	o.point.memory_mb = 1;
+	o.point.whole = 1;
+	assert_int_equal(order_fds(&o), 4);
+	assert_int_equal(ask(alone, &o), 0);
+	o.point.whole = 2;
+	assert_int_equal(ask_with(alone, &o, sizeof(o), 4), -EBADMSG);
+	o.point.whole = 0;
+	o.point.address++;
+	assert_int_equal(ask(alone, &o), -EBADMSG);
 	o = sandbox(PLAIN);
 	assert_int_equal(ask(alone, &o), 0);
 	o.sandbox.memory_mb++;

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/free_rules.h"
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
@@ -178,6 +179,55 @@ static void killed_early(void **state)
 	while (!ndone)
 		uv_run(&loop, UV_RUN_ONCE);
 	assert_true(WIFSIGNALED(c.status));
+}
+
+static int why_failed;
+
+static void on_copier_failed(struct child *c, int err, const char *step)
+{
+	(void)c;
+	(void)step;
+	why_failed = err;
+}
+
+static void on_copier_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+	why_failed = 1;
+}
+
+/* Memory is copied of machines that this spawner has started, and of nothing else. */
+static void copies_machines_only(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL},
+				 *const copy[] = {"copy", NULL}, *const none[] = {NULL};
+	struct program c = {0};
+	char request[256];
+
+	(void)state;
+	ndone = 0;
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 30000, on_done), 0);
+	while (c.child.state != CHILD_RUNNING)
+		uv_run(&loop, UV_RUN_ONCE);
+	for (uint32_t id = 0; id <= c.child.id; id++) {
+		const struct free_job job = {
+			.argv = copy, .envp = none, .flags = SPAWN_RAM, .machine = id};
+		struct child copier = {.failed = on_copier_failed, .exited = on_copier_exited};
+		struct spawn_spec spec = {request, 0, NULL, 0};
+		const ssize_t n = free_pack(&job, request, sizeof(request));
+
+		assert_true(n > 0);
+		spec.size = (size_t)n;
+		why_failed = 0;
+		assert_int_equal(child_start(sp, &spec, &copier), 0);
+		while (!why_failed)
+			uv_run(&loop, UV_RUN_ONCE);
+		assert_int_equal(why_failed, -ESRCH);
+	}
+	child_kill(&c.child);
+	while (!ndone)
+		uv_run(&loop, UV_RUN_ONCE);
 }
 
 /* Whether it has gone, at once or after a while. */
@@ -511,6 +561,7 @@ int main(void)
 		T(spawner_dies),
 		T(ignores_signals),
 		T(no_descriptors),
+		T(copies_machines_only),
 		cmocka_unit_test(daemon_dies),
 		cmocka_unit_test(guard_hangs),
 		cmocka_unit_test(runtime_directories),
