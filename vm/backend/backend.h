@@ -23,6 +23,7 @@ struct problem;
 struct sandbox_spec;
 struct cgroup_stat;
 struct layer;
+struct point;
 struct backend; /* one of these per sandbox; each backend has its own */
 
 struct policy;
@@ -55,7 +56,8 @@ struct backend_spec {
 	bool background; /* no user waits for it */
 	bool standby;	 /* a clone whose memory is not restored before backend_ops.restore */
 	int ram, state;	 /* descriptors; only used during the call */
-	bool point; /* a clone that goes on from a point, whose stream is `state`, on top of `ram` */
+	const struct point
+		*point; /* a clone that goes on from this, instead of `ram` and `state`; or NULL */
 	/* Says what it sees of the host, or NULL; only with backend_ops.views. */
 	const struct sandbox_spec *view;
 	bool network;		   /* it has a network card */
@@ -95,7 +97,6 @@ struct backend_ops {
 	bool needs_image;
 	bool views;	      /* can show paths of the host */
 	bool pools;	      /* has no snapshots: idle guests are started like any other */
-	bool point;	      /* machines that run can be copied */
 	unsigned overhead_mb; /* host memory in addition to the guest's */
 
 	/**
@@ -128,6 +129,16 @@ struct backend_ops {
 	 * NULL if not supported. Return: 0 or -errno.
 	 */
 	int (*save)(struct backend *b, backend_saved_fn fn);
+
+	/**
+	 * point - Copy a machine that runs, and goes on
+	 * @b: Its agent is idle, and is sent nothing and says nothing until @fn
+	 * @p: Its files, and what they depend on, are filled in before @fn
+	 * @fn: Called once, with the events' data and 0 or -errno, unless the machine is destroyed first
+	 *
+	 * NULL if not supported. Return: 0 or -errno.
+	 */
+	int (*point)(struct backend *b, struct point *p, void (*fn)(void *data, int err));
 
 	/**
 	 * restore - Let a clone that was started with `standby` go on from its snapshot

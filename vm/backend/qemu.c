@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "backend.h"
 #include "vm/spawn/order.h"
 #include "qemu_argv.h"
+#include "qemu_point.h"
 #include "qmp.h"
 #include "vm/base/reader.h"
+#include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
 #include "vm/spawn/child.h"
 #include "vm/base/lines.h"
@@ -47,28 +50,40 @@ struct backend {
 	struct child child;
 	struct reader console, words;
 	struct qmp qmp;
-	int state;	  /* of one that can be saved: where to; or -1 */
+	int state;     /* of one that can be saved: where to; or -1 */
+	int ram, disk; /* what it was cloned from, or -1; its root file system */
+	unsigned memory_mb;
 	int card;	  /* the other end of its network card, until it is taken, or -1 */
 	struct tail said; /* on its standard output and error */
 	uint64_t started_at;
-	bool kvm; /* what it runs on, also when others come to run on something else */
+	bool kvm;	       /* what it runs on, also when others come to run on something else */
+	bool own_kernel, copy; /* `copy`: it goes on from a point */
 	bool child_gone, destroying, told_down;
 	bool reset;		/* by its guest */
 	backend_saved_fn saved; /* while a copy is being made */
 	unsigned stops;		/* that were not undone */
 	backend_still_fn stopped, went_on;
-	unsigned nopen; /* the child, the readers, the control connection */
+	struct qemu_point point;
+	struct point *to; /* of `point` */
+	void (*pointed)(void *data, int err);
+	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
+
+static void close_files(const struct backend *b)
+{
+	const int fds[] = {b->state, b->card, b->ram, b->disk};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
 
 static void part_gone(struct backend *b)
 {
 	if (--b->nopen)
 		return;
 	b->events->destroyed(b->data);
-	if (b->state >= 0)
-		close(b->state);
-	if (b->card >= 0)
-		close(b->card);
+	close_files(b);
 	free(b);
 }
 
@@ -249,6 +264,14 @@ struct ends {
 	int card[2]; /* of a machine with a network */
 };
 
+#define ENDS_NONE                                       \
+	{                                               \
+		{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, \
+		{                                       \
+			-1, -1                          \
+		}                                       \
+	}
+
 static void close_pair(int pair[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -264,7 +287,7 @@ static int ends_open(struct ends *e, bool network)
 	int *const pairs[] = {e->agent, e->console, e->control, e->card};
 	int r = 0;
 
-	*e = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	*e = (struct ends)ENDS_NONE;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(pairs) - (network ? 0 : 1); i++)
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]) < 0)
 			r = -errno;
@@ -298,19 +321,20 @@ static int open_again(int fd)
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct ends *e, int state)
 {
-	struct order order = {
-		.program = ORDER_MACHINE,
-		.machine = {
-			.mode = spec->mode,
-			.flags = (b->kvm ? ORDER_KVM : 0u) | (image->own ? ORDER_OWN_KERNEL : 0u) |
-				 (spec->network ? ORDER_NETWORK : 0u) |
-				 (spec->layer ? ORDER_PACKED : 0u) | (spec->root ? ORDER_ROOT : 0u),
-			.memory_mb = spec->memory_mb,
-			.cpus = spec->cpus,
-			.tsc_khz = tsc_khz(&b->all->tsc),
-		}};
-	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1],  e->console[1],
-				  image->kernel, image->initrd, image->rootfs};
+	struct order order = {.program = ORDER_MACHINE,
+			      .machine = {
+				      .mode = spec->mode,
+				      .flags = (b->kvm ? ORDER_KVM : 0u) |
+					       (b->own_kernel ? ORDER_OWN_KERNEL : 0u) |
+					       (spec->network ? ORDER_NETWORK : 0u) |
+					       (spec->layer ? ORDER_PACKED : 0u) |
+					       (spec->root ? ORDER_ROOT : 0u),
+				      .memory_mb = spec->memory_mb,
+				      .cpus = spec->cpus,
+				      .tsc_khz = tsc_khz(&b->all->tsc),
+			      }};
+	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1], e->console[1],
+				  image->kernel, image->initrd, b->disk};
 	struct spawn_spec s = {&order, sizeof(order), fds, 7};
 
 	order_set(order.machine.name, spec->name);
@@ -320,7 +344,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	if (spec->layer)
 		fds[s.nfds++] = spec->layer->file;
 	if (spec->mode != MACHINE_COLD) {
-		fds[s.nfds++] = spec->ram;
+		fds[s.nfds++] = spec->mode == MACHINE_CLONE ? b->ram : spec->ram;
 		fds[s.nfds++] = state;
 	}
 	if (spec->network)
@@ -364,8 +388,9 @@ static bool has_file_uri(const struct backends *all)
 
 static int set_capabilities(struct backend *b, qmp_reply_fn fn)
 {
-	json_t *args = json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
-				 "x-ignore-shared", "state", 1, "capability", "events", "state", 1);
+	json_t *args =
+		json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
+			  "x-ignore-shared", "state", !b->copy, "capability", "events", "state", 1);
 
 	return args ? qmp_execute(&b->qmp, "migrate-set-capabilities", args, fn, b) : -ENOMEM;
 }
@@ -393,7 +418,8 @@ static void on_clone_reply(void *data, json_t *ret, const char *error)
 	(void)ret;
 	if (!error || b->destroying || b->child_gone || is_ending(b))
 		return;
-	problem_set(&p, PROBLEM_CLONE_FAILED, "", "the snapshot can't be restored: %s", error);
+	problem_set(&p, b->copy ? PROBLEM_NOT_RESTORED : PROBLEM_CLONE_FAILED, "",
+		    "the %s can't be restored: %s", b->copy ? "saved memory" : "snapshot", error);
 	tell_down(b, &p);
 }
 
@@ -472,7 +498,71 @@ static int qemu_cont(struct backend *b, backend_still_fn fn)
 	return r < 0 && is_ending(b) ? 0 : r;
 }
 
+/* ---- points ---- */
+
+static void on_pointed(struct qemu_point *q, int err)
+{
+	struct backend *b = container_of(q, struct backend, point);
+	struct point *p = steal_ptr(b->to);
+	struct stat st;
+
+	if (err == 0) {
+		p->stream = q->stream;
+		p->base = q->whole ? q->base : fcntl(b->ram, F_DUPFD_CLOEXEC, 3);
+		p->disk = fcntl(b->disk, F_DUPFD_CLOEXEC, 3);
+		p->kvm = b->kvm;
+		p->own_kernel = b->own_kernel;
+		p->tsc_khz = tsc_khz(&b->all->tsc);
+		for (int i = 0; i < (q->whole ? 2 : 1); i++)
+			if (fstat(i ? p->base : p->stream, &st) == 0)
+				p->bytes += (uint64_t)st.st_blocks * 512;
+		if (p->base < 0 || p->disk < 0)
+			err = -EMFILE;
+	}
+	if (!b->destroying)
+		b->pointed(b->data, err);
+	part_gone(b);
+}
+
+static int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int err))
+{
+	int r;
+
+	if (b->point.active || b->destroying || b->child_gone)
+		return -EBUSY;
+	b->point = (struct qemu_point){.ctx = b->all->ctx,
+				       .qmp = &b->qmp,
+				       .machine = b->child.id,
+				       .memory_mb = b->memory_mb,
+				       .base = b->ram,
+				       .label = b->child.label,
+				       .done = on_pointed};
+	r = qemu_point_begin(&b->point);
+	if (r < 0)
+		return r;
+	b->to = p;
+	b->pointed = fn;
+	b->nopen++;
+	return 0;
+}
+
 /* ---- a machine's life ---- */
+
+/* Takes hold of what it is made of, which its spec only lends. Return: 0 or -errno. */
+static int take_files(struct backend *b, const struct backend_spec *spec, const struct image *image)
+{
+	const struct point *p = spec->point;
+
+	b->copy = p;
+	b->memory_mb = spec->memory_mb;
+	b->own_kernel = p ? p->own_kernel : image->own;
+	b->disk = fcntl(p ? p->disk : image->rootfs, F_DUPFD_CLOEXEC, 3);
+	if (b->disk >= 0 && spec->mode == MACHINE_CLONE)
+		b->ram = fcntl(p ? p->base : spec->ram, F_DUPFD_CLOEXEC, 3);
+	if (b->disk < 0 || (spec->mode == MACHINE_CLONE && b->ram < 0))
+		return -errno;
+	return p && p->kvm != b->kvm ? -ENOTSUP : 0;
+}
 
 static int begin(struct backend *b, const struct backend_spec *spec, int *ret_stream,
 		 struct problem *ret_problem)
@@ -490,10 +580,20 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 			    "%s", why);
 		return r;
 	}
-	r = ends_open(&e, spec->network);
+	r = take_files(b, spec, &image);
+	if (r == -ENOTSUP) {
+		problem_set(ret_problem, PROBLEM_NOT_RESTORED, "",
+			    "it was saved with %s, and machines run with %s now",
+			    spec->point->kvm ? "KVM" : "emulation", b->kvm ? "KVM" : "emulation");
+		return r;
+	}
+	e = (struct ends)ENDS_NONE;
+	if (r == 0)
+		r = ends_open(&e, spec->network);
 	if (r == 0 && spec->mode != MACHINE_COLD)
-		r = state = spec->mode == MACHINE_CLONE ? open_again(spec->state)
-							: fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
+		r = state = spec->point			  ? open_again(spec->point->stream)
+			    : spec->mode == MACHINE_CLONE ? open_again(spec->state)
+							  : fcntl(spec->state, F_DUPFD_CLOEXEC, 3);
 	if (r >= 0)
 		r = spawn(b, spec, &image, &e, state);
 	if (r < 0) {
@@ -537,11 +637,12 @@ static int qemu_start(struct backends *all, const struct backend_spec *spec,
 	}
 	b->all = all;
 	b->kvm = strcmp(all->probe.accel, "kvm") == 0;
-	b->state = b->card = -1;
+	b->state = b->card = b->ram = b->disk = -1;
 	b->events = events;
 	b->data = data;
 	r = begin(b, spec, ret_stream, ret_problem);
 	if (r < 0) {
+		close_files(b);
 		free(b);
 		return r;
 	}
@@ -552,6 +653,7 @@ static int qemu_start(struct backends *all, const struct backend_spec *spec,
 static void qemu_destroy(struct backend *b)
 {
 	b->destroying = true;
+	qemu_point_cancel(&b->point);
 	child_kill(&b->child);
 	reader_close(&b->console);
 	reader_close(&b->words);
@@ -591,6 +693,7 @@ const struct backend_ops backend_qemu = {
 	.destroy = qemu_destroy,
 	.info = qemu_info,
 	.save = qemu_save,
+	.point = qemu_point,
 	.restore = qemu_restore,
 	.stop = qemu_stop,
 	.cont = qemu_cont,

@@ -73,6 +73,13 @@ int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *dat
 	return arguments ? execute(q, "getfd", arguments, fd, fn, data) : -ENOMEM;
 }
 
+int qmp_add_fd(struct qmp *q, int set, int fd, qmp_reply_fn fn, void *data)
+{
+	json_t *arguments = json_pack("{s:i}", "fdset-id", set);
+
+	return arguments ? execute(q, "add-fd", arguments, fd, fn, data) : -ENOMEM;
+}
+
 static void command_done(struct qmp *q, struct qmp_command *c, json_t *ret, const char *error)
 {
 	TAILQ_REMOVE(&q->pending, c, link);

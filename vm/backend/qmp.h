@@ -67,6 +67,9 @@ int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn
 /* Passes QEMU a copy of a descriptor, which commands can refer to as "fd:NAME". As qmp_execute(). */
 int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *data);
 
+/* Passes QEMU a copy of a descriptor, which commands can refer to as "/dev/fdset/SET". As qmp_execute(). */
+int qmp_add_fd(struct qmp *q, int set, int fd, qmp_reply_fn fn, void *data);
+
 /* Processes bytes as if they had been read. Return: 0, or -errno: the connection must end with that error. */
 int qmp_feed(struct qmp *q, const char *bytes, size_t len);
 

@@ -8,6 +8,17 @@
 
 #include "vm/image/layer.h"
 
+struct point *point_new(void)
+{
+	struct point *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->refs = 1;
+	p->base = p->stream = p->disk = -1;
+	return p;
+}
+
 struct point *point_ref(struct point *p)
 {
 	p->refs++;
@@ -24,6 +35,8 @@ struct point *point_unref(struct point *p)
 			close(p->base);
 		if (p->stream >= 0)
 			close(p->stream);
+		if (p->disk >= 0)
+			close(p->disk);
 		layer_put(p->layer);
 		free(p);
 	}

@@ -21,14 +21,19 @@ struct point_fit {
  */
 struct point {
 	unsigned refs;
-	int base;	     /* memory of the base: sparse, as large as the machine's */
-	int stream;	     /* header, configuration, RAM that differs from the base, devices */
-	uint64_t bytes;	     /* of `stream` */
-	uint32_t generation; /* of HELLO, that its agent has seen last */
-	uint64_t tsc_khz;    /* that its kernel assumes */
+	int base;	      /* memory of the base: sparse, as large as the machine's */
+	int disk;	      /* root file system of its image, which may be replaced there */
+	bool own_kernel, kvm; /* what it runs on */
+	int stream;	      /* header, configuration, RAM that differs from the base, devices */
+	uint64_t bytes;	      /* of `stream` */
+	uint32_t generation;  /* of HELLO, that its agent has seen last */
+	uint64_t tsc_khz;     /* that its kernel assumes */
 	struct point_fit fit;
 	struct layer *layer; /* reference, or NULL */
 };
+
+/* Return: one with a reference, without files, that is to be filled in; or NULL. */
+struct point *point_new(void);
 
 struct point *point_ref(struct point *p);
 

@@ -11,6 +11,7 @@
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
+#include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
 
 /*
@@ -92,6 +93,7 @@ static void on_timer_closed(uv_handle_t *handle)
 static void guest_free(struct guest *g)
 {
 	layer_put(g->layer);
+	point_unref(g->point);
 	spec_free(&g->spec);
 	free(g->imports);
 	free(g);
@@ -303,7 +305,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 		uv_timer_start(&all->beat, on_beat, GUEST_BEAT_MS, GUEST_BEAT_MS);
 	TAILQ_INSERT_TAIL(&all->list, g, link);
 	*ret_guest = g;
-	handshake_start(g, cfg->ram, cfg->state);
+	handshake_start(g, cfg);
 	return 0;
 }
 
@@ -355,7 +357,7 @@ static bool is_idle(const struct guest *g)
 
 int guest_freeze(struct guest *g)
 {
-	if (!is_idle(g) || g->freezing || guest_has_jobs(g))
+	if (!is_idle(g) || g->freezing || g->point || guest_has_jobs(g))
 		return -EBUSY;
 	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
 	return g->freezing ? 0 : -ENOMEM;

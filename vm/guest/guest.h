@@ -90,8 +90,9 @@ struct guest_config {
 	const struct sandbox_spec *spec; /* copied */
 	struct layer *layer;		 /* its packages, or NULL; the guest takes a reference */
 	enum machine_mode mode;
-	int ram, state;		   /* as for backend_ops.start */
-	const struct point *point; /* with MACHINE_CLONE: it goes on from this instead; or NULL */
+	int ram, state; /* as for backend_ops.start */
+	const struct point *
+		point; /* with MACHINE_CLONE: it goes on from this instead; or NULL. Only used by guest_new() */
 	bool background; /* no user waits for it; its interpreter is exercised before `up` */
 	bool brief;	 /* ... no more than is needed */
 	bool standby;	 /* a clone that does not go on before guest_restore() */

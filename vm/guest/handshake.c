@@ -9,6 +9,7 @@
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
+#include "vm/checkpoint/point.h"
 
 /*
  * Theory of operation
@@ -105,13 +106,16 @@ void handshake_hello(struct guest *g)
 	/* With these flags it cannot fail, or be short, once the kernel has booted. */
 	(void)!getrandom(entropy, sizeof(entropy), 0);
 	clock_gettime(CLOCK_REALTIME, &now);
-	g->generation++;
+	/* 0 on the wire is none. */
+	g->generation += (uint8_t)(g->generation + 1) ? 1 : 2;
 	g->channel.generation = (uint8_t)g->generation;
 	g->due = DUE_HELLO;
 	g->trace.greeted = log_now();
 	log_trace(&g->label, "guest", "greets the agent");
 	if (f) {
-		f->header.flags = log_has(LOG_LEVEL_DEBUG) ? PROTO_F_TRACE : 0;
+		f->header.flags = (uint8_t)((log_has(LOG_LEVEL_DEBUG) ? PROTO_F_TRACE : 0) |
+					    (g->copy ? PROTO_F_COPY : 0));
+		g->copy = false;
 		put_u32(&f->out, PROTO_VERSION);
 		put_u32(&f->out, g->generation);
 		put_u64(&f->out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
@@ -517,7 +521,7 @@ static uint64_t boot_ms(const struct guest *g)
 					   : ms;
 }
 
-void handshake_start(struct guest *g, int ram, int state)
+void handshake_start(struct guest *g, const struct guest_config *cfg)
 {
 	static const char *const mode_words[] = {
 		[MACHINE_COLD] = "is started",
@@ -534,8 +538,9 @@ void handshake_start(struct guest *g, int ram, int state)
 		.mode = g->mode,
 		.background = g->background,
 		.standby = g->phase == GUEST_STANDBY,
-		.ram = ram,
-		.state = state,
+		.ram = cfg->ram,
+		.state = cfg->state,
+		.point = cfg->point,
 		.view = &g->spec,
 		.network = g->networked,
 		.root = g->spec.root,
@@ -545,8 +550,9 @@ void handshake_start(struct guest *g, int ram, int state)
 	int stream, r, up;
 
 	static_assert(ARRAY_SIZE(mode_words) == MACHINE_NMODES, "words for each");
-	/* A clone's agent has seen generation 1, of the machine it was copied from. */
-	g->generation = g->mode == MACHINE_CLONE;
+	/* What a clone's agent has seen, of the machine it was copied from. */
+	g->generation = cfg->point ? cfg->point->generation : g->mode == MACHINE_CLONE;
+	g->copy = cfg->point;
 	log_trace(&g->label, "guest", "%s: %s", g->ops->name, mode_words[g->mode]);
 	if (g->phase == GUEST_BOOT)
 		guest_deadline(g, boot_ms(g));

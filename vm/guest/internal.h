@@ -134,7 +134,10 @@ struct guest {
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
 	struct guest_pack pack;
-	bool watched; /* CHANGED is wanted */
+	struct point *point; /* being made; or NULL */
+	bool pointed;	     /* ... and the agent is silent */
+	bool copy;	     /* HELLO is to say that it is one */
+	bool watched;	     /* CHANGED is wanted */
 
 	uv_timer_t deadline; /* of the phase, or of the run */
 	uint64_t allowed_ms; /* duration of `deadline` */
@@ -167,8 +170,8 @@ void guest_hangup(struct guest *g);
 
 /* ---- handshake.c: start-up ---- */
 
-/* Starts the backend and opens the channel; a failure ends the guest. @ram, @state: as for backend_ops.start. */
-void handshake_start(struct guest *g, int ram, int state);
+/* Starts the backend and opens the channel; a failure ends the guest. Of @cfg what backend_ops.start needs. */
+void handshake_start(struct guest *g, const struct guest_config *cfg);
 void handshake_restore(struct guest *g);
 
 /* What may be stored in its working directory. */
@@ -282,6 +285,11 @@ bool pack_check(struct guest *g);
 
 /* Nothing comes of it, and nobody is told. */
 void guest_pack_cancel(struct guest *g);
+
+/* ---- point.c ---- */
+
+/* Handles POINTED. Return: 0 or -EPROTO. */
+int point_on_pointed(struct guest *g, struct proto_in *in);
 
 /* ---- job.c ---- */
 

@@ -218,12 +218,8 @@ static void boot(struct sandbox *s)
 		.spec = &s->spec,
 		.layer = s->layer,
 		.mode = clone || point ? MACHINE_CLONE : MACHINE_COLD,
-		.ram = clone   ? s->template->snapshot.ram
-		       : point ? point->base
-			       : -1,
-		.state = clone	 ? s->template->snapshot.state
-			 : point ? point->stream
-				 : -1,
+		.ram = clone ? s->template->snapshot.ram : -1,
+		.state = clone ? s->template->snapshot.state : -1,
 		.point = point,
 	};
 	int r;

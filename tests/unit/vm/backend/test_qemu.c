@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. */
-/* modules: vm/backend/qemu.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
-/* modules: vm/spawn/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
+/* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. And how one is copied: it goes
+ * on, whatever becomes of that. */
+/* modules: vm/backend/qemu.c vm/backend/qemu_point.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/checkpoint/point.c vm/spawn/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +10,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <cmocka.h>
 
 #include "vm/backend/backend.h"
 #include "vm/backend/qemu_argv.h"
+#include "vm/checkpoint/point.h"
+#include "vm/image/layer.h"
+#include "vm/spawn/ram_copy.h"
 
 static uv_loop_t loop;
 static struct context ctx;
@@ -23,6 +28,11 @@ static int words, control; /* QEMU's ends */
 static int stream, state;
 static unsigned ndown, nsaved, ndestroyed;
 static struct problem problem;
+static struct child *copier; /* of memory, and what it was asked for */
+static struct order point_order;
+static int talk;
+static unsigned npointed;
+static int pointed_err;
 
 /* ---- what is not there ---- */
 
@@ -31,7 +41,7 @@ int images_open(struct images *im, const char *name, struct image *ret_image, co
 	(void)im;
 	(void)name;
 	*ret_why = "";
-	*ret_image = (struct image){.kernel = -1, .initrd = -1, .rootfs = -1};
+	*ret_image = (struct image){.kernel = -1, .initrd = -1, .rootfs = state};
 	return 0;
 }
 
@@ -48,10 +58,22 @@ int qemu_describe(struct backends *all, const struct backend_spec *spec, struct 
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
 {
 	(void)sp;
+	if (((const struct order *)spec->request)->program == ORDER_POINT) {
+		point_order = *(const struct order *)spec->request;
+		talk = fcntl(spec->fds[0], F_DUPFD_CLOEXEC, 0);
+		copier = c;
+		return 0;
+	}
 	words = fcntl(spec->fds[0], F_DUPFD_CLOEXEC, 0);
 	control = fcntl(spec->fds[1], F_DUPFD_CLOEXEC, 0);
 	child = c;
 	return 0;
+}
+
+struct layer *layer_put(struct layer *l)
+{
+	(void)l;
+	return NULL;
 }
 
 void child_kill(struct child *c)
@@ -260,12 +282,181 @@ static void stands_still(void **unused)
 	end();
 }
 
+/* ---- points ---- */
+
+static void on_pointed(void *data, int err)
+{
+	(void)data;
+	npointed++;
+	pointed_err = err;
+}
+
+static void turn(void)
+{
+	for (int i = 0; i < 5; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static void answer(const char *text)
+{
+	assert_int_equal(write(control, text, strlen(text)), strlen(text));
+	turn();
+}
+
+/* What QEMU was told since the last time. */
+static const char *told(void)
+{
+	static char text[4096];
+	size_t len = 0;
+	ssize_t n;
+
+	/* What comes with a descriptor comes by itself. */
+	while ((n = recv(control, text + len, sizeof(text) - 1 - len, MSG_DONTWAIT)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	return text;
+}
+
+static int32_t heard(void)
+{
+	int32_t word = 0;
+
+	return recv(talk, &word, sizeof(word), MSG_DONTWAIT) == sizeof(word) ? word : 0;
+}
+
+static void say(int32_t word)
+{
+	assert_int_equal(write(talk, &word, sizeof(word)), sizeof(word));
+	turn();
+}
+
+/* Up to where QEMU was told to stop. */
+static struct point *begin_point(enum machine_mode mode)
+{
+	struct point *p = point_new();
+
+	begin(mode);
+	npointed = 0;
+	copier = NULL;
+	answer("{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n");
+	assert_int_equal(backend_qemu.point(machine, p, on_pointed), 0);
+	assert_int_equal(backend_qemu.point(machine, p, on_pointed), -EBUSY);
+	assert_non_null(strstr(told(), "gpa2hva 0"));
+	answer("{\"return\": \"Host virtual address for 0x0 (ram) is 0x7f5a40000000\\r\\n\", "
+	       "\"id\": 2}\n");
+	assert_non_null(copier);
+	assert_int_equal(point_order.point.address, 0x7f5a40000000);
+	assert_int_equal(point_order.point.memory_mb, 64);
+	assert_string_equal(told(), ""); /* it runs while all is prepared */
+	say(RAM_COPY_READY);
+	return p;
+}
+
+static void end_point(struct point *p, int err)
+{
+	copier->exited(copier, err ? 256 : 0);
+	turn();
+	turn();
+	assert_int_equal(npointed, 1);
+	assert_int_equal(pointed_err, err);
+	assert_int_equal(p->stream >= 0, err == 0);
+	if (err == 0)
+		assert_true(fcntl(p->stream, F_GET_SEALS) & F_SEAL_WRITE);
+	point_unref(p);
+	close(talk);
+	close(words);
+	close(control);
+	child->exited(child, 0);
+	end();
+}
+
+static void pointed(void **unused)
+{
+	struct point *p = begin_point(MACHINE_COLD);
+	const char *text = told();
+
+	(void)unused;
+	assert_int_equal(point_order.point.whole, 1);
+	assert_true(strstr(text, "add-fd") < strstr(text, "\"stop\""));
+	assert_true(strstr(text, "\"stop\"") < strstr(text, "xen-save-devices-state"));
+	assert_int_equal(heard(), 0);
+	answer("{\"return\": {}, \"id\": 3}\n{\"return\": {}, \"id\": 4}\n");
+	assert_int_equal(heard(), RAM_COPY_GO);
+	say(RAM_COPY_COPIED);
+	assert_string_equal(told(), ""); /* not before the devices are written as well */
+	answer("{\"return\": {}, \"id\": 5}\n");
+	assert_non_null(strstr(told(), "\"cont\""));
+	assert_int_equal(heard(), 0);
+	answer("{\"return\": {}, \"id\": 6}\n{\"return\": {}, \"id\": 7}\n");
+	assert_int_equal(heard(), RAM_COPY_SAVED);
+	assert_int_equal(npointed, 0);
+	end_point(p, 0);
+}
+
+/* The copier fails, or QEMU can't save, after the machine was stopped. */
+static void not_pointed(void **unused)
+{
+	struct point *p = begin_point(MACHINE_COLD);
+
+	(void)unused;
+	(void)told();
+	answer("{\"return\": {}, \"id\": 3}\n{\"return\": {}, \"id\": 4}\n");
+	say(-ENOMEM);
+	assert_non_null(strstr(told(), "\"cont\""));
+	assert_int_equal(npointed, 0);
+	answer("{\"return\": {}, \"id\": 5}\n{\"return\": {}, \"id\": 6}\n{\"return\": {}, \"id\": "
+	       "7}\n");
+	end_point(p, -ENOMEM);
+
+	p = begin_point(MACHINE_COLD);
+	(void)told();
+	answer("{\"return\": {}, \"id\": 3}\n{\"return\": {}, \"id\": 4}\n"
+	       "{\"error\": {\"desc\": \"a device that can't\"}, \"id\": 5}\n");
+	assert_non_null(strstr(told(), "\"cont\""));
+	answer("{\"return\": {}, \"id\": 6}\n{\"return\": {}, \"id\": 7}\n");
+	end_point(p, -EIO);
+}
+
+/* A machine is destroyed, or dies, while it is copied: nothing is told of that. */
+static void point_of_the_dead(void **unused)
+{
+	(void)unused;
+	for (int dies = 0; dies < 2; dies++) {
+		struct point *p = begin_point(MACHINE_COLD);
+
+		if (dies) {
+			close(words);
+			close(control);
+			turn();
+			child->exited(child, 0);
+		}
+		backend_qemu.destroy(machine);
+		if (!dies) {
+			close(words);
+			close(control);
+			child->exited(child, 0);
+		}
+		turn();
+		assert_int_equal(ndestroyed, 0);
+		copier->exited(copier, 9);
+		close(talk);
+		uv_run(&loop, UV_RUN_DEFAULT);
+		assert_int_equal(ndestroyed, 1);
+		assert_int_equal(npointed, 0);
+		assert_int_equal(p->stream, -1);
+		assert_int_equal(uv_loop_close(&loop), 0);
+		close(stream);
+		close(state);
+		point_unref(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cloned),
-		cmocka_unit_test(recorded),
-		cmocka_unit_test(refused),
+		cmocka_unit_test(cloned),	cmocka_unit_test(recorded),
+		cmocka_unit_test(refused),	cmocka_unit_test(pointed),
+		cmocka_unit_test(not_pointed),	cmocka_unit_test(point_of_the_dead),
 		cmocka_unit_test(stands_still),
 	};
 
