@@ -227,10 +227,16 @@ $(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
+# What only real machines can show, without a mount.
+$(O)/test/points: $(call objs,obj,tests/machine/points.c) $(O)/vm.a
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(link) $(LIBS)
+
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v) $(if $(AGAIN),--again $(AGAIN))
 
-tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors
+tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors $(O)/test/points
 
 # The tests named by T, in any folder. As in the runner, `*` and `?` are wildcards.
 levels = $(1) $(1)/* $(1)/*/* $(1)/*/*/*
@@ -255,7 +261,7 @@ check-mount: $(local)
 check-process: all $(O)/test/probe
 	$(Q)$(run_tests) --process $(T)
 
-check-vm: all $(O)/test/probe $(O)/test/vectors
+check-vm: all $(O)/test/probe $(O)/test/vectors $(O)/test/points
 	$(Q)$(run_tests) --vm $(T)
 
 # In an emulated machine with Debian 13, where KVM runs; builds for itself. See tests/lab/run.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what the daemon can ask of the spawner: whatever it is, only what the configuration names is run. */
 /* modules: vm */
-/* libs: uv seccomp crypto jansson */
+/* libs: uv seccomp crypto jansson zstd */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -139,19 +139,21 @@ static void ends_meanwhile(void **state)
 static void begins(void **state)
 {
 	static const uint32_t generations[][2] = {{1, 2}, {254, 255}, {255, 257}, {511, 513}};
+	struct saved *saved;
 
 	(void)state;
 	open_ready(&seen[0], 0);
 	assert_int_equal(fake_agent.hello & PROTO_F_COPY, 0);
-	begin_from = make(&seen[0]);
-	assert_int_equal(begin_from->point->generation, 1);
-	assert_int_equal(begin_from->point->fit.memory_mb, 192);
+	saved = make(&seen[0]);
+	assert_int_equal(saved->point->generation, 1);
+	assert_int_equal(saved->point->fit.memory_mb, 192);
 	close_it(&seen[0]);
 	for (size_t i = 0; i < ARRAY_SIZE(generations); i++) {
 		struct sandbox_info info;
 
 		memset(&seen[1], 0, sizeof(seen[1]));
-		begin_from->point->generation = generations[i][0];
+		seen[1].from = saved;
+		saved->point->generation = generations[i][0];
 		open_ready(&seen[1], 0);
 		assert_true(fake_agent.from_point);
 		assert_int_equal(fake_agent.generation, generations[i][1]);
@@ -161,15 +163,17 @@ static void begins(void **state)
 		run_one(&seen[1], 1);
 		close_it(&seen[1]);
 	}
-	begin_from = saved_unref(begin_from);
+	saved_unref(saved);
 }
 
 /* One that does not come up is not replaced by one that boots, which would have nothing of it. */
 static void does_not_begin(void **state)
 {
+	struct saved *saved;
+
 	(void)state;
 	open_ready(&seen[0], 0);
-	begin_from = make(&seen[0]);
+	saved = seen[1].from = seen[2].from = make(&seen[0]);
 	close_it(&seen[0]);
 	open_sandbox(&seen[1], 0);
 	until(&seen[1], SANDBOX_STARTING);
@@ -178,12 +182,12 @@ static void does_not_begin(void **state)
 	assert_non_null(strstr(seen[1].problem.cause, "the stream is bad"));
 	assert_int_equal(fake_agent.started, 2);
 	/* Nor one that is of another kind. */
-	begin_from->point->fit.memory_mb++;
+	saved->point->fit.memory_mb++;
 	open_sandbox(&seen[2], 0);
 	until_closed(&seen[2]);
 	assert_string_equal(problem_code_str(seen[2].problem.code), "not-restored");
 	assert_int_equal(fake_agent.started, 2);
-	begin_from = saved_unref(begin_from);
+	saved_unref(saved);
 }
 
 int main(void)
