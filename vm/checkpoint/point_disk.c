@@ -315,13 +315,16 @@ int point_store(int dir, int bases, const struct point *p, const char *machine)
 
 /* ---- loading ---- */
 
-static int load_base(int dir, const struct manifest *m, const struct point *like)
+/* Return: a descriptor, of @like's base if @ret_shared is set; or -errno. */
+static int load_base(int dir, const struct manifest *m, const struct point *like, bool *ret_shared)
 {
 	char sum[DIGEST_HEX];
 	uint64_t size = 0;
 
-	if (like && size_of(like->base, &size) == 0 && size == m->base.size &&
-	    sparse_sum(like->base, (off_t)size, sum) == 0 && strcmp(sum, m->base_sum) == 0)
+	*ret_shared = like && size_of(like->base, &size) == 0 && size == m->base.size &&
+		      sparse_sum(like->base, (off_t)size, sum) == 0 &&
+		      strcmp(sum, m->base_sum) == 0;
+	if (*ret_shared)
 		return fcntl(like->base, F_DUPFD_CLOEXEC, 3);
 	return unpack(dir, "base" SUFFIX, m->base.size, m->base.packed);
 }
@@ -329,9 +332,16 @@ static int load_base(int dir, const struct manifest *m, const struct point *like
 static int load_files(int dir, const struct manifest *m, const struct point_needs *needs,
 		      const struct point *like, struct point *p)
 {
-	p->base = load_base(dir, m, like);
+	struct stat st;
+	bool shared;
+
+	p->base = load_base(dir, m, like, &shared);
 	if (p->base < 0)
 		return p->base;
+	/* A base that another point has is not counted twice. */
+	if (!shared && fstat(p->base, &st) == 0)
+		p->bytes += (uint64_t)st.st_blocks * 512;
+	p->bytes += m->stream.size;
 	p->stream = unpack(dir, "stream" SUFFIX, m->stream.size, m->stream.packed);
 	if (p->stream < 0)
 		return p->stream;
@@ -363,7 +373,6 @@ int point_load(int dir, const struct point_needs *needs, const struct point *lik
 	p->fit = m.point.fit;
 	p->layer = layer_ref(needs->layer);
 	p->fit.layer = needs->layer;
-	p->bytes = m.stream.size;
 	r = load_files(dir, &m, needs, like, p);
 	if (r < 0) {
 		point_unref(p);
