@@ -181,11 +181,17 @@ static int put_same(struct packer *p, const char *name, const struct stat *st)
 	return 0;
 }
 
-/* Extended attributes are not packed. */
+/* Extended attributes are not packed. Those of the kernel's security modules are not the user's. */
 static void note_xattrs(struct packer *p, int fd)
 {
-	if (flistxattr(fd, NULL, 0) > 0)
-		p->left_out++;
+	char names[1024];
+	const ssize_t n = flistxattr(fd, names, sizeof(names));
+	bool users = n < 0 && errno == ERANGE;
+
+	for (ssize_t at = 0; at < n && !users; at += (ssize_t)strlen(names + at) + 1)
+		users = strncmp(names + at, "user.", 5) == 0 ||
+			strncmp(names + at, "system.", 7) == 0;
+	p->left_out += users;
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)

@@ -318,14 +318,16 @@ int pack_maker_add(struct pack_maker *m, const void *bytes, size_t len, size_t *
 	return 0;
 }
 
-/* Nothing changes any more. */
+/* Nothing changes any more. F_SEAL_WRITE would first have to wait for all whose business the pages are at the moment, be it the
+ * kernel's own, and fails with EBUSY if that takes long; nobody has a mapping that could be written to. */
 static int seal(struct pack *p)
 {
 	void *map;
 
 	/* Half a record may lie behind them. */
 	if (ftruncate(p->fd, (off_t)p->size) < 0 ||
-	    fcntl(p->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+	    fcntl(p->fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
 		return -errno;
 	map = mmap(NULL, p->size, PROT_READ, MAP_PRIVATE, p->fd, 0);
 	if (map == MAP_FAILED)
