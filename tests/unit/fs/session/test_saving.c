@@ -336,6 +336,25 @@ static void test_when_idle(void **state)
 	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
 }
 
+/* Jobs are waited for as well, and runs go on meanwhile. */
+static void test_when_jobs_have_ended(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_mkdir(fx, TOP "jobs/j");
+	fx_put(fx, TOP "jobs/j/in", "j");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
+	assert_false(s->saving);
+	fx_put(fx, TOP "in", "y");
+	assert_string_equal(s->code, "y");
+	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
+	assert_false(s->saving);
+	fake_exit(s, VM_DONE, 0);
+	saves(s);
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 2,");
+}
+
 /* What was asked for while it was being saved keeps it awake. */
 static void test_used_while_it_falls_asleep(void **state)
 {
@@ -646,6 +665,7 @@ int main(void)
 		fx_test(test_busy),
 		fx_test(test_fresh_is_not_saved),
 		fx_test(test_when_idle),
+		fx_test(test_when_jobs_have_ended),
 		fx_test(test_used_while_it_falls_asleep),
 		fx_test(test_a_save_that_fails),
 		fx_test(test_no_sandbox_to_save_any_more),
