@@ -309,9 +309,9 @@ static void answer_rename(struct file_op *op)
 
 /* The agent's offsets are shifted past those: they depend on its file system, and an overlay's start at 1, with
  * "." and ".." anywhere among the others. The largest, which marks the end in some, is not shifted. */
-uint64_t files_shown_offset(uint64_t agents)
+uint64_t files_shown_offset(uint64_t offset)
 {
-	return agents < INT64_MAX - OFFSET_DOTDOT ? agents + OFFSET_DOTDOT : INT64_MAX;
+	return offset < INT64_MAX - OFFSET_DOTDOT ? offset + OFFSET_DOTDOT : INT64_MAX;
 }
 
 /* "." and "..", which the agent leaves out. Return: bytes put at the head of fs->io. */

@@ -418,7 +418,7 @@ static void test_no_sandbox_to_save_any_more(void **state)
 	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_put(fx, TOP "ctl", "reset\n");
-	s = idle(fx);
+	idle(fx);
 	fx_put(fx, TOP "ctl", "sleep\n");
 	fx_put(fx, TOP "ctl", "close\n");
 	fx_expect(fx, TOP "state", "closed\n");
