@@ -154,7 +154,8 @@ def ports():
 def pool():
     def pooled():
         status = json.loads(read(f"{MNT}/status.json"))
-        return status["pooled"] and status["still"] >= status["pooled"]
+        ready = sum(kind["pool"]["ready"] for kind in status["snapshots"])
+        return ready and status["still"] > ready  # this session's own as well
     s = Session("first", "raw")
     s.run("echo 1\n")
     ok("clones stand still", wait_for(pooled, 4 * PATIENT), read(f"{MNT}/status.json"))
