@@ -31,12 +31,14 @@
  * Start, in this order, because each step needs the previous ones: read the configuration; move to the
  * background (the parent waits until the file system is mounted); claim the runtime directory and clean
  * up after a killed instance; make the policy of what may be started, and fork the spawner with it
- * (vm/spawn/policy.c), while the process is small and has not read any untrusted data; then create the
- * loop and struct vm, and mount; finally drop all rights that are not needed any more (vm/confine.c).
+ * (vm/spawn/policy.c), while the process is small and has not read any untrusted data. That is as far as this process
+ * comes: from here on it is the guard (vm/spawn/guard.c), and waits for the daemon's end, whose status is its own.
+ * The daemon, the spawner's child, mounts, creates the loop and struct vm; finally it drops all rights that are not
+ * needed any more (vm/confine.c).
  *
  * Shutdown is always the same, whatever causes it (SIGTERM, SIGINT, unmount, death of the spawner):
  * sessions end and all waiting requests are answered, the sandboxes are closed, the mount is detached,
- * the loop ends, the spawner exits.
+ * the loop ends, the daemon exits, the spawner removes what is left of it and exits, and then the guard.
  */
 
 #define STOP_AFTER_MS 5000 /* the end waits no longer than this for sandboxes */
@@ -52,7 +54,7 @@ struct daemon {
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
 	char *runtime_dir;
-	int lock;
+	int lock;   /* the spawner has it as well; whoever ends last gives it up */
 	int parent; /* waits there, or -1: see background() */
 	bool stopping;
 	bool over;	 /* no signals and timers any more */
@@ -121,7 +123,10 @@ static void die(struct daemon *d, const char *why)
 	background_failed(d->parent, why);
 	if (d->fuse.mounted)
 		spawner_unmount(d->spawner);
-	spawner_stop(d->spawner);
+	if (d->spawner) { /* which puts in order what is left */
+		spawner_stop(d->spawner);
+		exit(1);
+	}
 	if (d->lock >= 0)
 		remove_tree_at_once(d->runtime_dir);
 	path_leave_shared(d->conf.vm.runtime_dir);
@@ -342,10 +347,15 @@ static int permit(struct daemon *d)
 	return r;
 }
 
-/* It is forked with all that it may ever be asked for, and believes nothing else. */
+/* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */
 static void start_spawner(struct daemon *d)
 {
-	struct spawner_rules rules = {.job = policy_job, .runtime_dir = d->runtime_dir};
+	struct spawner_rules rules = {
+		.job = policy_job,
+		.runtime_dir = d->runtime_dir,
+		.lock = d->lock,
+		.background = d->parent >= 0,
+	};
 	char why[1024];
 
 	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
@@ -457,9 +467,6 @@ static int run(struct daemon *d)
 	spawner_stop(d->spawner);
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);
-	remove_tree_at_once(d->runtime_dir);
-	path_leave_shared(d->conf.vm.runtime_dir);
-	close(d->lock);
 	if (!idle)
 		_exit(d->status); /* which does not wait for the thread, as exit(3) does */
 	free(d->runtime_dir);

@@ -161,8 +161,8 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 	/* For the next instance's message. */
 	if (ftruncate(fd, 0) == 0)
 		dprintf(fd, "%d\n", (int)getpid());
-	*ret_lock = steal_fd(&fd);
-	return 0;
+	*ret_lock = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return *ret_lock < 0 ? -errno : 0;
 }
 
 /* The process that has the lock, as it wrote itself down. Return: 0 if it did not. */

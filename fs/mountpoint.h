@@ -46,7 +46,7 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
  * @parent: Parent of all runtime directories; made if necessary
  * @path: Mountpoint
  * @ret_dir: Result, to be freed
- * @ret_lock: Descriptor that holds the lock; children that may outlive the daemon inherit it
+ * @ret_lock: Descriptor that holds the lock, above the standard ones; who outlives the caller may keep a copy
  * @ret_why: On failure, a message
  * @why_size: Size of @ret_why
  *

@@ -81,7 +81,7 @@ static void on_probe_closed(struct probe *p)
 }
 
 /* For the next start: after a crash, in which our guard ends as well. */
-static void note_processes(const char *runtime_dir, pid_t spawner)
+static void note_spawner(const char *runtime_dir, pid_t spawner)
 {
 	const int r = registry_write(runtime_dir, spawner);
 
@@ -266,7 +266,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	if (r == 0)
 		r = configure(vm, cfg);
 	if (r == 0 && spawner) {
-		note_processes(vm->ctx.runtime_dir, spawner_pid(spawner));
+		note_spawner(vm->ctx.runtime_dir, spawner_pid(spawner));
 		r = spawner_attach(spawner, loop);
 	}
 	if (r < 0) {

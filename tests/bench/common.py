@@ -115,6 +115,12 @@ class Mount:
     def __init__(self, path, pid):
         self.path, self.pid = path, pid
 
+    @property
+    def server(self):
+        """The daemon itself; `pid` is the process that was started, its guard."""
+        [spawner] = children(self.pid)
+        return next(p for p in children(spawner) if read(f"/proc/{p}/comm").strip() == b"xsbxfs-daemon")
+
     def status(self):
         return json.loads(read(f"{self.path}/status.json"))
 
@@ -185,7 +191,7 @@ def mounted(program, conf="", **env):
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
-        # Of a daemon that was killed the guard takes the mount away.
+        # Of a guard that was killed the spawner takes the mount away.
         for _ in range(500):
             shutil.rmtree(base, ignore_errors=True)
             if not os.path.exists(base):
@@ -249,6 +255,10 @@ def program_file(template, which, **values):
         file.write("\n")
         file.flush()
         yield file.name
+
+
+def children(pid):
+    return [int(p) for p in read(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def gone(pid):

@@ -11,7 +11,7 @@ CONF = f"[xsbxfs]\nmax_sessions = {SESSIONS + 100}\n[limits]\nallow_process = ye
 
 def daemon_kib(mount):
     """Private memory of the daemon."""
-    with open(f"/proc/{mount.pid}/smaps_rollup") as file:
+    with open(f"/proc/{mount.server}/smaps_rollup") as file:
         return sum(int(line.split()[1]) for line in file if line.startswith("Private"))
 
 

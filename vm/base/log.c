@@ -265,15 +265,27 @@ static size_t serve_lines(char *buf, size_t len, size_t size)
 	return len;
 }
 
-void log_serve(int fd, pid_t pid)
+static void to_system(void *data, enum log_level level, const char *text)
+{
+	(void)data;
+	syslog(priorities[level], "%s", text);
+}
+
+void log_to_system(pid_t pid)
 {
 	static char ident[32]; /* which the library goes on using */
+
+	snprintf(ident, sizeof(ident), "xsbxfs[%d]", (int)pid);
+	openlog(ident, 0, LOG_DAEMON);
+	log_divert(to_system, NULL);
+}
+
+void log_serve(int fd)
+{
 	char buf[2 * TEXT_MAX + 1];
 	size_t len = 0;
 	ssize_t n;
 
-	snprintf(ident, sizeof(ident), "xsbxfs[%d]", (int)pid);
-	openlog(ident, 0, LOG_DAEMON);
 	for (;;) {
 		n = read(fd, buf + len, sizeof(buf) - 1 - len);
 		if (n < 0 && errno == EINTR)
@@ -282,5 +294,4 @@ void log_serve(int fd, pid_t pid)
 			break;
 		len = serve_lines(buf, len + (size_t)n, sizeof(buf) - 1);
 	}
-	closelog();
 }

@@ -65,14 +65,16 @@ void log_to_journal(bool on);
  */
 void log_relay(int fd);
 
+/* Writes to the system's log from now on, also by log_serve(), as the process @pid. */
+void log_to_system(pid_t pid);
+
 /**
  * log_serve() - Write messages from log_relay() to the system's log, until the end of file
  * @fd: A pipe
- * @pid: Process that sends the messages
  *
  * The bytes are not trusted: lines are made printable again, and truncated if they are too long.
  */
-void log_serve(int fd, pid_t pid);
+void log_serve(int fd);
 
 /**
  * log_divert() - Pass messages to a function, instead of writing them: for a process that sends them to another

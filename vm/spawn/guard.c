@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard: cleans up the mount point and the runtime directory when no other process is left to do it. */
+/* The guard: the process that was started, which outlives its spawner and its daemon. See guard.h. */
 #include "guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -17,6 +20,7 @@
 
 #include "vm/jail/cell.h"
 #include "vm/jail/cgroup.h"
+#include "vm/base/io.h"
 #include "vm/base/log.h"
 #include "vm/base/path.h"
 #include "vm/base/remove.h"
@@ -25,20 +29,30 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the daemon was
- * killed. The guard is the spawner's parent, and does it if both were killed: it waits for the daemon's
- * end, which is the end of file of a pipe, and for the spawner's, and checks whether it exited normally.
- * The pipe also transports the daemon's messages for the system's log, to which the daemon can't connect
- * any more. The guard does nothing else, and needs a few pages of memory.
+ * Three processes make a mount. The guard is the one that was started, which a shell or an init system waits for; it
+ * does next to nothing, so it is the last that something happens to. Its child is the spawner, and the spawner's child
+ * is the daemon: so whoever starts processes, and holds what they have, is there before the daemon and after it.
  *
- * Both may act late, when a new daemon has mounted at the same mountpoint, with a runtime directory of the
+ *  - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the daemon was killed, and
+ *    tells the guard how that ended. So does the guard end.
+ *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard puts in order what is
+ *    left. That is why it is a subreaper.
+ *  - If the guard was killed, the spawner sees it, and ends the daemon and all else: to kill the process that was started
+ *    is to end the mount.
+ *
+ * A pipe, the tie, transports the daemon's messages for the system's log, to which the daemon can't connect any more.
+ * Its end of file is the daemon's end, or its goodbye.
+ *
+ * Guard and spawner may act late, when a new daemon has mounted at the same mountpoint, with a runtime directory of the
  * same name, or the same one. The two mounts can't be told apart by number, because the kernel reuses
- * numbers. But a daemon that mounts there has taken the lock in that directory before.
+ * numbers. But who mounts there has taken the lock in that directory before.
  */
 
-#define LOCK "lock" /* which mountpoint_claim() takes */
+#define LOCK	       "lock" /* which mountpoint_claim() takes */
+#define GUARD_KEEP_MAX 8u     /* descriptors of guard_isolate() */
 
-static pid_t daemon_pid;
+static pid_t guard_pid;	   /* as it stands in the lock */
+static int daemon_fd = -1; /* in the guard: its pidfd */
 
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir)
 {
@@ -64,8 +78,8 @@ void guard_unmount(const struct guarded *g)
 		waitpid(pid, NULL, 0);
 }
 
-/* Has a successor of the daemon's what it had? Return: false, with a lock that keeps it like that unless the
- * daemon itself has it still. */
+/* Has a successor of ours what we had? Return: false, with a lock that keeps it like that unless one of ours has it
+ * still. */
 static bool is_taken(const struct guarded *g, int *ret_lock)
 {
 	_cleanup_close_ int fd = -1;
@@ -79,7 +93,7 @@ static bool is_taken(const struct guarded *g, int *ret_lock)
 	if (fd < 0)
 		return false;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return read(fd, pid, sizeof(pid) - 1) <= 0 || atoi(pid) != daemon_pid;
+		return read(fd, pid, sizeof(pid) - 1) <= 0 || atoi(pid) != guard_pid;
 	/* A directory that was removed before we had its lock says nothing about one of now. */
 	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
 	    ours.st_dev != named.st_dev)
@@ -122,102 +136,264 @@ void guard_clean(const struct guarded *g)
 	guard_leave(g);
 }
 
-int guard_isolate(int fd, const char *name)
+static int compare(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* All above the standard ones but these. */
+static void close_others(int *const fds[], size_t n)
+{
+	int keep[GUARD_KEEP_MAX] = {0};
+	unsigned from = STDERR_FILENO + 1;
+	size_t nkeep = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (*fds[i] >= 0)
+			keep[nkeep++] = *fds[i];
+	}
+	qsort(keep, nkeep, sizeof(*keep), compare);
+	for (size_t i = 0; i < nkeep; i++) {
+		if ((unsigned)keep[i] > from)
+			close_range(from, (unsigned)keep[i] - 1, 0);
+		from = (unsigned)keep[i] + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
+int guard_isolate(int *const fds[], size_t n, const char *name)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	assert(n <= GUARD_KEEP_MAX);
 	if (null < 0)
 		return -errno;
 	setsid();
 	prctl(PR_SET_NAME, name);
 	if (chdir("/") < 0)
 		return -errno;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (fd < 0)
-		return -errno;
+	for (size_t i = 0; i < n; i++) {
+		if (*fds[i] >= 0 && *fds[i] <= STDERR_FILENO)
+			*fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	}
 	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
 		if (dup2(null, i) < 0)
 			return -errno;
 	}
-	close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
-	return fd;
+	close_others(fds, n);
+	return 0;
 }
 
-__attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, int tie)
+/* ---- the guard's own process ---- */
+
+static void on_signal(int signum)
+{
+	const int err = errno;
+
+	(void)pidfd_send_signal(daemon_fd, signum, NULL, 0);
+	errno = err;
+}
+
+static void forward_signals(const sigset_t *mask)
+{
+	static const int signums[] = {SIGTERM, SIGINT, SIGHUP};
+	const struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < ARRAY_SIZE(signums); i++)
+		sigaction(signums[i], &sa, NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* As the daemon did, for whoever waits for the one and knows nothing of the other. */
+__attribute__((noreturn)) static void end_as(int status)
+{
+	const int signum = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	sigset_t only;
+
+	if (signum) {
+		log_error("the daemon was killed by signal %d (%s)", signum, strsignal(signum));
+		fflush(stderr);
+		(void)prctl(PR_SET_DUMPABLE, 0); /* of a core there is enough in the daemon's */
+		signal(signum, SIG_DFL);
+		sigemptyset(&only);
+		sigaddset(&only, signum);
+		sigprocmask(SIG_UNBLOCK, &only, NULL);
+		raise(signum);
+	}
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+static void await(pid_t pid, int *ret_status)
+{
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		;
+}
+
+static bool hear(int told, int *ret_number)
+{
+	return fileio_read(told, ret_number, sizeof(*ret_number)) == 0;
+}
+
+__attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, pid_t daemon,
+					    int told, int tie)
 {
 	int status = 0;
 
-	tie = guard_isolate(tie, "xsbxfs-guard");
-	if (tie >= 0)
-		log_serve(tie, daemon_pid);
-	while (waitpid(spawner, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-		guard_clean(g);
-		jail_cgroup_sweep();
-	}
-	_exit(0);
+	log_serve(tie);
+	if (hear(told, &status))
+		end_as(status);
+	await(spawner, NULL);
+	/* Its children are ours now. */
+	await(daemon, &status);
+	guard_clean(g);
+	jail_cgroup_sweep();
+	end_as(status);
 }
 
-/* The guard says on @tell who the spawner is. */
-static pid_t fork_both(struct guarded *g, int tie, int tell)
-{
-	pid_t guard = fork(), spawner;
+/* ---- all three ---- */
 
-	if (guard < 0)
-		return -errno;
-	if (guard > 0)
-		return guard;
-	spawner = fork();
-	if (spawner == 0)
+/* What they are connected by until each has its own ends. */
+struct pipes {
+	int told[2]; /* from the spawner to the guard: the daemon's number, then its status */
+	int tie[2];  /* from the daemon to the guard */
+	int go[2];   /* from the guard to the daemon, which begins when there is a hold on it */
+};
+
+static void close_ends(int fds[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static void pipes_close(struct pipes *p)
+{
+	close_ends(p->told);
+	close_ends(p->tie);
+	close_ends(p->go);
+}
+
+static int pipes_open(struct pipes *p)
+{
+	int err;
+
+	*p = (struct pipes){.told = {-1, -1}, .tie = {-1, -1}, .go = {-1, -1}};
+	if (pipe2(p->told, O_CLOEXEC) == 0 && pipe2(p->tie, O_CLOEXEC) == 0 &&
+	    pipe2(p->go, O_CLOEXEC) == 0)
 		return 0;
-	if (spawner < 0 || write(tell, &spawner, sizeof(spawner)) != sizeof(spawner))
+	err = errno;
+	pipes_close(p);
+	return -err;
+}
+
+/* It is the one that is not trusted: what is guarded is none of its memory. */
+static int be_daemon(struct pipes *p, const sigset_t *mask, struct guard_kin *ret_kin)
+{
+	char byte;
+
+	close(steal_fd(&p->go[1]));
+	if (fileio_read(p->go[0], &byte, 1) < 0)
 		_exit(1);
-	serve(g, spawner, tie);
+	munmap(ret_kin->guarded, sizeof(*ret_kin->guarded));
+	ret_kin->guarded = NULL;
+	prctl(PR_SET_NAME, "xsbxfs-daemon");
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	ret_kin->tie = steal_fd(&p->tie[1]);
+	pipes_close(p);
+	return GUARD_DAEMON;
 }
 
-static pid_t start(struct guarded *g, int tie[2], int tell[2], pid_t *ret_spawner)
+/* As it was forked. */
+static int be_spawner(struct pipes *p, const sigset_t *mask, struct guard_kin *ret_kin)
 {
-	pid_t guard = fork_both(g, tie[0], tell[1]);
+	const pid_t pid = fork();
 
-	if (guard == 0)
-		return 0;
-	close(tie[0]);
-	close(tell[1]);
-	if (guard > 0 && read(tell[0], ret_spawner, sizeof(*ret_spawner)) != sizeof(*ret_spawner)) {
-		waitpid(guard, NULL, 0);
-		guard = -EAGAIN;
-	}
-	close(tell[0]);
-	if (guard < 0)
-		close(tie[1]);
-	return guard;
+	if (pid == 0)
+		return be_daemon(p, mask, ret_kin);
+	if (pid < 0 || write(p->told[1], &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+	jail_instance_begin(pid);
+	ret_kin->daemon = pid;
+	ret_kin->told = steal_fd(&p->told[1]);
+	pipes_close(p);
+	return GUARD_SPAWNER;
 }
 
-pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner)
+/* It gets a hold on the daemon before that does anything. Return: its process id, or -EAGAIN: it will not. */
+static pid_t take_hold(struct pipes *p)
+{
+	pid_t daemon;
+
+	close(steal_fd(&p->told[1]));
+	close(steal_fd(&p->tie[1]));
+	close(steal_fd(&p->go[0]));
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !hear(p->told[0], &daemon))
+		return -EAGAIN;
+	daemon_fd = pidfd_open(daemon, 0);
+	if (daemon_fd < 0 || write(p->go[1], "", 1) != 1)
+		return -EAGAIN;
+	close(steal_fd(&p->go[1]));
+	return daemon;
+}
+
+/* Return: -EAGAIN, or not. */
+static int be_guard(const struct guarded *g, pid_t spawner, struct pipes *p, bool background,
+		    const sigset_t *mask)
+{
+	int *const keep[] = {&p->told[0], &p->tie[0], &daemon_fd};
+	const pid_t daemon = take_hold(p);
+
+	if (daemon < 0) {
+		kill(spawner, SIGKILL);
+		await(spawner, NULL);
+		return daemon;
+	}
+	if (background) {
+		(void)guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs");
+		log_to_system(guard_pid);
+	} else {
+		close_others(keep, ARRAY_SIZE(keep));
+	}
+	forward_signals(mask);
+	serve(g, spawner, daemon, p->told[0], p->tie[0]);
+}
+
+int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_kin)
 {
 	struct guarded *g =
 		mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int tie[2], tell[2];
+	sigset_t all, before;
+	struct pipes p;
 	pid_t pid;
+	int r;
 
 	if (g == MAP_FAILED)
 		return -errno;
-	daemon_pid = getpid();
-	jail_instance_begin(daemon_pid);
-	if (pipe2(tie, O_CLOEXEC) < 0) {
-		pid = -errno;
-	} else if (pipe2(tell, O_CLOEXEC) < 0) {
-		pid = -errno;
-		close(tie[0]);
-		close(tie[1]);
-	} else {
-		pid = start(g, tie, tell, ret_spawner);
-	}
-	*ret_guarded = g;
-	*ret_tie = tie[1];
-	if (pid != 0)
+	r = pipes_open(&p);
+	if (r < 0) {
 		munmap(g, sizeof(*g));
-	return pid;
+		return r;
+	}
+	*ret_kin = (struct guard_kin){.guarded = g, .told = -1, .tie = -1};
+	guard_set(g, NULL, runtime_dir);
+	guard_pid = getpid();
+	(void)jail_instance_id(); /* so that all three agree */
+	/* Born deaf: a signal to the whole process group can't hit one before it is set up. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid == 0)
+		return be_spawner(&p, &before, ret_kin);
+	r = pid < 0 ? -errno : be_guard(g, pid, &p, background, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	pipes_close(&p);
+	munmap(g, sizeof(*g));
+	return r;
+}
+
+void guard_tell(int told, int status)
+{
+	(void)!write(told, &status, sizeof(status));
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard: cleans up the mount point and the runtime directory when no other process is left to do it. */
+/* The guard: the process that was started, which outlives its spawner and its daemon and puts in order what they left. */
 #ifndef XSBX_VM_SPAWN_GUARD_H
 #define XSBX_VM_SPAWN_GUARD_H
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Shared by the spawner and the guard. */
@@ -11,17 +13,31 @@ struct guarded {
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
 };
 
+/* What a process of the three has of the others. */
+struct guard_kin {
+	struct guarded *guarded;
+	pid_t daemon; /* in the spawner */
+	int told;     /* in the spawner: guard_tell(); shows POLLERR once the guard is gone */
+	int tie;      /* in the daemon: for log_relay() */
+};
+
+enum guard_role { GUARD_SPAWNER, GUARD_DAEMON };
+
 /**
- * guard_start() - Fork the guard, and from it the spawner
- * @ret_guarded: Filled in by the spawner, with guard_set()
- * @ret_tie: In the daemon: a descriptor for log_relay(); its closing tells the guard that the daemon is gone
+ * guard_start() - Become the guard: fork the spawner and, from it, the daemon
+ * @runtime_dir: To be removed at the end, whoever lives then; or NULL
+ * @background: Give up the terminal, and log to the system's log what the daemon sends by log_relay()
+ * @ret_kin: Result
  *
- * @ret_spawner: In the daemon: the spawner's process id
+ * Call it before there is a thread or a loop. The caller does not return from it: it passes SIGTERM, SIGINT and SIGHUP
+ * on to the daemon, and ends as the daemon does, when that and the spawner have ended or the spawner has said so.
  *
- * Return: 0 in the spawner; in the daemon, the guard's process id (it exits after the spawner, and has
- * cleaned up if the spawner did not); or -errno.
+ * Return: enum guard_role in the children, the spawner's with all signals blocked; or, in the caller, -errno.
  */
-pid_t guard_start(struct guarded **ret_guarded, int *ret_tie, pid_t *ret_spawner);
+int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_kin);
+
+/* In the spawner: all is in order, and the daemon has ended with this status of wait(2). */
+void guard_tell(int told, int status);
 
 /* Either may be NULL. */
 void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
@@ -39,11 +55,12 @@ void guard_clean(const struct guarded *g);
 
 /**
  * guard_isolate() - Leave the caller's terminal, working directory and descriptors
- * @fd: Descriptor to keep
+ * @fds: Descriptors to keep, renumbered if they are in the way; -1 is ignored
+ * @n: How many
  * @name: New name of the process
  *
- * Return: @fd's new number, or -errno.
+ * Return: 0 or -errno.
  */
-int guard_isolate(int fd, const char *name);
+int guard_isolate(int *const fds[], size_t n, const char *name);
 
 #endif

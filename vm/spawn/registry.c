@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry of a mount's processes. */
+/* Which spawner a mount has. */
 #include "registry.h"
 
 #include <errno.h>
@@ -63,19 +63,16 @@ int registry_write(const char *runtime_dir, pid_t pid)
 {
 	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NEW, "we");
 	char path[PATH_MAX], temporary[PATH_MAX], boot[64];
-	struct process spawner = {.pid = pid}, daemon = {.pid = getpid()};
+	struct process spawner = {.pid = pid};
 	int r = f ? read_boot_id(boot) : -errno;
 
 	if (r == 0)
 		r = read_start(spawner.pid, &spawner.start);
-	if (r == 0)
-		r = read_start(daemon.pid, &daemon.start);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "%s" FILE_NAME, runtime_dir);
 	snprintf(temporary, sizeof(temporary), "%s" FILE_NEW, runtime_dir);
-	fprintf(f, "%s\nspawner %d %llu\ndaemon %d %llu\n", boot, spawner.pid, spawner.start,
-		daemon.pid, daemon.start);
+	fprintf(f, "%s\nspawner %d %llu\n", boot, spawner.pid, spawner.start);
 	if (fflush(f) == 0 && rename(temporary, path) == 0)
 		return 0;
 	r = -errno;
@@ -114,8 +111,7 @@ static int read_process(FILE *f, const char *word, struct process *ret_process)
 	return end > pos ? 0 : -EBADMSG;
 }
 
-static int read_registry(const char *runtime_dir, char boot[64], struct process *ret_spawner,
-			 struct process *ret_daemon)
+static int read_registry(const char *runtime_dir, char boot[64], struct process *ret_spawner)
 {
 	_cleanup_file_ FILE *f = open_in(runtime_dir, FILE_NAME, "re");
 
@@ -124,18 +120,16 @@ static int read_registry(const char *runtime_dir, char boot[64], struct process 
 	if (!fgets(boot, 64, f))
 		return -EBADMSG;
 	boot[strcspn(boot, "\n")] = '\0';
-	if (read_process(f, "spawner ", ret_spawner) < 0)
-		return -EBADMSG;
-	return read_process(f, "daemon ", ret_daemon);
+	return read_process(f, "spawner ", ret_spawner);
 }
 
 int registry_reap(const char *runtime_dir)
 {
-	_cleanup_close_ int spawner_fd = -1, daemon_fd = -1;
+	_cleanup_close_ int fd = -1;
 	char boot[64], boot_now[64];
-	struct process spawner = {0}, daemon = {0};
+	struct process spawner = {0};
 	struct pollfd p = {.events = POLLIN};
-	int r = read_registry(runtime_dir, boot, &spawner, &daemon);
+	int r = read_registry(runtime_dir, boot, &spawner);
 
 	if (r < 0)
 		return r;
@@ -144,17 +138,14 @@ int registry_reap(const char *runtime_dir)
 		return r;
 	if (strcmp(boot, boot_now) != 0)
 		return 0;
-	daemon_fd = open_process(&daemon);
-	if (daemon_fd >= 0)
-		return -EBUSY;
-	spawner_fd = open_process(&spawner);
-	if (spawner_fd < 0)
-		return spawner_fd == -ESRCH ? 0 : spawner_fd;
+	fd = open_process(&spawner);
+	if (fd < 0)
+		return fd == -ESRCH ? 0 : fd;
 	/* It may be about to clean up by itself; that is worth a moment. */
-	p.fd = spawner_fd;
+	p.fd = fd;
 	if (poll(&p, 1, REAP_MS) > 0)
 		return 1;
-	if (pidfd_send_signal(spawner_fd, SIGKILL, NULL, 0) < 0)
+	if (pidfd_send_signal(fd, SIGKILL, NULL, 0) < 0)
 		return -errno;
 	return poll(&p, 1, REAP_MS) > 0 ? 1 : -ETIMEDOUT;
 }

@@ -31,15 +31,17 @@
 /* Unless the rules say otherwise. The request after a slow one must have time left of a clone's 15 s. */
 #define PATIENCE_MS  5000
 #define END_MS	     20000
+#define LEAVE_MS     1000 /* what is guarded is put in order then, whoever has not died yet */
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
+#define WATCHED	     3u /* descriptors beside those of births */
 
 /*
  * Theory of operation
  * -------------------
  * The daemon never forks: it is large, and a fork would copy its page tables and all its data. Instead
- * it forks this process once, while it is small, and sends requests to it.
+ * it was forked from this process once, while both were small, and sends requests to it.
  *
  * The protocol is one datagram per request and per notification, so there are only fixed structs to
  * parse. Requests are read one after the other, in one thread, which makes their places and forks. What the child does
@@ -50,7 +52,7 @@
  * turned into jobs, by rules that the spawner was forked with, see policy.c.
  *
  * Three mechanisms ensure that children die with their parent. PDEATHSIG kills them if the spawner
- * dies; the end of file of the socket tells the spawner that the daemon has died, whatever the cause;
+ * dies; the end of file of the socket, or SIGCHLD, tells the spawner that the daemon has died, whatever the cause;
  * and orphans of a child (which only exist with the backend for tests, machines have none) are
  * reparented to the spawner, which is a subreaper, and are killed at once.
  *
@@ -60,7 +62,8 @@
  * ended. The same request is refused at once for a while; a queue of them would block all others.
  *
  * The spawner is in its own session with all signals blocked, so Ctrl-C on a terminal, or a TERM to
- * everything named xsbxfs, only reaches the daemon, which decides what ends when.
+ * everything named xsbxfs, only reaches the daemon, which decides what ends when. But if the guard is killed, which is
+ * the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
 /* A process that was started; the daemon has a struct child for it, with the same id. */
@@ -73,7 +76,9 @@ struct kid {
 };
 
 struct server {
-	int sock, sigfd;
+	int sock, sigfd, told, lock;
+	pid_t daemon;	   /* or 0, once it is reaped */
+	int daemon_status; /* as from wait(2), then */
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
@@ -218,9 +223,13 @@ static void kid_remove(struct server *s, struct kid *k)
 	*k = s->kids[--s->nkids];
 }
 
-/* In a child: what it has of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
-static void leave_siblings(const struct server *s)
+/* In a child, which may hang for long before its exec: what it has of its parent, whose guard waits for the end of
+ * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
+static void leave_family(const struct server *s)
 {
+	close(s->told);
+	if (s->lock >= 0)
+		close(s->lock);
 	for (size_t i = 0; i < s->nkids; i++) {
 		if (s->kids[i].birth)
 			close(s->kids[i].birth->status);
@@ -248,7 +257,7 @@ static pid_t give_birth(const struct server *s, const struct spawn_job *job, str
 			pid = -errno;
 	}
 	if (pid == 0) {
-		leave_siblings(s);
+		leave_family(s);
 		close(b->status);
 		spawner_exec(job, status, cell, go);
 	}
@@ -467,14 +476,36 @@ static bool receive(struct server *s)
 	return !s->stop;
 }
 
+/* Nothing is done for one that is gone: it may have a successor, whose mount and directory have the same names. But it
+ * may have gone right after its goodbye. */
+static void hear_goodbye(struct server *s)
+{
+	static char message[SPAWN_MESSAGE_MAX];
+	struct spawn_request req;
+	int fds[SPAWN_FDS_MAX];
+	size_t nfds;
+	ssize_t n;
+
+	do {
+		n = fdpass_receive(s->sock, message, sizeof(message), fds, SPAWN_FDS_MAX, &nfds,
+				   MSG_DONTWAIT);
+		if (n < (ssize_t)sizeof(req))
+			continue;
+		memcpy(&req, message, sizeof(req));
+		s->stop |= req.op == SPAWN_OP_STOP;
+		while (nfds)
+			close(fds[--nfds]);
+	} while (n > 0 && !s->stop);
+}
+
 /* Kills the processes that became children by the death of their parents, and with @all every
- * child. */
-static void kill_children(const struct server *s, bool all)
+ * child but the daemon. Return: how many. */
+static size_t kill_children(const struct server *s, bool all)
 {
 	_cleanup_free_ char *line = NULL;
 	_cleanup_file_ FILE *f = NULL;
 	char path[64], *pos, *end;
-	size_t size = 0;
+	size_t size = 0, n = 0;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
 	f = fopen(path, "re");
@@ -484,12 +515,15 @@ static void kill_children(const struct server *s, bool all)
 
 			if (end == pos)
 				break;
-			if (all || !find_kid(s, pid))
-				kill(pid, SIGKILL);
+			if (pid == s->daemon || (!all && find_kid(s, pid)))
+				continue;
+			kill(pid, SIGKILL);
+			n++;
 		}
 	}
 	for (size_t i = 0; all && i < s->nkids; i++)
 		kill(s->kids[i].pid, SIGKILL);
+	return all ? MAX(n, s->nkids) : n;
 }
 
 /* Return: one that can be waited for, or 0. */
@@ -498,6 +532,26 @@ static pid_t next_dead(void)
 	siginfo_t info = {.si_pid = 0};
 
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
+}
+
+static void daemon_over(struct server *s, int status)
+{
+	s->daemon = 0;
+	s->daemon_status = status;
+}
+
+static void kid_over(struct server *s, struct kid *k, int status)
+{
+	struct spawn_note note = {
+		.op = SPAWN_NOTE_EXITED, .id = k->id, .pid = k->pid, .status = status};
+
+	s->about = k->id;
+	log_debug("process %d ended, %s %d", (int)k->pid, WIFSIGNALED(status) ? "signal" : "status",
+		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	/* Nobody can look once its groups are removed. */
+	note.oom_kills = oom_kills(&k->cell);
+	kid_remove(s, k);
+	last_note(s, &note);
 }
 
 static void reap(struct server *s)
@@ -509,59 +563,76 @@ static void reap(struct server *s)
 	(void)!read(s->sigfd, &info, sizeof(info));
 	while ((pid = next_dead()) > 0) {
 		struct kid *k = find_kid(s, pid);
-		struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .pid = pid};
 
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
 			settle(s, k, 0);
-		if (waitpid(pid, &status, WNOHANG) != pid || !k)
+		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
-		note.status = status;
-		s->about = note.id = k->id;
-		log_debug("process %d ended, %s %d", (int)pid,
-			  WIFSIGNALED(status) ? "signal" : "status",
-			  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-		/* Nobody can look once its groups are removed. */
-		note.oom_kills = oom_kills(&k->cell);
-		kid_remove(s, k);
-		last_note(s, &note);
+		if (pid == s->daemon)
+			daemon_over(s, status);
+		else if (k)
+			kid_over(s, k, status);
 	}
 	kill_children(s, false);
 }
 
 /* No child may be left; but one that does not die although it is killed is left to its death, which comes
  * before it does anything else. */
-static void end_children(struct server *s)
+static void end_children(struct server *s, int ms)
 {
-	const int64_t end = now_ms() + s->end_ms;
+	const int64_t end = now_ms() + ms;
 	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
 	struct signalfd_siginfo info;
 	struct kid *k;
+	int status;
 	pid_t pid;
 
-	for (;;) {
-		kill_children(s, true);
-		pid = waitpid(-1, NULL, WNOHANG);
+	while (kill_children(s, true) && now_ms() < end) {
+		pid = waitpid(-1, &status, WNOHANG);
 		k = pid > 0 ? find_kid(s, pid) : NULL;
 		if (k)
 			kid_remove(s, k);
-		if (pid < 0 || now_ms() >= end)
-			break;
+		else if (pid > 0 && pid == s->daemon)
+			daemon_over(s, status);
 		/* Orphans come without a signal. */
 		if (pid == 0 && poll(&p, 1, 100) > 0)
 			(void)!read(s->sigfd, &info, sizeof(info));
 	}
 }
 
-/* The end: no child, then no mount, then no file. */
+/* Lasts as long as its last thread takes, and perhaps what looks for leaks. */
+static void await_daemon(struct server *s)
+{
+	int status = 0;
+
+	if (!s->daemon)
+		return;
+	while (waitpid(s->daemon, &status, 0) < 0 && errno == EINTR)
+		;
+	daemon_over(s, status);
+}
+
+/* The end: no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
+ * successor. */
 static void clean_up(struct server *s)
 {
-	end_children(s);
+	if (s->daemon && !s->stop)
+		kill(s->daemon, SIGKILL);
+	end_children(s, MIN(LEAVE_MS, s->end_ms));
 	jail_cgroup_remove_all();
 	if (s->stop)
 		guard_leave(s->guarded);
 	else
 		guard_clean(s->guarded);
+	if (s->lock >= 0)
+		close(s->lock);
+	await_daemon(s);
+	guard_tell(s->told, s->daemon_status);
+	if (!s->nkids)
+		return;
+	end_children(s, s->end_ms);
+	jail_cgroup_remove_all();
 }
 
 static bool has_room(const struct server *s)
@@ -572,13 +643,14 @@ static bool has_room(const struct server *s)
 /* Requests are left where they are while as many children are on their way as there may be. Return: how many of @p. */
 static nfds_t to_watch(const struct server *s, struct pollfd *p)
 {
-	nfds_t n = 2;
+	nfds_t n = WATCHED;
 
 	p[0] = (struct pollfd){.fd = s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
 	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
-	for (size_t i = 0; n < 2 + s->nbirths && i < s->nkids; i++) {
+	p[2] = (struct pollfd){.fd = s->told};
+	for (size_t i = 0; n < WATCHED + s->nbirths && i < s->nkids; i++) {
 		if (s->kids[i].birth)
 			p[n++] = (struct pollfd){.fd = s->kids[i].birth->status, .events = POLLIN};
 	}
@@ -600,39 +672,52 @@ static int time_left(const struct server *s)
 	return (int)left;
 }
 
-void spawner_serve(const struct spawner_rules *rules, int sock, struct guarded *guarded)
+static void begin(struct server *s)
 {
-	struct server s = {
-		.sock = guard_isolate(sock, "xsbxfs-spawner"), .rules = rules, .guarded = guarded};
-	struct pollfd p[2 + BIRTHS_MOST + ASKING_MOST];
+	int *const keep[] = {&s->sock, &s->told, &s->lock};
 	sigset_t chld;
 
-	if (s.sock < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	if (guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs-spawner") < 0 ||
+	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
-	s.patience_ms = rules->patience_ms ? rules->patience_ms : PATIENCE_MS;
-	s.end_ms = rules->patience_ms ? rules->patience_ms : END_MS;
-	s.most_births = MIN(MAX((unsigned)get_nprocs(), BIRTHS_LEAST), BIRTHS_MOST);
-	jail_source_patience(s.patience_ms, s.sock);
-	guard_set(guarded, NULL, rules->runtime_dir);
-	log_divert(say, &s);
+	s->patience_ms = s->rules->patience_ms ? s->rules->patience_ms : PATIENCE_MS;
+	s->end_ms = s->rules->patience_ms ? s->rules->patience_ms : END_MS;
+	s->most_births = MIN(MAX((unsigned)get_nprocs(), BIRTHS_LEAST), BIRTHS_MOST);
+	jail_source_patience(s->patience_ms, s->sock);
+	log_divert(say, s);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
-	s.sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s.sigfd < 0)
+	s->sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->sigfd < 0)
 		_exit(1);
-	for (;;) {
+}
+
+void spawner_serve(const struct spawner_rules *rules, int sock, const struct guard_kin *kin)
+{
+	struct server s = {
+		.sock = sock,
+		.told = kin->told,
+		.lock = rules->lock ? rules->lock : -1,
+		.daemon = kin->daemon,
+		.rules = rules,
+		.guarded = kin->guarded,
+	};
+	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
+
+	begin(&s);
+	while (s.daemon) {
 		if (poll(p, to_watch(&s, p), time_left(&s)) < 0)
 			continue;
 		if (p[1].revents)
 			reap(&s);
 		settle_all(&s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
-		/* Of one that is gone nothing is done any more: it may have a successor, whose mount and
-		 * directory have the same names. */
-		if (p[0].revents & POLLHUP)
+		/* Without the guard there is no mount. */
+		if ((p[0].revents & POLLHUP) || (p[2].revents & POLLERR))
 			break;
 		if (p[0].revents && has_room(&s) && !receive(&s))
 			break;
 	}
+	hear_goodbye(&s);
 	clean_up(&s);
 	_exit(0);
 }

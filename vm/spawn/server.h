@@ -41,17 +41,36 @@ struct spawn_error {
 	struct jail_fault fault; /* of SPAWN_STEP_JAIL */
 };
 
+/* What the daemon has of the spawner. */
+struct spawner_ends {
+	int sock; /* SEQPACKET, to the spawner */
+	int tie;  /* see guard.h */
+	pid_t pid;
+};
+
+/**
+ * spawner_fork() - As spawner_start(), which puts it on top of the ends
+ * @rules: What may be started
+ * @ret_ends: In the daemon: its ends
+ *
+ * Return: as spawner_start().
+ */
+int spawner_fork(const struct spawner_rules *rules, struct spawner_ends *ret_ends);
+
+/* Return: a spawner that owns these ends; or NULL without memory, and they stay the caller's. */
+struct spawner *spawner_new(const struct spawner_ends *ends);
+
 /**
  * spawner_serve() - Main function of the spawner
  * @rules: What it may start
- * @sock: SEQPACKET socket to the daemon; every other descriptor is closed
- * @guarded: Filled in according to the rules
+ * @sock: SEQPACKET socket to the daemon
+ * @kin: Guard and daemon
  *
- * All signals are blocked when it is called. Serves until the peer closes its end, cleans up, and
- * exits.
+ * All signals are blocked when it is called; all descriptors that it does not need are closed. Serves until the daemon
+ * ends, or the guard, cleans up, tells the guard, and exits.
  */
 __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
-					     struct guarded *guarded);
+					     const struct guard_kin *kin);
 
 /* Checks a job filled in by the rules, and that the daemon may pass these descriptors.
  * Return: 0 or -errno. */

@@ -10,16 +10,14 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "vm/base/fdpass.h"
-#include "vm/jail/cell.h"
 #include "vm/base/log.h"
 #include "child.h"
 #include "server.h"
 #include "vm/base/util.h"
 
-#define STOP_MS 1000
+#define PATIENCE_MS 1000 /* for a full socket */
 
 /* A request that did not fit into the socket; owns its descriptors. */
 struct unsent {
@@ -37,8 +35,7 @@ struct on_lost {
 
 struct spawner {
 	int sock, tie;
-	pid_t pid, guard; /* the guard is its parent, our child, and ends after it */
-	int guard_fd;	  /* or -1 */
+	pid_t pid;
 	bool dead;
 	uint32_t last_id;
 	TAILQ_HEAD(children, child) children;
@@ -63,37 +60,51 @@ static const char *const step_str[] = {
 };
 static_assert(ARRAY_SIZE(step_str) == SPAWN_NSTEPS, "a name for each step");
 
-int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
+int spawner_fork(const struct spawner_rules *rules, struct spawner_ends *ret_ends)
 {
-	_cleanup_free_ struct spawner *sp = NULL;
-	_cleanup_close_ int ours = -1, theirs = -1;
-	struct guarded *guarded;
-	sigset_t all, before;
-	int pair[2];
+	struct guard_kin kin;
+	int pair[2], role;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	sp = calloc(1, sizeof(*sp));
+	role = guard_start(rules->runtime_dir, rules->background, &kin);
+	if (role == GUARD_SPAWNER)
+		spawner_serve(rules, pair[1], &kin);
+	close(pair[1]);
+	if (role < 0) {
+		close(pair[0]);
+		return role;
+	}
+	*ret_ends = (struct spawner_ends){.sock = pair[0], .tie = kin.tie, .pid = getppid()};
+	return 0;
+}
+
+struct spawner *spawner_new(const struct spawner_ends *ends)
+{
+	struct spawner *sp = calloc(1, sizeof(*sp));
+
 	if (!sp)
-		return -ENOMEM;
-	/* It is born deaf: a signal to the whole process group can't hit it before it is set up. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	sp->guard = guard_start(&guarded, &sp->tie, &sp->pid);
-	if (sp->guard == 0)
-		spawner_serve(rules, theirs, guarded);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (sp->guard < 0)
-		return sp->guard;
-	sp->sock = steal_fd(&ours);
-	sp->guard_fd = pidfd_open(sp->guard, 0); /* later that may not be allowed */
+		return NULL;
+	sp->sock = ends->sock;
+	sp->tie = ends->tie;
+	sp->pid = ends->pid;
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
 	fcntl(sp->tie, F_SETFL, O_NONBLOCK);
 	TAILQ_INIT(&sp->children);
 	STAILQ_INIT(&sp->unsent);
-	*ret_spawner = steal_ptr(sp);
+	return sp;
+}
+
+int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner)
+{
+	struct spawner_ends ends = {.sock = -1, .tie = -1};
+	const int r = spawner_fork(rules, &ends);
+
+	if (r < 0)
+		return r;
+	*ret_spawner = spawner_new(&ends);
+	if (!*ret_spawner) /* the spawner sees its end, and puts all in order */
+		exit(1);
 	return 0;
 }
 
@@ -123,7 +134,7 @@ static int send_patiently(struct spawner *sp, const void *message, size_t len)
 	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
 	ssize_t r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
 
-	if (r == -EAGAIN && poll(&p, 1, STOP_MS) > 0)
+	if (r == -EAGAIN && poll(&p, 1, PATIENCE_MS) > 0)
 		r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
 	return (int)MIN(r, 0);
 }
@@ -152,7 +163,6 @@ static void unsent_free(struct unsent *u)
 void spawner_stop(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_STOP};
-	struct pollfd p;
 	struct unsent *u;
 
 	if (!sp)
@@ -164,16 +174,10 @@ void spawner_stop(struct spawner *sp)
 	shutdown(sp->sock, SHUT_WR);
 	log_relay(-1);
 	close(sp->tie); /* the guard waits for that */
-	/* It ends after the spawner; but either may hang, on a server or in the system's log. */
-	p = (struct pollfd){.fd = sp->guard_fd, .events = POLLIN};
-	if (poll(&p, 1, STOP_MS) > 0)
-		waitpid(sp->guard, NULL, WNOHANG);
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
 		unsent_free(u);
 	}
-	if (sp->guard_fd >= 0)
-		close(sp->guard_fd);
 	close(sp->sock);
 	free(sp);
 }

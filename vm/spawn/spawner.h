@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_SPAWN_SPAWNER_H
 #define XSBX_VM_SPAWN_SPAWNER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,19 +23,24 @@ struct spawner_rules {
 	const char *mountpoint;
 	/* Absolute; removed with its contents if the daemon dies; or NULL. */
 	const char *runtime_dir;
+	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
+	bool background; /* the guard gives up the terminal */
 	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
 };
 
 /**
- * spawner_start() - Fork the spawner; call it before any thread or loop exists
+ * spawner_start() - Fork the spawner and, from it, the daemon; call it before any thread or loop exists
  * @rules: Only needed during the call
  * @ret_spawner: Result; end it with spawner_stop()
+ *
+ * It returns in the daemon. The caller does not return; it becomes the guard, which exits as the daemon does, see
+ * guard.h.
  *
  * The spawner outlives a killed daemon just long enough to kill all children, detach the mount, and
  * remove the contents of the runtime directory. It does not keep the caller's descriptors, terminal,
  * or working directory.
  *
- * Return: 0 or -errno.
+ * Return: 0; or, in the caller, -errno.
  */
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner);
 
@@ -65,8 +71,8 @@ void spawner_log_level(struct spawner *sp, enum log_level level);
 /* Sends messages to the system's log from now on, until spawner_stop(). */
 void spawner_log(const struct spawner *sp);
 
-/* Ends the spawner: it kills remaining children and exits, without touching the mount and directory;
- * waits up to a second for that. If it is still attached to a loop, the loop is unusable. NULL is fine. */
+/* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
+ * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */
 void spawner_stop(struct spawner *sp);
 
 #endif

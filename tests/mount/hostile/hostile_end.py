@@ -154,23 +154,19 @@ def by_signal():
         scene.ended(begin)
 
 
-def guard_killed():
-    """Nobody needs it as long as the others live."""
-    scene = Scene("guard", FEW)
-    os.kill(scene.helper("guard"), signal.SIGKILL)
-    time.sleep(0.2)
-    same("guard: sessions go on", scene.sessions[1].run("echo on\n").stdout, b"on\n")
-    same("guard: and new ones start", Session("new", mnt=scene.mnt).run("echo on\n").stdout, b"on\n")
-    scene.look()
+def daemon_killed():
+    """Its guard and its spawner live on, and put all in order."""
+    scene = Scene("killed", FEW)
     begin = time.monotonic()
-    scene.daemon.kill()
+    os.kill(scene.helper("daemon"), signal.SIGKILL)
     scene.ended(begin)
+    same("its end is told", scene.daemon.returncode, -signal.SIGKILL)
 
 
 def spawner_killed():
     """All sandboxes die with it, at once; the rest when the daemon ends."""
     scene = Scene("spawner", FEW)
-    helpers = {scene.helper("guard"), scene.helper("spawner")}
+    helpers = {scene.helper("daemon"), scene.helper("spawner")}
     begin = time.monotonic()
     os.kill(scene.helper("spawner"), signal.SIGKILL)
     wait_for(lambda: not set(scene.left()) - helpers, 30)
@@ -183,7 +179,7 @@ def spawner_killed():
 def all_killed():
     """The daemon, its spawner and the guard: what they leave, the next one removes."""
     scene = Scene("all", FEW)
-    for pid in (scene.helper("guard"), scene.helper("spawner"), scene.daemon.pid):
+    for pid in (scene.helper("spawner"), scene.daemon.pid, scene.helper("daemon")):
         os.kill(pid, signal.SIGKILL)
     scene.daemon.wait()
     wait_for(lambda: not scene.left(), 30)
@@ -226,4 +222,4 @@ def starting():
         scene.ended(begin)
 
 
-main(unmounted, by_signal, guard_killed, spawner_killed, all_killed, neighbours, starting)
+main(unmounted, by_signal, daemon_killed, spawner_killed, all_killed, neighbours, starting)

@@ -68,7 +68,7 @@ def version(sock, size):
 def orders():
     host = Host("orders", "[template shown]\nlanguage = raw\npool = 0\n")
     mark = f"{SCRATCH}/ran"
-    sock, = sockets(host.daemon.pid)
+    sock, = sockets(kin_of(host.daemon.pid)[1])
     # The control: the way there is open, and what is allowed is done.
     size = next((n for n in range(8, 2048, 8) if version(sock, n)), 0)
     has("it says QEMU's version", version(sock, size) if size else "", "QEMU emulator version")

@@ -281,7 +281,7 @@ class Session:
 
 
 def start_daemon(mnt, *options, log=None, conf=None, program=None, **popen):
-    """A daemon of the test's own; returns once it is ready."""
+    """A daemon of the test's own; returns once it is ready. The process is its guard, which ends as it does."""
     fifo = f"{SCRATCH}/ready.{os.getpid()}.{time.monotonic_ns()}"
     os.mkfifo(fifo)
     os.chmod(fifo, 0o666)
@@ -322,6 +322,18 @@ def children_of(pid):
             found.append(child)
             todo.append(child)
     return found
+
+
+def kin_of(pid):
+    """(spawner, daemon) of a guard."""
+    table = {p: read(f"/proc/{p}/comm", "r").strip() for p in children_of(pid) if alive(p)}
+    [daemon] = [p for p, name in table.items() if name == "xsbxfs-daemon"]
+    spawner = parent_of(daemon)
+    return spawner, daemon
+
+
+def parent_of(pid):
+    return int(read(f"/proc/{pid}/stat", "r").rsplit(")", 1)[1].split()[1])
 
 
 def alive(pid):

@@ -16,7 +16,7 @@ def daemon_mib():
         with contextlib.suppress(OSError):
             if MNT.encode() in read(f"/proc/{pid}/cmdline").split(b"\0"):
                 status = read(f"/proc/{pid}/status", "r")
-                if "xsbxfs-" not in status.split("\n", 1)[0]:
+                if "xsbxfs-daemon" in status.split("\n", 1)[0]:
                     return int(status.split("VmRSS:")[1].split()[0]) >> 10
     raise RuntimeError("no process serves this mount")
 

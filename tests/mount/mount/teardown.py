@@ -11,7 +11,7 @@ def daemon():
         try:
             words = read(f"/proc/{pid}/cmdline").split(b"\0")
             if os.environ["XSBXFS"].encode() in words and MNT.encode() in words:
-                if read(f"/proc/{pid}/comm", "r").strip() not in ("xsbxfs-spawner", "xsbxfs-guard"):
+                if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs-daemon":
                     return int(pid)
         except OSError:
             pass
@@ -19,8 +19,7 @@ def daemon():
 
 
 def spawner():
-    return next(pid for pid in children_of(daemon())
-                if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs-spawner")
+    return parent_of(daemon())
 
 
 @contextlib.contextmanager

@@ -107,11 +107,12 @@ def followed():
         os.mkdir(mnt)
         daemon = start_daemon(mnt)
         Session("one", mnt=mnt).run("true\n")
+        _, server = kin_of(daemon.pid)
         if stopped:
-            daemon.send_signal(signal.SIGSTOP)
+            os.kill(server, signal.SIGSTOP)
         same(f"{name}: in its place",
              shell(f"umount --no-canonicalize -i {mnt} && mount -t tmpfs other {mnt}")[0], 0)
-        daemon.send_signal(signal.SIGCONT)
+        os.kill(server, signal.SIGCONT)
         daemon.wait(SOON)
         same(f"{name}: exit status", daemon.returncode, 0)
         ok(f"{name}: it stays", mounted(mnt))

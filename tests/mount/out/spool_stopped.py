@@ -20,7 +20,8 @@ def main_test():
     kept = a.run("head -c 3000000 /dev/zero | tr '\\0' k\n").stdout
     same("before", kept, b"k" * 3000000)
     b.run("x=5\n")
-    os.kill(lower.pid, signal.SIGSTOP)
+    _, server = kin_of(lower.pid)
+    os.kill(server, signal.SIGSTOP)
     try:
         stopped(a, b)
         reader = subprocess.Popen(["cat", a / "runs/1/stdout"], stdout=subprocess.PIPE)
@@ -33,7 +34,7 @@ def main_test():
         waiting = a.json()["runs"]["waiting_reads"]
         same("no request stays behind", waiting, 0)
     finally:
-        os.kill(lower.pid, signal.SIGCONT)
+        os.kill(server, signal.SIGCONT)
     same("the run that printed goes on", a.result().stdout, b"p" * 9000000)
     same("and is whole", len(read(a / "runs/2/stdout")), 9000000)
     same("the first as well", read(a / "runs/1/stdout"), kept)

@@ -32,7 +32,8 @@ def main_test():
          {n: f"{n}\n" for n in NAMES})
     other = host.session("before", "side")
     same("others as well", other.run("echo on\n").out, "on\n")
-    os.kill(server.pid, signal.SIGSTOP)
+    _, stopped = kin_of(server.pid)
+    os.kill(stopped, signal.SIGSTOP)
     try:
         time.sleep(2)  # nobody has it in a cache any more
         hung = {name: host.session("during", name) for name in NAMES}
@@ -45,7 +46,7 @@ def main_test():
             has("... in words", s.text("error"), "does not answer")
         others(host, other, "done")
     finally:
-        os.kill(server.pid, signal.SIGCONT)
+        os.kill(stopped, signal.SIGCONT)
     tries = itertools.count()
     for name in NAMES:  # for a while nobody is asked again
         ok(f"{name}: when it answers again", wait_for(

@@ -4,6 +4,8 @@
 # mount: none
 # timeout: 120
 # backends: local vm
+import itertools
+
 from xsbx import *
 
 LOG = f"{SCRATCH}/log"
@@ -108,31 +110,33 @@ def by_unmount():
         same(f"{name}: exit status of the daemon", daemon.returncode, 0)
 
 
-def daemon_killed():
-    """SIGKILL: the spawner sees it, and ends what there is."""
-    for number in (signal.SIGKILL, signal.SIGSEGV):
-        name = f"daemon-{number.name}"
+def one_killed():
+    """SIGKILL of the daemon, or of the process that was started: the spawner sees it, and ends what there is."""
+    for victim, number in itertools.product(("daemon", "guard"), (signal.SIGKILL, signal.SIGSEGV)):
+        name = f"{victim}-{number.name}"
         mnt, daemon, pids = scene(name)
+        pid = kin_of(daemon.pid)[1] if victim == "daemon" else daemon.pid
         reader = subprocess.Popen(["cat", f"{mnt}/raw/run/stdout"], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE)
         time.sleep(0.2)
-        shell(f"prlimit --core=0 --pid={daemon.pid}")
-        daemon.send_signal(number)
+        shell(f"prlimit --core=0 --pid={pid}")
+        os.kill(pid, number)
         try:
             reader.wait(SOON)
         except subprocess.TimeoutExpired:
             fail(f"{name}: a reader hangs")
             reader.kill()
         nothing_left(name, mnt, daemon, pids)
+        if number == signal.SIGKILL:
+            same(f"{name}: exit status", daemon.returncode, -number)
+        ok(f"{name}: that is no success", daemon.returncode, daemon.returncode)
 
 
 def spawner_killed():
     """Without its spawner the daemon may go on or end, but leaves nothing when it ends."""
     name = "spawner"
     mnt, daemon, pids = scene(name)
-    # What it has just forked has its name until it is another program.
-    spawner = min(p for p in pids if name_of(p) == "xsbxfs-spawner")
-    os.kill(spawner, signal.SIGKILL)
+    os.kill(kin_of(daemon.pid)[0], signal.SIGKILL)
     time.sleep(0.5)
     forget_users(pids)
     if daemon.poll() is None and mounted(mnt):
@@ -154,9 +158,8 @@ def everything_killed():
     """The daemon, its spawner and the guard at once, as when the machine is out of memory."""
     name = "everything"
     mnt, daemon, pids = scene(name)
-    helpers = [p for p in pids if name_of(p) in ("xsbxfs-guard", "xsbxfs-spawner")]
-    same("guard and spawner are there", {name_of(p) for p in helpers}, {"xsbxfs-guard", "xsbxfs-spawner"})
-    for pid in (*helpers, daemon.pid):
+    spawner, server = kin_of(daemon.pid)
+    for pid in (spawner, daemon.pid, server):
         os.kill(pid, signal.SIGKILL)
     daemon.wait(SOON)
     time.sleep(0.5)
@@ -209,4 +212,4 @@ def two_mounts():
     nothing_left("one", one, first, pids)
 
 
-main(by_signal, by_unmount, daemon_killed, spawner_killed, everything_killed, twice, two_mounts)
+main(by_signal, by_unmount, one_killed, spawner_killed, everything_killed, twice, two_mounts)

@@ -43,9 +43,14 @@ class Scene:
         self.count, self.seen, self.groups = 0, set(), set()
         self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}",
                                    conf=f"{SCRATCH}/conf{scenes}", log=LOG)
-        # The daemon's child is the guard, and its only one the spawner.
-        [guard] = [p for p in children_of(self.daemon.pid) if parent_of(p) == self.daemon.pid]
-        [self.spawner] = [p for p in children_of(guard) if parent_of(p) == guard]
+        self.kin = kin_of(self.daemon.pid)
+
+    @property
+    def spawner(self):
+        return self.kin[0]
+
+    def one(self, victim):
+        return {"spawner": self.kin[0], "daemon": self.kin[1], "guard": self.daemon.pid}[victim]
 
     @property
     def top(self):
@@ -152,10 +157,6 @@ def groups_of(pid):
     return found
 
 
-def parent_of(pid):
-    return int(read(f"/proc/{pid}/stat", "r").rsplit(")", 1)[1].split()[1])
-
-
 def hurt(pid, stop_first=False):
     """SIGKILL, or stopped first for a while, as a debugger or a freezer does."""
     try:
@@ -258,7 +259,7 @@ def once(victim, moment, cache=None):
     if victim == "unmount":
         scene.end(what)
     else:
-        hurt(scene.spawner if victim == "spawner" else scene.daemon.pid, draw.random() < 0.3)
+        hurt(scene.one(victim), draw.random() < 0.3)
         scene.end(what, "killed")
     again = Scene(scene.cache, scene.mnt)
     start = again.works(f"{what}: the next mount")
@@ -293,7 +294,7 @@ def loading():
         if victim == "unmount":
             shell(f"fusermount3 -uz {again.mnt}")
         else:
-            hurt(again.spawner if victim == "spawner" else again.daemon.pid)
+            hurt(again.one(victim))
         again.end(what, "killed")
     last = Scene(scene.cache)
     same("loading: and then it is used", last.works("loading, then"), "snapshot")
@@ -302,7 +303,7 @@ def loading():
 
 def at_random():
     for _ in range(ROUNDS):
-        once(draw.choice(("daemon", "daemon", "spawner", "unmount")), draw.choice([*MOMENTS]))
+        once(draw.choice(("daemon", "daemon", "spawner", "guard", "unmount")), draw.choice([*MOMENTS]))
 
 
 def halves():

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What machines run on: facts are believed, accidents are asked about again. */
-/* modules: vm */
-/* libs: uv seccomp crypto */
+/* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
 #include <assert.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/spawn/order.h"
 #include "vm/backend/probe.h"
 #include "vm/spawn/child.h"
@@ -18,8 +18,6 @@
 #include "vm/spawn/server.h"
 #include "vm/base/util.h"
 
-static uv_loop_t loop;
-static struct spawner *sp;
 static char dir[] = "/tmp/xsbx-probe.XXXXXX";
 static char program[64], calls[64], trial[64];
 static unsigned ndone;
@@ -60,24 +58,7 @@ static int setup(void **state)
 	static const struct spawner_rules rules = {.job = job};
 
 	(void)state;
-	assert_int_equal(spawner_start(&rules, &sp), 0);
-	uv_loop_init(&loop);
-	assert_int_equal(spawner_attach(sp, &loop), 0);
-	return 0;
-}
-
-static void nothing(void *data)
-{
-	(void)data;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	spawner_detach(sp, nothing, NULL);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_int_equal(uv_loop_close(&loop), 0);
-	spawner_stop(sp);
+	spawner_fixture_start(&rules);
 	return 0;
 }
 
@@ -310,7 +291,7 @@ static int remove_dir(void **state)
 	return rmdir(dir);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_fixture_teardown)
 
 int main(void)
 {

@@ -66,7 +66,7 @@ static const char *served(void)
 {
 	log_relay(-1);
 	close(ends[1]);
-	log_serve(ends[0], 7);
+	log_serve(ends[0]);
 	close(ends[0]);
 	return said;
 }

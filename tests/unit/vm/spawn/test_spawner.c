@@ -21,6 +21,7 @@
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
 #include "vm/spawn/child.h"
+#include "vm/spawn/server.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
 
@@ -299,10 +300,13 @@ static void ignores_signals(void **state)
 static void only_child(const char *what)
 {
 	struct program c;
+	char script[128];
 
+	snprintf(script, sizeof(script),
+		 "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = \"%d $$\"",
+		 (int)spawner_fixture_daemon);
 	for (int i = 0; i < 500; i++) {
-		run(&c, "read -r all < /proc/$PPID/task/$PPID/children; test \"$all\" = $$", 0,
-		    RUN_MS);
+		run(&c, script, 0, RUN_MS);
 		if (c.status == 0)
 			return;
 		usleep(10000);
@@ -407,43 +411,161 @@ static void daemon_dies(void **state)
 	assert_int_equal(read(p[0], &numbers[0], sizeof(pid_t)), sizeof(pid_t));
 	assert_int_equal(read(p[0], &numbers[1], sizeof(pid_t)), sizeof(pid_t));
 	close(p[0]);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_true(gone_within(numbers[0], patience_ms())); /* reaped by its guard */
+	assert_int_equal(waitpid(pid, NULL, 0), pid); /* the guard */
+	assert_true(gone_within(numbers[0], patience_ms()));
 	assert_true(gone_within(numbers[1], 0));
 	assert_int_equal(access(dir, F_OK), -1);
 	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
-static pid_t guard_of(pid_t spawner)
+static pid_t parent_of(pid_t pid)
 {
 	char path[64], line[256];
-	int guard;
+	int parent;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)spawner);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof(line), f));
 	fclose(f);
-	assert_int_equal(sscanf(strrchr(line, ')'), ") %*c %d", &guard), 1);
-	return guard;
+	assert_int_equal(sscanf(strrchr(line, ')'), ") %*c %d", &parent), 1);
+	return parent;
 }
 
-/* The guard may hang, such as in a message for the system's log: the daemon ends all the same. */
-static void guard_hangs(void **state)
+/* The guard has the daemon's end, whatever that is, once all is in order. */
+static void guard_ends_as_daemon(void **state)
 {
+	static const struct {
+		int exits, signum;
+	} ends[] = {{0, 0}, {3, 0}, {0, SIGKILL}, {0, SIGTERM}, {0, SIGSEGV}};
 	struct spawner *own;
-	pid_t guard;
+	int status;
 
 	(void)state;
-	assert_int_equal(spawner_start(&free_rules, &own), 0);
-	guard = guard_of(spawner_pid(own));
-	kill(guard, SIGSTOP);
-	alarm((unsigned)patience_ms() / 1000);
-	spawner_stop(own);
-	alarm(0);
-	assert_int_equal(kill(guard, SIGCONT), 0);
-	assert_int_equal(waitpid(guard, NULL, 0), guard);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			const struct rlimit no_core = {0, 0};
+
+			if (spawner_start(&free_rules, &own) < 0)
+				abort();
+			setrlimit(RLIMIT_CORE, &no_core);
+			if (ends[i].signum) {
+				(void)signal(ends[i].signum, SIG_DFL); /* cmocka has a handler */
+				raise(ends[i].signum);
+			}
+			spawner_stop(own);
+			_exit(ends[i].exits);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (ends[i].signum)
+			assert_true(WIFSIGNALED(status) && WTERMSIG(status) == ends[i].signum);
+		else
+			assert_int_equal(status, W_EXITCODE(ends[i].exits, 0));
+	}
+}
+
+/* Signals to the process that was started are the daemon's. */
+static void guard_forwards(void **state)
+{
+	static const int signums[] = {SIGTERM, SIGINT, SIGHUP};
+	struct spawner *own;
+	int p[2], status;
+	sigset_t set;
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(signums); i++) {
+		char byte;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			int got = 0;
+
+			if (spawner_start(&free_rules, &own) < 0)
+				abort();
+			sigemptyset(&set);
+			sigaddset(&set, signums[i]);
+			sigprocmask(SIG_BLOCK, &set, NULL);
+			(void)!write(p[1], "", 1);
+			sigwait(&set, &got);
+			spawner_stop(own);
+			_exit(got);
+		}
+		assert_int_equal(read(p[0], &byte, 1), 1);
+		kill(pid, signums[i]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), signums[i]);
+	}
+	close(p[0]);
+	close(p[1]);
+}
+
+/* To kill the process that was started is to end the daemon and all its children. */
+static void guard_dies(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct program c = {0};
+	pid_t child, spawner = spawner_pid(sp), daemon = spawner_fixture_daemon;
+
+	(void)state;
+	ndone = 0;
+	assert_int_equal(spawner_fixture_kept(&c, argv, 0, 30000, on_done), 0);
+	while (c.child.state != CHILD_RUNNING)
+		uv_run(&loop, UV_RUN_ONCE);
+	child = c.child.pid;
+	kill(parent_of(spawner), SIGKILL);
+	while (!died || !ndone)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_true(gone_within(child, patience_ms()));
+	assert_true(gone_within(daemon, patience_ms()));
+	assert_true(gone_within(spawner, patience_ms()));
+}
+
+/* A daemon whose spawner was killed is waited for: its end is the guard's. */
+static void spawner_dies_first(void **state)
+{
+	char dir[] = "/tmp/xsbx-test.XXXXXX";
+	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
+	struct spawner *own;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	pid = fork();
+	if (pid == 0) {
+		if (spawner_start(&rules, &own) < 0)
+			abort();
+		kill(spawner_pid(own), SIGKILL);
+		usleep(100000);
+		_exit(access(dir, F_OK) == 0 ? 5 : 6);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, W_EXITCODE(5, 0));
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
+/* A daemon that closes its end and goes on is nobody's any more. */
+static void daemon_hides(void **state)
+{
+	struct spawner_ends ends;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		if (spawner_fork(&free_rules, &ends) < 0)
+			abort();
+		close(ends.sock);
+		pause();
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 /* ---- the daemon's runtime directory ---- */
@@ -463,22 +585,23 @@ static int lock_of(const char *dir, pid_t pid)
 }
 
 /* A spawner comes to its end late: whose lock is there? Return: whether the directory still is. */
-static bool left_after(char *dir, bool stop, pid_t holder)
+static bool left_after(char *dir, bool stop, bool taken, bool ours)
 {
 	const struct spawner_rules rules = {.job = free_rules.job, .runtime_dir = dir};
 	struct spawner *own;
 	int lock = -1;
-	pid_t pid;
+	pid_t pid, guard;
 
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(spawner_start(&rules, &own), 0);
+	guard = spawner_fixture_fork(&rules, &own);
 	pid = spawner_pid(own);
 	if (stop)
 		kill(pid, SIGSTOP);
-	if (holder)
-		lock = lock_of(dir, holder);
-	spawner_stop(own);
+	if (taken)
+		lock = lock_of(dir, ours ? guard : 1);
+	spawner_fixture_goodbye(own);
 	kill(pid, SIGCONT);
+	assert_int_equal(waitpid(guard, NULL, 0), guard);
 	assert_true(gone_within(pid, patience_ms()));
 	if (lock >= 0)
 		close(lock);
@@ -491,10 +614,10 @@ static void runtime_directories(void **state)
 	     taken[] = "/tmp/xsbx-test.XXXXXX", lock[64];
 
 	(void)state;
-	assert_false(left_after(own, false, getpid()));
-	assert_false(left_after(nobodys, true, 0));
+	assert_false(left_after(own, false, true, true));
+	assert_false(left_after(nobodys, true, false, false));
 	/* A successor of the daemon has mounted in the same place. */
-	assert_true(left_after(taken, true, 1));
+	assert_true(left_after(taken, true, true, false));
 	snprintf(lock, sizeof(lock), "%s/lock", taken);
 	assert_int_equal(unlink(lock), 0);
 	assert_int_equal(rmdir(taken), 0);
@@ -563,7 +686,11 @@ int main(void)
 		T(no_descriptors),
 		T(copies_machines_only),
 		cmocka_unit_test(daemon_dies),
-		cmocka_unit_test(guard_hangs),
+		cmocka_unit_test(guard_ends_as_daemon),
+		cmocka_unit_test(guard_forwards),
+		T(guard_dies),
+		cmocka_unit_test(spawner_dies_first),
+		cmocka_unit_test(daemon_hides),
 		cmocka_unit_test(runtime_directories),
 	};
 
