@@ -100,7 +100,7 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 	}
 	d->mounted = true;
 	fs->kernel = (struct kernel *)d->se;
-	r = spawner_mounted(spawner);
+	r = spawner_mounted(spawner, fuse_session_fd(d->se));
 	if (r < 0)
 		*ret_why = "the spawner does not answer";
 	return r;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "vm/base/mount_table.h"
+
 /*
  * Theory of operation
  * -------------------
@@ -23,7 +25,7 @@ struct mountwatch {
 	uv_timer_t again;
 	int fd; /* of the table, or -1 if nothing is watched */
 	const char *path;
-	char device[32]; /* "major:minor" of the file system */
+	char device[MOUNT_DEVICE_MAX]; /* "major:minor" of the file system */
 	bool gone;
 	bool (*busy)(void *data);
 	void (*ended)(void *data); /* called at most once, from the loop */

@@ -15,7 +15,6 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "vm/jail/cell.h"
@@ -44,8 +43,9 @@
  * Its end of file is the daemon's end, or its goodbye.
  *
  * Guard and spawner may act late, when a new daemon has mounted at the same mountpoint, with a runtime directory of the
- * same name, or the same one. The two mounts can't be told apart by number, because the kernel reuses
- * numbers. But who mounts there has taken the lock in that directory before.
+ * same name, or the same one. The two mounts can't be told apart by number alone, because the kernel reuses
+ * numbers. But who mounts there has taken the lock in that directory before. And what is mounted there is not asked
+ * itself, which might never answer: the kernel's table says it.
  */
 
 #define LOCK	       "lock" /* which mountpoint_claim() takes */
@@ -54,10 +54,19 @@
 static pid_t guard_pid;	   /* as it stands in the lock */
 static int daemon_fd = -1; /* in the guard: its pidfd */
 
-void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir)
+static bool look_there(const char *mountpoint, char ret_device[MOUNT_DEVICE_MAX])
+{
+	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *table = fd >= 0 ? mount_table_read(fd) : NULL;
+
+	return table && mount_table_at(table, mountpoint, ret_device) &&
+	       mount_table_has_type(table, ret_device, "fuse.xsbxfs");
+}
+
+void guard_mounted(struct guarded *g, const char *mountpoint)
 {
 	snprintf(g->mountpoint, sizeof(g->mountpoint), "%s", mountpoint ? mountpoint : "");
-	snprintf(g->runtime_dir, sizeof(g->runtime_dir), "%s", runtime_dir ? runtime_dir : "");
+	(void)look_there(g->mountpoint, g->device);
 }
 
 void guard_unmount(const struct guarded *g)
@@ -121,12 +130,11 @@ void guard_leave(const struct guarded *g)
 static void detach_dead(const struct guarded *g)
 {
 	_cleanup_close_ int lock = -1;
-	struct statfs fs;
+	char device[MOUNT_DEVICE_MAX] = "";
 
-	/* If nobody answers, the mount is ours, and dead. If somebody does, it is somebody else's, made
-	 * after the daemon unmounted in good order. */
-	if (g->mountpoint[0] && !is_taken(g, &lock) && statfs(g->mountpoint, &fs) < 0 &&
-	    (errno == ENOTCONN || errno == ECONNABORTED))
+	/* Else it is somebody else's, made after the daemon unmounted in good order. */
+	if (g->device[0] && !is_taken(g, &lock) && look_there(g->mountpoint, device) &&
+	    strcmp(device, g->device) == 0)
 		guard_unmount(g);
 }
 
@@ -377,7 +385,7 @@ int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_
 		return r;
 	}
 	*ret_kin = (struct guard_kin){.guarded = g, .told = -1, .tie = -1};
-	guard_set(g, NULL, runtime_dir);
+	snprintf(g->runtime_dir, sizeof(g->runtime_dir), "%s", runtime_dir ? runtime_dir : "");
 	guard_pid = getpid();
 	(void)jail_instance_id(); /* so that all three agree */
 	/* Born deaf: a signal to the whole process group can't hit one before it is set up. */

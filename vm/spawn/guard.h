@@ -8,9 +8,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "vm/base/mount_table.h"
+
 /* Shared by the spawner and the guard. */
 struct guarded {
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
+	char device[MOUNT_DEVICE_MAX];			  /* what is mounted there, or "" */
 };
 
 /* What a process of the three has of the others. */
@@ -39,8 +42,8 @@ int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_
 /* In the spawner: all is in order, and the daemon has ended with this status of wait(2). */
 void guard_tell(int told, int status);
 
-/* Either may be NULL. */
-void guard_set(struct guarded *g, const char *mountpoint, const char *runtime_dir);
+/* The daemon has just mounted there. */
+void guard_mounted(struct guarded *g, const char *mountpoint);
 
 /* Unmounts lazily while the daemon is running: as root, or through the set-id program that mounted. */
 void guard_unmount(const struct guarded *g);
@@ -50,7 +53,8 @@ void guard_unmount(const struct guarded *g);
  * does not extend to the parents of its directories. */
 void guard_leave(const struct guarded *g);
 
-/* The same after any other exit; also detaches the mount point, if nothing serves it any more. */
+/* The same after any other exit; also detaches the mount, if it is still there. The caller has closed the connection:
+ * nobody serves it any more, and whoever asks it anything must not wait for that. */
 void guard_clean(const struct guarded *g);
 
 /**

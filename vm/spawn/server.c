@@ -20,6 +20,7 @@
 #include "vm/base/log.h"
 #include "birth.h"
 #include "guard.h"
+#include "held.h"
 #include "hung.h"
 #include "spawner.h"
 #include "vm/jail/cgroup.h"
@@ -79,6 +80,7 @@ struct server {
 	int sock, sigfd, told, lock;
 	pid_t daemon;	   /* or 0, once it is reaped */
 	int daemon_status; /* as from wait(2), then */
+	struct held held;
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
@@ -230,6 +232,7 @@ static void leave_family(const struct server *s)
 	close(s->told);
 	if (s->lock >= 0)
 		close(s->lock);
+	held_leave(&s->held);
 	for (size_t i = 0; i < s->nkids; i++) {
 		if (s->kids[i].birth)
 			close(s->kids[i].birth->status);
@@ -441,12 +444,14 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
 		break;
 	case SPAWN_OP_MOUNTED:
-		guard_set(s->guarded, s->rules->mountpoint, s->rules->runtime_dir);
+		guard_mounted(s->guarded, s->rules->mountpoint);
+		(void)held_add(&s->held, HELD_CONNECTION, 0, steal_fd(&job->fds[0]));
 		break;
 	case SPAWN_OP_UNMOUNT:
 		/* It may have ended between our hearing of this and now. */
 		if (!daemon_has(s, ENDED))
 			guard_unmount(s->guarded);
+		held_drop(&s->held, HELD_CONNECTION, 0);
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
@@ -462,7 +467,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 static bool receive(struct server *s)
 {
 	static char message[SPAWN_MESSAGE_MAX];
-	struct spawn_job job = {0};
+	struct spawn_job job = {.fds = {-1}};
 	ssize_t n = fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX,
 				   &job.nfds, 0);
 
@@ -471,8 +476,10 @@ static bool receive(struct server *s)
 	if (n == 0)
 		return false;
 	serve(s, message, (size_t)n, &job);
-	for (size_t i = 0; i < job.nfds; i++)
-		close(job.fds[i]);
+	for (size_t i = 0; i < job.nfds; i++) {
+		if (job.fds[i] >= 0)
+			close(job.fds[i]);
+	}
 	return !s->stop;
 }
 
@@ -613,12 +620,13 @@ static void await_daemon(struct server *s)
 	daemon_over(s, status);
 }
 
-/* The end: no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
+/* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
  * successor. */
 static void clean_up(struct server *s)
 {
 	if (s->daemon && !s->stop)
 		kill(s->daemon, SIGKILL);
+	held_drop(&s->held, HELD_CONNECTION, 0);
 	end_children(s, MIN(LEAVE_MS, s->end_ms));
 	jail_cgroup_remove_all();
 	if (s->stop)

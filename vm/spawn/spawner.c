@@ -129,28 +129,29 @@ void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
 }
 
 /* For what can't come back later. */
-static int send_patiently(struct spawner *sp, const void *message, size_t len)
+static int send_patiently(struct spawner *sp, const void *message, size_t len, const int *fds,
+			  size_t nfds)
 {
 	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
-	ssize_t r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
+	ssize_t r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
 
 	if (r == -EAGAIN && poll(&p, 1, PATIENCE_MS) > 0)
-		r = fdpass_send(sp->sock, message, len, NULL, 0, 0);
+		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
 	return (int)MIN(r, 0);
 }
 
-int spawner_mounted(struct spawner *sp)
+int spawner_mounted(struct spawner *sp, int connection)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_MOUNTED};
 
-	return send_patiently(sp, &req, sizeof(req));
+	return send_patiently(sp, &req, sizeof(req), &connection, 1);
 }
 
 void spawner_unmount(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};
 
-	(void)send_patiently(sp, &req, sizeof(req));
+	(void)send_patiently(sp, &req, sizeof(req), NULL, 0);
 }
 
 static void unsent_free(struct unsent *u)

@@ -44,8 +44,10 @@ struct spawner_rules {
  */
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner);
 
-/* The file system is mounted: it will be detached if the daemon dies unexpectedly. Return: 0 or -errno. */
-int spawner_mounted(struct spawner *sp);
+/* The file system is mounted, with this connection to the kernel, which stays the caller's: it will be detached if the
+ * daemon dies unexpectedly. Until then, or until spawner_unmount(), the spawner keeps the connection as well. Return: 0
+ * or -errno. */
+int spawner_mounted(struct spawner *sp, int connection);
 
 /**
  * spawner_unmount() - Detach the guarded mount point, which has to be the caller's own mount

@@ -15,8 +15,8 @@
 
 enum spawn_op {
 	SPAWN_OP_SPAWN = 1, /* followed by a request for its rules; descriptors in SCM_RIGHTS */
-	SPAWN_OP_MOUNTED,   /* the file system is mounted, and has to be detached at the end */
-	SPAWN_OP_UNMOUNT,   /* detach the guarded mount point, which is the daemon's own */
+	SPAWN_OP_MOUNTED, /* the file system is mounted, and has to be detached at the end; its /dev/fuse */
+	SPAWN_OP_UNMOUNT, /* detach the guarded mount point, which is the daemon's own */
 	SPAWN_OP_STOP,
 	SPAWN_OP_KILL, /* the process that was started by the request with this id */
 	SPAWN_OP_LOG,  /* `id` is the new enum log_level */

@@ -101,20 +101,21 @@ def followed():
     if os.getuid():
         print("followed: not run: it takes root to mount something in its place")
         return
-    for stopped in False, True:
-        name = f"followed.{stopped}"
+    for how in "running", "stopped", "killed":
+        name = f"followed.{how}"
         mnt = f"{SCRATCH}/{name}"
         os.mkdir(mnt)
-        daemon = start_daemon(mnt)
+        daemon = start_daemon(mnt, log=f"{SCRATCH}/followed.log")
         Session("one", mnt=mnt).run("true\n")
         _, server = kin_of(daemon.pid)
-        if stopped:
+        if how != "running":
             os.kill(server, signal.SIGSTOP)
         same(f"{name}: in its place",
              shell(f"umount --no-canonicalize -i {mnt} && mount -t tmpfs other {mnt}")[0], 0)
-        os.kill(server, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+            os.kill(server, signal.SIGKILL if how == "killed" else signal.SIGCONT)
         daemon.wait(SOON)
-        same(f"{name}: exit status", daemon.returncode, 0)
+        same(f"{name}: exit status", daemon.returncode, -signal.SIGKILL if how == "killed" else 0)
         ok(f"{name}: it stays", mounted(mnt))
         shell(f"umount {mnt}")
 

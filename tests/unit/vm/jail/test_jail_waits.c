@@ -350,16 +350,22 @@ static void the_end_before(void **state)
 /* One that was mounted where the spawner guards, and never hangs. */
 static char guarded[] = "/tmp/xsbx-test.guarded";
 
-static void guard_a_mount(int patience_ms)
+/* Return: the other end of what the spawner takes for the mount's connection. */
+static int guard_a_mount(int patience_ms)
 {
 	const struct spawner_rules rules = {
 		.job = free_rules.job, .mountpoint = guarded, .patience_ms = patience_ms};
+
+	int ends[2];
 
 	(void)umount2(guarded, MNT_DETACH);
 	(void)mkdir(guarded, 0700);
 	assert_int_equal(mount("guarded", guarded, "tmpfs", 0, NULL), 0);
 	spawner_fixture_start(&rules);
-	assert_int_equal(spawner_mounted(sp), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(spawner_mounted(sp, ends[1]), 0);
+	close(ends[1]);
+	return ends[0];
 }
 
 static bool is_mounted(void)
@@ -381,12 +387,12 @@ static void let_go(struct pollfd *p)
 static void the_end_of_the_daemon(void **state)
 {
 	struct jail_fixture_result waiting, queued;
-	struct pollfd p = {.events = POLLIN};
+	struct pollfd p = {.events = POLLIN}, connection = {.events = POLLIN};
 
 	(void)state;
 	if (!jail_has_private_ids())
 		skip();
-	guard_a_mount(patience_ms());
+	connection.fd = guard_a_mount(patience_ms());
 	assert_true(mount_silent());
 	p.fd = pidfd_open(spawner_pid(sp), 0);
 	ask(&waiting, below, JAIL_RW, JAIL_OWNED);
@@ -403,6 +409,8 @@ static void the_end_of_the_daemon(void **state)
 			assert_int_equal(waiting.failed, -ECANCELED);
 		usleep(10000);
 	}
+	/* Who hangs has no copy of it. */
+	let_go(&connection);
 	unmount_silent();
 	close(silent.fd);
 	let_go(&p);
@@ -418,7 +426,7 @@ static void late_unmount(void **state)
 	struct pollfd p = {.events = POLLIN};
 
 	(void)state;
-	guard_a_mount(0);
+	close(guard_a_mount(0));
 	p.fd = pidfd_open(spawner_pid(sp), 0);
 	kill(spawner_pid(sp), SIGSTOP);
 	spawner_unmount(sp);

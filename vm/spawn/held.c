@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors of the daemon's that the spawner keeps as well. See held.h. */
+#include "held.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vm/base/util.h"
+
+#define HELD_MAX 16384u /* the daemon is not believed to stop by itself */
+
+static int reserve(struct held *h)
+{
+	const size_t cap = h->cap ? h->cap * 2 : 16;
+	struct held_fd *item;
+
+	if (h->n < h->cap)
+		return 0;
+	if (h->n >= HELD_MAX)
+		return -EMFILE;
+	item = reallocarray(h->item, cap, sizeof(*item));
+	if (!item)
+		return -ENOMEM;
+	h->item = item;
+	h->cap = cap;
+	return 0;
+}
+
+int held_add(struct held *h, enum held_kind kind, uint32_t id, int fd)
+{
+	const int r = fd < 0 ? -EBADF : reserve(h);
+
+	if (r == 0)
+		h->item[h->n++] = (struct held_fd){kind, id, fd};
+	else if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+void held_drop(struct held *h, enum held_kind kind, uint32_t id)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n; i++) {
+		if (h->item[i].kind == kind && h->item[i].id == id)
+			close(h->item[i].fd);
+		else
+			h->item[kept++] = h->item[i];
+	}
+	h->n = kept;
+}
+
+void held_leave(const struct held *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		close(h->item[i].fd);
+}
