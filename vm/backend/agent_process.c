@@ -63,12 +63,14 @@ int agent_process_start(struct agent_process *h, const struct order *order,
 	h->program = (struct program){.label = label,
 				      .fds = fds,
 				      .nfds = card < 0 ? 1 : 2,
+				      .near = &pair[0],
+				      .nnear = 1,
 				      .bytes = on_console,
 				      .started = on_started,
 				      .over = on_over,
 				      .data = h};
 	r = program_start(&h->program, ctx->loop, ctx->spawner, order, sizeof(*order));
-	h->program.fds = NULL;
+	h->program.fds = h->program.near = NULL;
 	close(pair[1]);
 	if (r < 0)
 		close(pair[0]);

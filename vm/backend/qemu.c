@@ -335,7 +335,8 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 			      }};
 	int fds[SPAWN_FDS_MAX] = {e->words[1],	 e->control[1], e->agent[1], e->console[1],
 				  image->kernel, image->initrd, b->disk};
-	struct spawn_spec s = {&order, sizeof(order), fds, 7};
+	const int near[] = {e->words[0], e->control[0], e->agent[0], e->console[0]};
+	struct spawn_spec s = {&order, sizeof(order), fds, 7, near, ARRAY_SIZE(near)};
 
 	order_set(order.machine.name, spec->name);
 	/* Behind its numbers there may be anything. */

@@ -415,12 +415,14 @@ static int start(struct network *n, int card, bool stream)
 	n->filter = (struct program){.label = &n->s->label,
 				     .fds = fds,
 				     .nfds = ARRAY_SIZE(fds),
+				     .near = &ours,
+				     .nnear = 1,
 				     .lines = &n->said,
 				     .started = on_started,
 				     .over = on_over,
 				     .data = n};
 	r = program_start(&n->filter, ctx->loop, ctx->spawner, &order, sizeof(order));
-	n->filter.fds = NULL;
+	n->filter.fds = n->filter.near = NULL;
 	if (r < 0)
 		return r;
 	n->nopen++;

@@ -20,6 +20,10 @@ struct spawn_spec {
 	size_t size;
 	const int *fds; /* in the order that the rules expect */
 	size_t nfds;
+	/* The caller's own ends of these, which the spawner keeps as well, until it has told the caller the child's end. So
+	 * to close one is nothing that the child could notice: who wants that kills it. */
+	const int *near;
+	size_t nnear;
 };
 
 enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };

@@ -8,6 +8,8 @@
 
 enum held_kind {
 	HELD_CONNECTION, /* of the mount to the kernel: /dev/fuse */
+	HELD_SPOOL,	 /* the file of long outputs */
+	HELD_ENDS,	 /* the daemon's of what it shares with the child of this id */
 	HELD_NKINDS,
 };
 

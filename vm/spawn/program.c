@@ -95,10 +95,11 @@ int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const 
 		  size_t size)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
-	int pair[2], fds[SPAWN_FDS_MAX], r;
-	const struct spawn_spec spec = {request, size, fds, p->nfds + 1};
+	int pair[2], fds[SPAWN_FDS_MAX], near[SPAWN_FDS_MAX], r;
+	const size_t nnear = p->nnear ? p->nnear + 1 : 0;
+	const struct spawn_spec spec = {request, size, fds, p->nfds + 1, near, nnear};
 
-	assert(spec.nfds <= SPAWN_FDS_MAX);
+	assert(spec.nfds <= SPAWN_FDS_MAX && nnear <= SPAWN_FDS_MAX);
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
 	ours = pair[0];
@@ -106,6 +107,10 @@ int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const 
 	for (size_t i = 0; i < p->nfds; i++)
 		fds[i] = p->fds[i];
 	fds[p->nfds] = theirs;
+	for (size_t i = 0; i < p->nnear; i++)
+		near[i] = p->near[i];
+	if (nnear)
+		near[p->nnear] = ours;
 	p->child = (struct child){.label = p->label,
 				  .started = on_started,
 				  .failed = on_failed,

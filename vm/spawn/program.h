@@ -24,6 +24,9 @@ struct lines;
 struct program {
 	const int *fds; /* its descriptors besides the output; only used in program_start() */
 	size_t nfds;
+	const int *
+		near; /* likewise, as in struct spawn_spec; with any of them the output's end is one as well */
+	size_t nnear;
 	/* Receivers of its output; without either its beginning is kept in `output`. */
 	struct lines *lines;
 	void (*bytes)(struct program *p, const void *bytes, size_t len);

@@ -19,6 +19,7 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "birth.h"
+#include "final.h"
 #include "guard.h"
 #include "held.h"
 #include "hung.h"
@@ -33,6 +34,7 @@
 #define PATIENCE_MS  5000
 #define END_MS	     20000
 #define LEAVE_MS     1000 /* what is guarded is put in order then, whoever has not died yet */
+#define AGAIN_MS     100  /* what could not be said is said then */
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
@@ -81,6 +83,7 @@ struct server {
 	pid_t daemon;	   /* or 0, once it is reaped */
 	int daemon_status; /* as from wait(2), then */
 	struct held held;
+	struct finals finals;
 	struct kid *kids;
 	size_t nkids, cap;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
@@ -112,15 +115,37 @@ static void say(void *data, enum log_level level, const char *text)
 	(void)fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT);
 }
 
-/* That it has ended, or never began. If this is lost, the daemon waits for it for ever; but the end of the
+/* Says what has not been said yet, as far as that can be done now. If the daemon is gone, its end of file says so soon
+ * enough. */
+static void say_finals(struct server *s)
+{
+	struct final *f;
+
+	while ((f = final_unsaid(&s->finals))) {
+		if (note_send(s, &f->note, NULL, 0) < 0)
+			break;
+		f->said = true;
+	}
+}
+
+/* That it has ended, or never began. If this were lost, the daemon would wait for it for ever; but the end of the
  * spawner it notices, and knows what is to be done then. */
 static void last_note(struct server *s, const struct spawn_note *note)
 {
-	const int r = note_send(s, note, NULL, 0);
-
-	/* If it is gone, its end of file says so soon enough. */
-	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+	if (final_add(&s->finals, note) < 0)
 		_exit(1);
+	say_finals(s);
+}
+
+static void hold(struct server *s, uint32_t id, struct spawn_job *job)
+{
+	for (size_t i = 0; i < job->nfds; i++) {
+		const int r =
+			held_add(&s->held, id ? HELD_ENDS : HELD_SPOOL, id, steal_fd(&job->fds[i]));
+
+		if (r < 0)
+			log_debug("an end of what it has is not kept: %s", strerror(-r));
+	}
 }
 
 static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
@@ -408,12 +433,29 @@ static void judge(struct server *s, uint32_t id, const char *request, size_t len
 		spawn_failed(s, id, &e);
 }
 
-static void kill_kid(const struct server *s, uint32_t id)
+static struct kid *kid_of(const struct server *s, uint32_t id)
 {
 	for (size_t i = 0; i < s->nkids; i++) {
 		if (s->kids[i].id == id)
-			kill(s->kids[i].pid, SIGKILL);
+			return &s->kids[i];
 	}
+	return NULL;
+}
+
+static void kill_kid(const struct server *s, uint32_t id)
+{
+	const struct kid *k = kid_of(s, id);
+
+	if (k)
+		kill(k->pid, SIGKILL);
+}
+
+/* One that failed may still be on its way out, and is acknowledged once more when it is gone. */
+static void forget(struct server *s, uint32_t id)
+{
+	final_forget(&s->finals, id);
+	if (!kid_of(s, id))
+		held_drop(&s->held, HELD_ENDS, id);
 }
 
 /* What of the daemon's is over. */
@@ -455,6 +497,8 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
+	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
+	case SPAWN_OP_FORGET: forget(s, req.id); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -665,11 +709,11 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 	return n;
 }
 
-/* Return: milliseconds until the first of them is given up, or -1. */
-static int time_left(const struct server *s)
+/* Return: milliseconds until the first of them is given up, or something is said again, or -1. */
+static int time_left(struct server *s)
 {
 	const int64_t now = now_ms();
-	int64_t left = -1;
+	int64_t left = final_unsaid(&s->finals) ? AGAIN_MS : -1;
 
 	for (size_t i = 0; s->nbirths && i < s->nkids; i++) {
 		const struct birth *b = s->kids[i].birth;
@@ -718,6 +762,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 			continue;
 		if (p[1].revents)
 			reap(&s);
+		say_finals(&s);
 		settle_all(&s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
 		/* Without the guard there is no mount. */
 		if ((p[0].revents & POLLHUP) || (p[2].revents & POLLERR))

@@ -147,6 +147,13 @@ int spawner_mounted(struct spawner *sp, int connection)
 	return send_patiently(sp, &req, sizeof(req), &connection, 1);
 }
 
+int spawner_hold_spool(struct spawner *sp, int file)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_HOLD};
+
+	return send_patiently(sp, &req, sizeof(req), &file, 1);
+}
+
 void spawner_unmount(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};
@@ -239,6 +246,15 @@ static void ask_kill(const struct child *c)
 
 	if (!c->spawner->dead)
 		(void)send_in_turn(c->spawner, (const char *)&req, sizeof(req), NULL, 0);
+}
+
+/* Of a child that nothing more is heard of. If it can't be said, the spawner keeps a little too much. */
+static void forget(struct spawner *sp, uint32_t id)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_FORGET, .id = id};
+
+	if (!sp->dead)
+		(void)send_in_turn(sp, (const char *)&req, sizeof(req), NULL, 0);
 }
 
 /* ---- children ---- */
@@ -356,14 +372,8 @@ static void on_log(const struct child *c, struct spawn_note *note)
 			  note->what);
 }
 
-static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+static void on_note_of(struct child *c, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
-	struct child *c = child_find(sp, note->id);
-
-	if (note->op == SPAWN_NOTE_LOG)
-		on_log(c, note);
-	if (!c)
-		return;
 	switch (note->op) {
 	case SPAWN_NOTE_STARTED:
 		if (c->state == CHILD_ASKED && fds[0] >= 0)
@@ -384,6 +394,18 @@ static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_N
 		break;
 	default: break;
 	}
+}
+
+static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	struct child *c = child_find(sp, note->id);
+
+	if (note->op == SPAWN_NOTE_LOG)
+		on_log(c, note);
+	if (c)
+		on_note_of(c, note, fds);
+	if (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED)
+		forget(sp, note->id);
 }
 
 /* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
@@ -417,6 +439,7 @@ static void on_unsendable(struct spawner *sp, const struct unsent *u, int err)
 	c = req.op == SPAWN_OP_SPAWN ? child_find(sp, req.id) : NULL;
 	if (!c)
 		return;
+	forget(sp, req.id);
 	child_gone(c);
 	c->failed(c, err, "it could not be asked for");
 }
@@ -488,6 +511,17 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
 	uv_close((uv_handle_t *)&sp->poll, on_detached);
 }
 
+/* What is ours of what is about to be asked for. Return: 0 or -errno. */
+static int hold(struct spawner *sp, const struct spawn_spec *spec, uint32_t id)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_HOLD, .id = id};
+
+	assert(spec->nnear <= SPAWN_FDS_MAX);
+	if (!spec->nnear)
+		return 0;
+	return send_in_turn(sp, (const char *)&req, sizeof(req), spec->near, spec->nnear);
+}
+
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c)
 {
 	struct spawn_request req = {.op = SPAWN_OP_SPAWN, .id = ++sp->last_id};
@@ -501,11 +535,16 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	if (len > sizeof(message))
 		return -E2BIG;
 	c->id = req.id;
+	r = hold(sp, spec, req.id);
+	if (r < 0)
+		return r;
 	memcpy(message, &req, sizeof(req));
 	memcpy(message + sizeof(req), spec->request, spec->size);
 	r = send_in_turn(sp, message, len, spec->fds, spec->nfds);
-	if (r < 0)
+	if (r < 0) {
+		forget(sp, req.id);
 		return r;
+	}
 	c->spawner = sp;
 	c->state = CHILD_ASKED;
 	c->pidfd = -1;

@@ -7,15 +7,29 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/spawn/final.h"
 #include "vm/spawn/held.h"
 #include "vm/base/util.h"
 
 #define SOON_MS 50 /* for what must not happen */
+
+/* Has the process ended, though perhaps nobody has reaped it? */
+static bool gone_within(pid_t pid, int ms)
+{
+	_cleanup_close_ int fd = pidfd_open(pid, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd < 0 || poll(&p, 1, ms) > 0;
+}
 
 /* Is the other end gone, at once or after a while? */
 static bool ended_within(int fd, int ms)
@@ -83,7 +97,154 @@ static void not_for_children(void **state)
 	close(fd);
 }
 
-/* ---- the table ---- */
+/* ---- ends of children ---- */
+
+struct result {
+	struct child child;
+	bool started, over;
+	int failed, status;
+};
+
+static void on_started(struct child *c)
+{
+	((struct result *)c->data)->started = true;
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	struct result *r = c->data;
+
+	(void)step;
+	r->failed = err;
+	r->over = true;
+}
+
+static void on_exited(struct child *c, int status)
+{
+	struct result *r = c->data;
+
+	r->status = status;
+	r->over = true;
+}
+
+/* Asks for a program; @far is its standard output, @near our end of it, which the spawner keeps. Closes both. */
+static void ask(struct result *r, const char *const argv[], int far, int near)
+{
+	const char *const envp[] = {NULL};
+	const struct free_job job = {.argv = argv, .envp = envp, .target = {{0, 1}}, .ntargets = 1};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {request, (size_t)n, &far, 1, &near, 1};
+
+	assert_true(n > 0);
+	memset(r, 0, sizeof(*r));
+	r->child = (struct child){
+		.started = on_started, .failed = on_failed, .exited = on_exited, .data = r};
+	assert_int_equal(child_start(sp, &spec, &r->child), 0);
+	close(far);
+	close(near);
+}
+
+/* A pair of which the test has a copy of the far end, on which it sees whether there is a near one. */
+static int ask_paired(struct result *r, const char *const argv[])
+{
+	int pair[2], copy;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	copy = fcntl(pair[1], F_DUPFD_CLOEXEC, 0);
+	ask(r, argv, pair[1], pair[0]);
+	return copy;
+}
+
+/* We have none any more, and it has, until its end was heard. */
+static void ends_of_running(void **state)
+{
+	static const char *const argv[] = {"/bin/sleep", "1000", NULL};
+	struct result r;
+	const int far = ask_paired(&r, argv);
+
+	(void)state;
+	spawner_fixture_await(&r.started);
+	assert_false(ended_within(far, SOON_MS));
+	child_kill(&r.child);
+	/* It ends, and nobody has heard that. */
+	assert_true(gone_within(r.child.pid, patience_ms()));
+	assert_false(ended_within(far, SOON_MS));
+	spawner_fixture_await(&r.over);
+	assert_true(ended_within(far, patience_ms()));
+	close(far);
+}
+
+/* To write to it is no error. */
+static void no_broken_pipe(void **state)
+{
+	static const char *const argv[] = {"/bin/sh", "-c", "sleep 0.1; echo on; exit 7", NULL};
+	struct result r;
+	int p[2];
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	ask(&r, argv, p[1], p[0]);
+	spawner_fixture_await(&r.over);
+	assert_int_equal(r.status, W_EXITCODE(7, 0));
+}
+
+/* Nor are they kept of what never began. */
+static void ends_of_failed(void **state)
+{
+	static const char *const argv[] = {"/nonexistent/program", NULL};
+	struct result r;
+	const int far = ask_paired(&r, argv);
+
+	(void)state;
+	spawner_fixture_await(&r.over);
+	assert_int_equal(r.failed, -ENOENT);
+	assert_true(ended_within(far, patience_ms()));
+	close(far);
+}
+
+/* The spool is kept until the end. */
+static void spool(void **state)
+{
+	int p[2];
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	assert_int_equal(spawner_hold_spool(sp, p[1]), 0);
+	close(p[1]);
+	assert_false(ended_within(p[0], SOON_MS));
+	spawner_fixture_teardown(state);
+	assert_true(ended_within(p[0], patience_ms()));
+	close(p[0]);
+	spawner_fixture_setup(state); /* for the teardown */
+}
+
+/* ---- the tables ---- */
+
+static void finals(void **state)
+{
+	struct finals f = {0};
+
+	(void)state;
+	assert_null(final_unsaid(&f));
+	for (uint32_t id = 1; id <= 5000; id++) {
+		const struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .id = id};
+
+		assert_int_equal(final_add(&f, &note), 0);
+	}
+	/* Of a daemon that acknowledges nothing the oldest are gone. */
+	assert_true(f.n < 5000);
+	assert_true(final_unsaid(&f)->note.id == 5000 - f.n + 1);
+	final_unsaid(&f)->said = true;
+	assert_true(final_unsaid(&f)->note.id == 5000 - f.n + 2);
+	final_forget(&f, 1);
+	for (uint32_t id = 2; id < 5000; id++)
+		final_forget(&f, id);
+	assert_int_equal(f.n, 1);
+	assert_int_equal(final_unsaid(&f)->note.id, 5000);
+	final_forget(&f, 5000);
+	assert_int_equal(f.n, 0);
+	free(f.item);
+}
 
 static bool is_open(int fd)
 {
@@ -120,6 +281,11 @@ int main(void)
 		T(connection_of_dead),
 		T(connection_of_unmounted),
 		T(not_for_children),
+		T(ends_of_running),
+		T(no_broken_pipe),
+		T(ends_of_failed),
+		T(spool),
+		cmocka_unit_test(finals),
 		cmocka_unit_test(table),
 	};
 

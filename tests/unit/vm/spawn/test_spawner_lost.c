@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
@@ -197,20 +198,28 @@ static void unsendable_request(void **state)
 	spawner_fixture_teardown(state);
 }
 
-/* In the spawner: the kernel has no memory for news. */
+/* In the spawner: how often the kernel has no memory for news. */
+static int without_memory;
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	if (without_memory > 0) {
+		without_memory--;
+		errno = ENOBUFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, msg, flags);
+}
+
 static int job_unsayable(const void *data, const void *request, size_t len, size_t nfds,
 			 struct spawn_job *ret_job)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-
 	(void)data;
 	(void)request;
 	(void)len;
 	(void)nfds;
 	(void)ret_job;
-	if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOBUFS), SCMP_SYS(sendmsg), 0) < 0 ||
-	    seccomp_load(ctx) < 0)
-		abort();
+	without_memory = 3;
 	return -EPERM;
 }
 
@@ -219,7 +228,7 @@ static void on_died(void *data)
 	*(bool *)data = true;
 }
 
-/* Nothing was started, and that can't be said: as nobody would hear of it ever, it is the spawner's end. */
+/* Nothing was started, and that can't be said: it is said later, as nobody would hear of it otherwise. */
 static void failed_unsayable(void **state)
 {
 	static const struct spawner_rules rules = {.job = job_unsayable};
@@ -230,9 +239,9 @@ static void failed_unsayable(void **state)
 	spawner_watch(sp, on_died, &died);
 	ask(&r, "/bin/true", "", -1);
 	spawner_fixture_await(&r.over);
-	assert_int_equal(r.failed, -EPIPE);
+	assert_int_equal(r.failed, -EPERM);
 	assert_int_equal(r.ends, 1);
-	assert_true(died);
+	assert_false(died);
 	spawner_fixture_teardown(state);
 }
 
