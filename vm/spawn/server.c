@@ -18,11 +18,11 @@
 
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
-#include "birth.h"
 #include "final.h"
 #include "guard.h"
 #include "held.h"
 #include "hung.h"
+#include "kids.h"
 #include "spawner.h"
 #include "vm/jail/cgroup.h"
 #include "vm/jail/cgroup_stat.h"
@@ -69,28 +69,17 @@
  * the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
-/* A process that was started; the daemon has a struct child for it, with the same id. */
-struct kid {
-	uint32_t id;
-	pid_t pid;
-	struct jail_cell cell; /* if it is jailed */
-	struct birth *birth;   /* until its program runs */
-	bool machine;
-};
-
 struct server {
 	int sock, sigfd, told, lock;
 	pid_t daemon;	   /* or 0, once it is reaped */
 	int daemon_status; /* as from wait(2), then */
 	struct held held;
 	struct finals finals;
-	struct kid *kids;
-	size_t nkids, cap;
+	struct kids kids;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	int patience_ms, end_ms;
 	struct hung hung; /* by now_ms() */
-	size_t nbirths, most_births;
-	size_t nasking; /* of these, those that may wait for a server */
+	size_t most_births;
 	uint32_t about; /* id of what is being done, for the log */
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
@@ -208,48 +197,6 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or -ENOMEM. */
-static int kids_reserve(struct server *s)
-{
-	const size_t cap = s->cap ? s->cap * 2 : 16;
-	struct kid *kids = s->nkids < s->cap ? s->kids : reallocarray(s->kids, cap, sizeof(*kids));
-
-	if (!kids)
-		return -ENOMEM;
-	if (s->nkids == s->cap)
-		s->cap = cap;
-	s->kids = kids;
-	return 0;
-}
-
-static struct kid *find_kid(const struct server *s, pid_t pid)
-{
-	for (size_t i = 0; i < s->nkids; i++) {
-		if (s->kids[i].pid == pid)
-			return &s->kids[i];
-	}
-	return NULL;
-}
-
-/* Its birth is over, if it had one left. */
-static void birth_over(struct server *s, struct kid *k)
-{
-	if (!k->birth)
-		return;
-	s->nbirths--;
-	s->nasking -= birth_asks(k->birth) ? 1 : 0;
-	birth_free(k->birth);
-	k->birth = NULL;
-}
-
-/* It is gone, with all that it was the first process of. */
-static void kid_remove(struct server *s, struct kid *k)
-{
-	jail_release(&k->cell);
-	birth_over(s, k);
-	*k = s->kids[--s->nkids];
-}
-
 /* In a child, which may hang for long before its exec: what it has of its parent, whose guard waits for the end of
  * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
 static void leave_family(const struct server *s)
@@ -258,9 +205,9 @@ static void leave_family(const struct server *s)
 	if (s->lock >= 0)
 		close(s->lock);
 	held_leave(&s->held);
-	for (size_t i = 0; i < s->nkids; i++) {
-		if (s->kids[i].birth)
-			close(s->kids[i].birth->status);
+	for (size_t i = 0; i < s->kids.n; i++) {
+		if (s->kids.item[i].birth)
+			close(s->kids.item[i].birth->status);
 	}
 }
 
@@ -327,14 +274,14 @@ static void settle(struct server *s, struct kid *k, int given_up)
 		hung_note(&s->hung, k->birth->what, now_ms() + s->patience_ms, &e);
 		spawn_failed(s, k->id, &e);
 	}
-	birth_over(s, k);
+	kids_born(&s->kids, k);
 }
 
 /* Settles those that have come to their end, or have taken too long; with @given_up all. */
 static void settle_all(struct server *s, int given_up)
 {
-	for (size_t i = 0; s->nbirths && i < s->nkids; i++) {
-		struct kid *k = &s->kids[i];
+	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
+		struct kid *k = &s->kids.item[i];
 		struct pollfd p = {.events = POLLIN};
 
 		if (!k->birth)
@@ -352,7 +299,7 @@ static void settle_all(struct server *s, int given_up)
 /* Forks; what becomes of that is heard later. */
 static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 {
-	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(s)};
+	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(&s->kids)};
 	struct jail_cell cell = {.into = -1};
 	struct birth *b = NULL;
 	int status = -1;
@@ -375,10 +322,8 @@ static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 	}
 	log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid, b->program);
 	b->until = now_ms() + s->patience_ms;
-	s->kids[s->nkids++] =
-		(struct kid){id, pid, cell, b, job->jail && job->jail->use == JAIL_QEMU};
-	s->nbirths++;
-	s->nasking += birth_asks(b) ? 1 : 0;
+	kids_add(&s->kids,
+		 &(struct kid){id, pid, cell, b, job->jail && job->jail->use == JAIL_QEMU});
 }
 
 static enum spawn_step step_of(int error)
@@ -396,8 +341,8 @@ static enum spawn_step step_of(int error)
  * pidfd, to know for how long that is. Return: 0 or -errno. */
 static int find_machine(const struct server *s, struct spawn_job *job)
 {
-	for (size_t i = 0; i < s->nkids; i++) {
-		const struct kid *k = &s->kids[i];
+	for (size_t i = 0; i < s->kids.n; i++) {
+		const struct kid *k = &s->kids.item[i];
 		int fd;
 
 		if (k->id != job->ram.machine || !k->machine || k->birth)
@@ -433,18 +378,9 @@ static void judge(struct server *s, uint32_t id, const char *request, size_t len
 		spawn_failed(s, id, &e);
 }
 
-static struct kid *kid_of(const struct server *s, uint32_t id)
-{
-	for (size_t i = 0; i < s->nkids; i++) {
-		if (s->kids[i].id == id)
-			return &s->kids[i];
-	}
-	return NULL;
-}
-
 static void kill_kid(const struct server *s, uint32_t id)
 {
-	const struct kid *k = kid_of(s, id);
+	const struct kid *k = kids_of(&s->kids, id);
 
 	if (k)
 		kill(k->pid, SIGKILL);
@@ -454,7 +390,7 @@ static void kill_kid(const struct server *s, uint32_t id)
 static void forget(struct server *s, uint32_t id)
 {
 	final_forget(&s->finals, id);
-	if (!kid_of(s, id))
+	if (!kids_of(&s->kids, id))
 		held_drop(&s->held, HELD_ENDS, id);
 }
 
@@ -549,34 +485,6 @@ static void hear_goodbye(struct server *s)
 	} while (n > 0 && !s->stop);
 }
 
-/* Kills the processes that became children by the death of their parents, and with @all every
- * child but the daemon. Return: how many. */
-static size_t kill_children(const struct server *s, bool all)
-{
-	_cleanup_free_ char *line = NULL;
-	_cleanup_file_ FILE *f = NULL;
-	char path[64], *pos, *end;
-	size_t size = 0, n = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	f = fopen(path, "re");
-	if (f && getline(&line, &size, f) > 0) {
-		for (pos = line;; pos = end) {
-			const pid_t pid = (pid_t)strtol(pos, &end, 10);
-
-			if (end == pos)
-				break;
-			if (pid == s->daemon || (!all && find_kid(s, pid)))
-				continue;
-			kill(pid, SIGKILL);
-			n++;
-		}
-	}
-	for (size_t i = 0; all && i < s->nkids; i++)
-		kill(s->kids[i].pid, SIGKILL);
-	return all ? MAX(n, s->nkids) : n;
-}
-
 /* Return: one that can be waited for, or 0. */
 static pid_t next_dead(void)
 {
@@ -601,7 +509,7 @@ static void kid_over(struct server *s, struct kid *k, int status)
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	/* Nobody can look once its groups are removed. */
 	note.oom_kills = oom_kills(&k->cell);
-	kid_remove(s, k);
+	kids_remove(&s->kids, k);
 	last_note(s, &note);
 }
 
@@ -613,7 +521,7 @@ static void reap(struct server *s)
 
 	(void)!read(s->sigfd, &info, sizeof(info));
 	while ((pid = next_dead()) > 0) {
-		struct kid *k = find_kid(s, pid);
+		struct kid *k = kids_find(&s->kids, pid);
 
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
@@ -625,7 +533,7 @@ static void reap(struct server *s)
 		else if (k)
 			kid_over(s, k, status);
 	}
-	kill_children(s, false);
+	kids_kill(&s->kids, s->daemon, false);
 }
 
 /* No child may be left; but one that does not die although it is killed is left to its death, which comes
@@ -639,11 +547,11 @@ static void end_children(struct server *s, int ms)
 	int status;
 	pid_t pid;
 
-	while (kill_children(s, true) && now_ms() < end) {
+	while (kids_kill(&s->kids, s->daemon, true) && now_ms() < end) {
 		pid = waitpid(-1, &status, WNOHANG);
-		k = pid > 0 ? find_kid(s, pid) : NULL;
+		k = pid > 0 ? kids_find(&s->kids, pid) : NULL;
 		if (k)
-			kid_remove(s, k);
+			kids_remove(&s->kids, k);
 		else if (pid > 0 && pid == s->daemon)
 			daemon_over(s, status);
 		/* Orphans come without a signal. */
@@ -681,7 +589,7 @@ static void clean_up(struct server *s)
 		close(s->lock);
 	await_daemon(s);
 	guard_tell(s->told, s->daemon_status);
-	if (!s->nkids)
+	if (!s->kids.n)
 		return;
 	end_children(s, s->end_ms);
 	jail_cgroup_remove_all();
@@ -689,7 +597,7 @@ static void clean_up(struct server *s)
 
 static bool has_room(const struct server *s)
 {
-	return s->nbirths - s->nasking < s->most_births && s->nasking < ASKING_MOST;
+	return s->kids.nbirths - s->kids.nasking < s->most_births && s->kids.nasking < ASKING_MOST;
 }
 
 /* Requests are left where they are while as many children are on their way as there may be. Return: how many of @p. */
@@ -702,9 +610,10 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 		p[0].events |= POLLIN;
 	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
-	for (size_t i = 0; n < WATCHED + s->nbirths && i < s->nkids; i++) {
-		if (s->kids[i].birth)
-			p[n++] = (struct pollfd){.fd = s->kids[i].birth->status, .events = POLLIN};
+	for (size_t i = 0; n < WATCHED + s->kids.nbirths && i < s->kids.n; i++) {
+		if (s->kids.item[i].birth)
+			p[n++] = (struct pollfd){.fd = s->kids.item[i].birth->status,
+						 .events = POLLIN};
 	}
 	return n;
 }
@@ -715,8 +624,8 @@ static int time_left(struct server *s)
 	const int64_t now = now_ms();
 	int64_t left = final_unsaid(&s->finals) ? AGAIN_MS : -1;
 
-	for (size_t i = 0; s->nbirths && i < s->nkids; i++) {
-		const struct birth *b = s->kids[i].birth;
+	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
+		const struct birth *b = s->kids.item[i].birth;
 
 		if (b && (left < 0 || b->until - now < left))
 			left = MAX(b->until - now, 0);
