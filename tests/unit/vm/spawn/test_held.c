@@ -262,6 +262,7 @@ static void table(void **state)
 		fds[i] = dup(STDERR_FILENO);
 		assert_int_equal(held_add(&h, HELD_CONNECTION, i % 2, fds[i]), 0);
 	}
+	held_drop(&h, HELD_SPOOL, 1);
 	held_drop(&h, HELD_CONNECTION, 7);
 	assert_int_equal(h.n, 4);
 	held_drop(&h, HELD_CONNECTION, 1);
@@ -271,6 +272,16 @@ static void table(void **state)
 	held_drop(&h, HELD_CONNECTION, 0);
 	assert_int_equal(h.n, 0);
 	assert_false(is_open(fds[0]) || is_open(fds[2]));
+	/* In a child those of the table alone are closed. */
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = dup(STDERR_FILENO);
+		if (i != 2)
+			assert_int_equal(held_add(&h, HELD_ENDS, i, fds[i]), 0);
+	}
+	held_leave(&h);
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		assert_int_equal(is_open(fds[i]), i == 2);
+	close(fds[2]);
 	free(h.item);
 }
 
