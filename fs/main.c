@@ -303,8 +303,6 @@ static void start_machinery(struct daemon *d)
 			 strerror(-e));
 		die(d, why);
 	}
-	if (d->fs->depot.fd >= 0)
-		(void)spawner_hold_spool(d->spawner, d->fs->depot.fd);
 	e = vm_new(&d->loop, d->spawner, &cfg,
 		   d->conf.action == CONF_MOUNT ? &vm_events : &prefetch_events, d->fs, &d->fs->vm);
 	if (e < 0) {

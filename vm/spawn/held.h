@@ -8,12 +8,12 @@
 
 enum held_kind {
 	HELD_CONNECTION, /* of the mount to the kernel: /dev/fuse */
-	HELD_SPOOL,	 /* the file of long outputs */
 	HELD_ENDS,	 /* the daemon's of what it shares with the child of this id */
 	HELD_NKINDS,
 };
 
-/* Zeroed at first. Never what a child has: one could not see its end. */
+/* Zeroed at first. Never what a child has: one could not see its end. And no file, such as that of long outputs: each child
+ * closes what is here, which waits for a disk that does not answer. */
 struct held {
 	struct held_fd {
 		enum held_kind kind;

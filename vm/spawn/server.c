@@ -129,8 +129,7 @@ static void last_note(struct server *s, const struct spawn_note *note)
 static void hold(struct server *s, uint32_t id, struct spawn_job *job)
 {
 	for (size_t i = 0; i < job->nfds; i++) {
-		const int r =
-			held_add(&s->held, id ? HELD_ENDS : HELD_SPOOL, id, steal_fd(&job->fds[i]));
+		const int r = held_add(&s->held, HELD_ENDS, id, steal_fd(&job->fds[i]));
 
 		if (r < 0)
 			log_debug("an end of what it has is not kept: %s", strerror(-r));

@@ -147,13 +147,6 @@ int spawner_mounted(struct spawner *sp, int connection)
 	return send_patiently(sp, &req, sizeof(req), &connection, 1);
 }
 
-int spawner_hold_spool(struct spawner *sp, int file)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_HOLD};
-
-	return send_patiently(sp, &req, sizeof(req), &file, 1);
-}
-
 void spawner_unmount(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};

@@ -49,9 +49,6 @@ int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawne
  * or -errno. */
 int spawner_mounted(struct spawner *sp, int connection);
 
-/* The spawner keeps the file of long outputs as well, as long as it lives. Return: 0 or -errno. */
-int spawner_hold_spool(struct spawner *sp, int file);
-
 /**
  * spawner_unmount() - Detach the guarded mount point, which has to be the caller's own mount
  * @sp: Spawner

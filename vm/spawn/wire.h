@@ -20,7 +20,7 @@ enum spawn_op {
 	SPAWN_OP_STOP,
 	SPAWN_OP_KILL, /* the process that was started by the request with this id */
 	SPAWN_OP_LOG,  /* `id` is the new enum log_level */
-	SPAWN_OP_HOLD, /* descriptors to be kept for the child that is asked for next, with this id; 0: the spool */
+	SPAWN_OP_HOLD, /* descriptors to be kept for the child that is asked for next, with this id */
 	SPAWN_OP_FORGET, /* it was heard that the child with this id has ended: nothing of it is needed any more */
 };
 

@@ -207,21 +207,6 @@ static void ends_of_failed(void **state)
 	close(far);
 }
 
-/* The spool is kept until the end. */
-static void spool(void **state)
-{
-	int p[2];
-
-	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	assert_int_equal(spawner_hold_spool(sp, p[1]), 0);
-	close(p[1]);
-	assert_false(ended_within(p[0], SOON_MS));
-	spawner_fixture_teardown(state);
-	assert_true(ended_within(p[0], patience_ms()));
-	close(p[0]);
-	spawner_fixture_setup(state); /* for the teardown */
-}
-
 /* ---- the tables ---- */
 
 static void finals(void **state)
@@ -266,7 +251,7 @@ static void table(void **state)
 		fds[i] = dup(STDERR_FILENO);
 		assert_int_equal(held_add(&h, HELD_CONNECTION, i % 2, fds[i]), 0);
 	}
-	held_drop(&h, HELD_SPOOL, 1);
+	held_drop(&h, HELD_ENDS, 1);
 	held_drop(&h, HELD_CONNECTION, 7);
 	assert_int_equal(h.n, 4);
 	held_drop(&h, HELD_CONNECTION, 1);
@@ -293,15 +278,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, spawner_fixture_setup, spawner_fixture_teardown)
-		T(connection_of_dead),
-		T(connection_of_unmounted),
-		T(not_for_children),
-		T(ends_of_running),
-		T(no_broken_pipe),
-		T(ends_of_failed),
-		T(spool),
-		cmocka_unit_test(finals),
-		cmocka_unit_test(table),
+		T(connection_of_dead),	  T(connection_of_unmounted), T(not_for_children),
+		T(ends_of_running),	  T(no_broken_pipe),	      T(ends_of_failed),
+		cmocka_unit_test(finals), cmocka_unit_test(table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
