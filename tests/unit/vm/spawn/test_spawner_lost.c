@@ -201,6 +201,7 @@ static void unsendable_request(void **state)
 /* In the spawner: how often the kernel has no memory for news. */
 static int without_memory;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved. */
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	if (without_memory > 0) {
