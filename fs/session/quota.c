@@ -156,7 +156,7 @@ uint64_t quota_saved_bytes(const struct fs *fs, uid_t uid, const struct saved *m
 	each = (const void *)all.data;
 	for (size_t i = 0; i < all.len / sizeof(*each); i++) {
 		if (each[i] != last)
-			n += saved_files_bytes(each[i]) + saved_memory_bytes(each[i]);
+			n += saved_bytes(each[i]);
 		last = each[i];
 	}
 	buf_clear(&all);

@@ -114,7 +114,7 @@ static void admission(const struct fs *fs, struct buf *out)
 }
 
 /* What is saved of all users' sessions, each once. */
-static uint64_t saved_bytes(const struct fs *fs)
+static uint64_t bytes_saved(const struct fs *fs)
 {
 	const struct session *s, *earlier;
 	uint64_t n = 0;
@@ -136,7 +136,7 @@ static void lasting(const struct fs *fs, struct buf *out)
 	       fs->stats.saves_failed);
 	single(out, "wakes_total", "counter", "Sandboxes that began from something saved.",
 	       fs->stats.wakes);
-	single(out, "saved_bytes", "gauge", "What is saved takes so much.", saved_bytes(fs));
+	single(out, "saved_bytes", "gauge", "What is saved takes so much.", bytes_saved(fs));
 }
 
 static void store(const struct fs *fs, struct buf *out)

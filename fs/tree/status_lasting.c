@@ -16,7 +16,7 @@ static json_t *asleep_json(const struct session *s)
 			 "saved", saved != NULL, "files_bytes",
 			 (json_int_t)(saved ? saved_files_bytes(saved) : 0), "memory_bytes",
 			 (json_int_t)(saved ? saved_memory_bytes(saved) : 0), "memory",
-			 saved && saved->point);
+			 saved && saved_has_memory(saved));
 }
 
 /* How the last sandbox went on that began from something saved. */

@@ -14,6 +14,7 @@ struct snapshot {
 	int state;	  /* of devices */
 	uint64_t tsc_khz; /* the frequency of the time stamp counter that the guest assumes */
 	uint64_t bytes;	  /* of memory that is in use */
+	char sum[DIGEST_HEX]; /* of `ram`, see sparse_sum(), if it was read from a disk; else "" */
 };
 
 /* None of these needs a loop; those with a @dir may take seconds: call them in worker threads. */
