@@ -111,7 +111,8 @@ bool asleep_again(struct session *s, const struct problem *why)
 {
 	struct asleep *a = &s->asleep;
 
-	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !saved_has_memory(a->saved) || a->files_only)
+	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !saved_has_memory(a->saved) ||
+	    a->files_only)
 		return false;
 	a->files_only = true;
 	a->unfit = *why;

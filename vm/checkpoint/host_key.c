@@ -19,9 +19,10 @@
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-					    : c >= 'A' && c <= 'F'   ? c - 'A' + 10
-								     : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
 int host_key_parse(const char *text, size_t len, struct seal_key **ret_key)
@@ -59,9 +60,9 @@ static int check_file(int fd, struct problem *why)
 	problem_set(why, PROBLEM_NOT_RESTORED,
 		    st.st_uid != geteuid() ? "" : "chmod 600 it, if nobody has read it.",
 		    "the key in the state directory is not for its owner alone: %s",
-		    st.st_uid != geteuid()  ? "it belongs to somebody else"
-		    : st.st_mode & 077	    ? "others may read or change it"
-					    : "it has another name as well");
+		    st.st_uid != geteuid() ? "it belongs to somebody else"
+		    : st.st_mode & 077	   ? "others may read or change it"
+					   : "it has another name as well");
 	return -EPERM;
 }
 
@@ -98,8 +99,8 @@ static int write_new(int dir, int fd, const char *name)
 		r = fileio_write(fd, text, DIGITS + 1);
 	seal_clear(bytes, sizeof(bytes));
 	seal_clear(text, sizeof(text));
-	if (r == 0 && (fsync(fd) < 0 || renameat(dir, name, dir, HOST_KEY_FILE) < 0 ||
-		       fsync(dir) < 0))
+	if (r == 0 &&
+	    (fsync(fd) < 0 || renameat(dir, name, dir, HOST_KEY_FILE) < 0 || fsync(dir) < 0))
 		r = -errno;
 	return r;
 }
