@@ -14,6 +14,7 @@ void asleep_begin(struct session *s, struct saved *saved)
 	struct asleep *a = &s->asleep;
 
 	saved_unref(a->saved);
+	problem_keep(&a->unfit, NULL);
 	*a = (struct asleep){
 		.saved = saved,
 		.since = clock_now(),
@@ -31,6 +32,7 @@ void asleep_begin(struct session *s, struct saved *saved)
 void asleep_end(struct session *s)
 {
 	saved_unref(s->asleep.saved);
+	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
 				    .kept = s->asleep.kept,
 				    .slept_ms = s->asleep.slept_ms,
@@ -83,7 +85,7 @@ static struct duration duration(uint64_t ms)
 static void tell_loss(struct session *s)
 {
 	const struct asleep *a = &s->asleep;
-	const char *why = a->files_only ? a->unfit.cause : s->info.lost;
+	const char *why = a->files_only ? problem_kept(&a->unfit)->cause : s->info.lost;
 
 	if (!a->files_only && s->settings.spec.backend == VM_PROCESS)
 		return;
@@ -120,7 +122,7 @@ bool asleep_again(struct session *s, const struct problem *why)
 	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !a->saved->point || a->files_only)
 		return false;
 	a->files_only = true;
-	a->unfit = *why;
+	problem_keep(&a->unfit, why);
 	return true;
 }
 

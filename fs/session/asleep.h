@@ -24,10 +24,10 @@ struct session;
  * How a session came to be asleep makes no difference: it fell asleep, went back to a checkpoint, or began as a copy.
  */
 struct asleep {
-	struct saved *saved;  /* reference */
-	bool files_only;      /* its memory did not fit: the next sandbox has its files alone */
-	struct problem unfit; /* ... because of that */
-	bool wake;	      /* asked for before there is anything to wake */
+	struct saved *saved; /* reference */
+	bool files_only;     /* its memory did not fit: the next sandbox has its files alone */
+	struct problem_kept unfit; /* ... because of that */
+	bool wake;		   /* asked for before there is anything to wake */
 	struct timespec since;
 	uint64_t since_ms, asked_ms; /* uv_now() of that, and of when its sandbox was asked for */
 	/* Of the sandbox that was the last to begin from something saved: */

@@ -26,6 +26,16 @@ enum run_state {
 	RUN_NSTATES,
 };
 
+/* What struct vm_result says of it, without the problem. */
+struct run_result {
+	unsigned status; /* 0..255 */
+	bool fresh;	 /* the interpreter's state is lost */
+	uint64_t wall_us, user_us, system_us, maxrss_kib;
+	uint64_t dropped[VM_NSTREAMS];	    /* bytes past the limit */
+	uint64_t read_bytes, written_bytes; /* of a job; or PROTO_UNKNOWN */
+	unsigned reached;		    /* VM_REACHED_* */
+};
+
 enum run_output { RUN_STDOUT, RUN_STDERR, RUN_BOTH, RUN_NOUTPUTS };
 
 /*
@@ -52,7 +62,8 @@ struct run {
 	struct feed feed;    /* its standard input */
 	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];
-	struct vm_result result;
+	struct run_result result;
+	struct problem_kept problem; /* that explains its end */
 	struct timespec submitted, started, ended, last_output;
 	uint64_t began; /* log_now() when it was submitted */
 };

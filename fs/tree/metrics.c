@@ -32,9 +32,9 @@ static void sessions(const struct fs *fs, struct buf *out)
 {
 	unsigned n[SESSION_NSTATES] = {0};
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			n[fs->slot[i]->state]++;
+	for (unsigned i = 0; i < fs->roster.n; i++)
+		if (roster_at(&fs->roster, i))
+			n[roster_at(&fs->roster, i)->state]++;
 	head(out, "sessions", "gauge", "Sessions by state.");
 	for (int i = 0; i < SESSION_NSTATES; i++)
 		sample(out, "sessions", "state", session_state_str((enum session_state)i), n[i]);

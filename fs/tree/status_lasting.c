@@ -37,23 +37,13 @@ static json_t *parent_json(const struct origin *o)
 			 status_seconds(&o->time));
 }
 
-static bool is_copy_of(const struct session *copy, const struct session *s)
-{
-	const struct origin *o = &copy->origin;
-
-	return *o->session && o->slot == s->slot && o->generation == s->generation;
-}
-
 static json_t *children_json(const struct session *s)
 {
+	const struct session *copy;
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < s->fs->nslots; i++) {
-		const struct session *copy = s->fs->slot[i];
-
-		if (copy && is_copy_of(copy, s))
-			json_array_append_new(list, json_string(copy->path));
-	}
+	TAILQ_FOREACH(copy, &s->children, sibling)
+		json_array_append_new(list, json_string(copy->path));
 	return list;
 }
 
