@@ -18,11 +18,6 @@ struct slot {
 	uint16_t generation;
 };
 
-struct roster_user {
-	uid_t uid;
-	unsigned n, removed; /* both 0: nobody's entry */
-};
-
 /* ---- names ---- */
 
 static int compare(const struct session *a, const struct session *b)
@@ -73,7 +68,7 @@ struct session *roster_next(struct session *s)
 
 /* ---- users ---- */
 
-static struct roster_user *user_of(const struct roster *ro, uid_t uid)
+struct roster_user *roster_user(const struct roster *ro, uid_t uid)
 {
 	for (unsigned i = 0; i < ro->nusers; i++) {
 		struct roster_user *u = &ro->users[i];
@@ -87,7 +82,7 @@ static struct roster_user *user_of(const struct roster *ro, uid_t uid)
 /* Return: their entry, a new one if they have none; NULL if out of memory. */
 static struct roster_user *take_user(struct roster *ro, uid_t uid)
 {
-	struct roster_user *u = user_of(ro, uid), *more;
+	struct roster_user *u = roster_user(ro, uid), *more;
 
 	for (unsigned i = 0; i < ro->nusers && !u; i++)
 		if (!ro->users[i].n && !ro->users[i].removed)
@@ -100,13 +95,14 @@ static struct roster_user *take_user(struct roster *ro, uid_t uid)
 		u = &more[ro->nusers++];
 		*u = (struct roster_user){0};
 	}
-	u->uid = uid;
+	if (!u->n && !u->removed)
+		*u = (struct roster_user){.uid = uid};
 	return u;
 }
 
 unsigned roster_of(const struct roster *ro, uid_t uid, bool removed)
 {
-	const struct roster_user *u = user_of(ro, uid);
+	const struct roster_user *u = roster_user(ro, uid);
 
 	return !u ? 0 : removed ? u->removed : u->n;
 }
@@ -184,7 +180,7 @@ void roster_put(struct roster *ro, struct session *s)
 void roster_drop(struct roster *ro, struct session *s)
 {
 	struct slot *slot = &ro->at[s->slot];
-	struct roster_user *u = user_of(ro, s->uid);
+	struct roster_user *u = roster_user(ro, s->uid);
 
 	assert(slot->s == s && u);
 	RB_REMOVE(roster_named, &ro->named, s);
@@ -201,5 +197,5 @@ void roster_drop(struct roster *ro, struct session *s)
 
 void roster_forget(struct roster *ro, const struct session *s)
 {
-	user_of(ro, s->uid)->removed--;
+	roster_user(ro, s->uid)->removed--;
 }

@@ -14,7 +14,19 @@
 struct conf_template;
 struct session;
 struct slot;
-struct roster_user;
+
+/* A sum over all sessions of a user that was made a while ago, with all that was asked for since: at least what it is now. For
+ * quota.c. */
+struct roster_sum {
+	uint64_t bytes;
+	unsigned left; /* how often it may still be taken for that */
+};
+
+struct roster_user {
+	uid_t uid;
+	unsigned n, removed; /* both 0: nobody's entry */
+	struct roster_sum texts, saved;
+};
 
 /*
  * Theory of operation
@@ -60,6 +72,9 @@ unsigned roster_generation(const struct roster *ro, unsigned slot);
 void roster_put(struct roster *ro, struct session *s);
 void roster_drop(struct roster *ro, struct session *s);
 void roster_forget(struct roster *ro, const struct session *s);
+
+/* What is known of a user, until sessions come or go; NULL: they have none, not even a removed one. */
+struct roster_user *roster_user(const struct roster *ro, uid_t uid);
 
 /* How many sessions a user has; @removed: of those that are removed, and not freed. */
 unsigned roster_of(const struct roster *ro, uid_t uid, bool removed);
