@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs.h"
@@ -64,6 +65,7 @@ void run_unref(struct run *r)
 	buf_clear(&r->env);
 	problem_keep(&r->problem, NULL);
 	free(r->cwd);
+	free(r->woke);
 	feed_fini(&r->feed);
 	free(r);
 }
@@ -95,6 +97,13 @@ void run_started(struct run *r, unsigned timeout_s)
 	r->state = RUN_RUNNING;
 	r->timeout_s = timeout_s;
 	r->started = clock_now();
+}
+
+/* Without memory for them the event log has them all the same. */
+void run_woke(struct run *r, const char *words)
+{
+	free(r->woke);
+	r->woke = strdup(words);
 }
 
 static enum run_output output_of(enum vm_stream stream)
@@ -316,5 +325,7 @@ int run_summary(const struct run *r, struct buf *out)
 		else if (run_truncated(r, (enum vm_stream)i))
 			buf_printf(out, " (truncated)");
 	}
+	if (r->woke)
+		buf_printf(out, "; %s", r->woke);
 	return buf_printf(out, "\n");
 }

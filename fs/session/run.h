@@ -66,6 +66,7 @@ struct run {
 	struct problem_kept problem; /* that explains its end */
 	struct timespec submitted, started, ended, last_output;
 	uint64_t began; /* log_now() when it was submitted */
+	char *woke;	/* what it waited for first: "asleep 3 h, awake in 240 ms"; or NULL */
 };
 
 const char *run_state_str(enum run_state state);
@@ -95,6 +96,8 @@ struct run_words run_words(const struct run *r);
 
 /* It was sent, with a time limit of @timeout_s; 0: none. */
 void run_started(struct run *r, unsigned timeout_s);
+/* Its session began from something saved, for it: @words, for its summary. */
+void run_woke(struct run *r, const char *words);
 /* Appends output. */
 void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
 /* Would this much more output need additional space on the disk? */

@@ -64,6 +64,7 @@ static json_t *run_json(const struct run *r)
 
 	if (run_ended(r) && r->started.tv_sec)
 		json_object_update_new(o, usage_of_run(&r->result));
+	json_object_set_new(o, "woke", r->woke ? status_string(r->woke) : json_null());
 	json_object_set_new(o, "problem", status_problem(problem_kept(&r->problem)));
 	return o;
 }
