@@ -60,6 +60,7 @@ struct saved *saved_new(struct pack *pack, struct point *point)
 		pack_attr(pack, PACK_ROOT, &a);
 		s->mtime = a.mtime;
 		s->files_bytes = pack_bytes(pack);
+		s->flaws = pack_flaws(pack);
 	}
 	s->memory_bytes = point ? point->bytes : 0;
 	saved_attach(s, pack, point);
@@ -74,6 +75,7 @@ struct saved *saved_files_only(struct saved *s)
 		return NULL;
 	files->mtime = s->mtime;
 	files->files_bytes = s->files_bytes;
+	files->flaws = s->flaws;
 	if (!s->pack && s->ops) {
 		files->ops = s->ops;
 		files->vault = s->vault;
@@ -152,6 +154,11 @@ void saved_unload(struct saved *s)
 struct timespec saved_mtime(const struct saved *s)
 {
 	return s->mtime;
+}
+
+struct pack_flaws saved_flaws(const struct saved *s)
+{
+	return s->pack ? pack_flaws(s->pack) : s->flaws;
 }
 
 uint64_t saved_files_bytes(const struct saved *s)

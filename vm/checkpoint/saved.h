@@ -45,6 +45,7 @@ struct saved {
 	struct point *point; /* memory and devices; NULL: not loaded, or none */
 	uint64_t files_bytes, memory_bytes, disk_bytes;
 	struct timespec mtime; /* of its working directory */
+	struct pack_flaws flaws;
 
 	const struct saved_ops *ops; /* or NULL: it is in memory alone */
 	struct vault *vault;
@@ -89,6 +90,9 @@ void saved_unload(struct saved *s);
 
 /* When its working directory was changed last. */
 struct timespec saved_mtime(const struct saved *s);
+
+/* What its files lack. */
+struct pack_flaws saved_flaws(const struct saved *s);
 
 /* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of memory. */
 uint64_t saved_files_bytes(const struct saved *s);

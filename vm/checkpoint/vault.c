@@ -455,7 +455,8 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 			    .memory = h.memory,
 			    .files_bytes = h.files_bytes,
 			    .memory_bytes = h.memory_bytes,
-			    .mtime = h.mtime};
+			    .mtime = h.mtime,
+			    .flaws = h.flaws};
 	enter(v, s, id, &h);
 	TAILQ_FOREACH(o, &v->orphans, link)
 		if (strcmp(o->id, id) == 0)

@@ -46,6 +46,8 @@ enum {
 	HEAD_MTIME,
 	HEAD_POINT,
 	HEAD_DISK_BYTES,
+	HEAD_CHANGED,
+	HEAD_LEFT_OUT,
 };
 
 bool vault_disk_id_ok(const char *id)
@@ -183,6 +185,8 @@ static void head_put(struct buf *out, const struct vault_head *h)
 	record_u64(out, HEAD_RECORDS, h->records);
 	record_u64(out, HEAD_ENTRIES, h->entries);
 	record_time(out, HEAD_MTIME, &h->mtime);
+	record_u64(out, HEAD_CHANGED, h->flaws.changed);
+	record_u64(out, HEAD_LEFT_OUT, h->flaws.left_out);
 	if (h->memory) {
 		inside = record_open(out, HEAD_POINT);
 		point_facts_put(out, &h->facts);
@@ -200,6 +204,8 @@ static int head_get(const struct record_field *f, struct vault_head *h)
 	case HEAD_RECORDS: return record_get(f, 0, BYTES_MAX, &h->records);
 	case HEAD_ENTRIES: return record_get_u32(f, UINT32_MAX, &h->entries);
 	case HEAD_MTIME: return record_get_time(f, &h->mtime);
+	case HEAD_CHANGED: return record_get_u32(f, UINT32_MAX, &h->flaws.changed);
+	case HEAD_LEFT_OUT: return record_get_u32(f, UINT32_MAX, &h->flaws.left_out);
 	case HEAD_POINT: h->memory = true; return point_facts_get(f, &h->facts);
 	default: return 0; /* a later version's */
 	}
@@ -304,6 +310,7 @@ static int store_into(const struct vault_disk *d, const char *id, int dir, const
 		.memory_bytes = point ? point->bytes : 0,
 		.records = pack_records_size(pack),
 		.entries = pack_entries(pack),
+		.flaws = pack_flaws(pack),
 		.memory = point,
 	};
 	struct buf text = {0};

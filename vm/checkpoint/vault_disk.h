@@ -18,6 +18,7 @@ struct vault_head {
 	uint64_t records;      /* bytes of the pack's */
 	uint32_t entries;      /* of the pack */
 	struct timespec mtime; /* of the working directory */
+	struct pack_flaws flaws;
 	bool memory;
 	struct point_facts facts; /* with `memory` */
 };

@@ -355,18 +355,20 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-int guest_freeze(struct guest *g)
+int guest_freeze(struct guest *g, bool copied)
 {
+	const uint32_t how = copied ? PROTO_FREEZE_COPIED : PROTO_FREEZE_ALL;
+
 	if (!is_idle(g) || g->freezing || g->point || guest_has_jobs(g))
 		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
 	return g->freezing ? 0 : -ENOMEM;
 }
 
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))
-		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, 0);
+		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_THAW);
 }
 
 int guest_reset(struct guest *g)

@@ -226,6 +226,8 @@ static void comes_back(void **state)
 	assert_true(saved_has_memory(t) && !saved_pack(t));
 	assert_int_equal(saved_memory_bytes(t), SAVED_STREAM);
 	assert_int_equal(saved_mtime(t).tv_sec, 7);
+	assert_int_equal(saved_flaws(t).changed, 3);
+	assert_int_equal(saved_flaws(t).left_out, 4);
 	assert_int_equal(vault_find(vault, id, &twice, &why), 0);
 	assert_ptr_equal(t, twice);
 	assert_int_equal(load(t, true).code, 0);
