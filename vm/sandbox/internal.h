@@ -44,8 +44,9 @@ struct vm {
 	struct installer installer;
 	struct pool pool;
 	struct dialer_process dialer_process;
-	struct vault *vault; /* or NULL: nothing is kept on a disk; see keep.c */
-	bool key_command;    /* there is one that tells its key */
+	struct vault *vault;   /* or NULL: nothing is kept on a disk; see keep.c */
+	bool key_command;      /* there is one that tells its key, */
+	unsigned key_limit_ms; /* and that has so long */
 	struct vm_host_ports host_ports;
 	bool net_seen; /* `net_report` was filled in by the last network's filter */
 	struct jail_report net_report;
