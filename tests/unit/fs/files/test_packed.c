@@ -566,7 +566,7 @@ static void test_checkpoint_on_disk(void **state)
 	fake_saved_store(saved);
 	other = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
 	assert_waits(other);
-	assert_int_equal(fx_rmdir(fx, TOP), 0);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	fake_saved_loaded(saved, &damaged);
 	assert_true(other->kind == ANSWER_ERR);
 	saved_unref(saved);
