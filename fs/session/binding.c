@@ -656,8 +656,15 @@ static bool pump_save(struct session *s)
 
 	if (e >= 0)
 		return e > 0;
-	problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.", "the sandbox was not saved: %s",
-		    strerror(-e));
+	if (e == -EDQUOT)
+		problem_set(&why, PROBLEM_NOT_SAVED,
+			    "Remove checkpoints (rmdir checkpoints/NAME) or sessions that are "
+			    "asleep.",
+			    "the memory of as many machines is saved in memory as there are "
+			    "descriptors for");
+	else
+		problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.",
+			    "the sandbox was not saved: %s", strerror(-e));
 	not_saved(s, &why);
 	return false;
 }

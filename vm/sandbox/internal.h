@@ -53,6 +53,7 @@ struct vm {
 
 	/* See schedule.c. */
 	unsigned admission_s;
+	unsigned max_points; /* machines' memories that are saved in memory */
 	struct admission admission;
 	struct slots slots;
 	struct host host;

@@ -409,7 +409,9 @@ static void is_removed(void **state)
 static void halves_are_removed(void **state)
 {
 	static const char *const names[] = {".new-0123", ".old-4567"};
+	struct answer a = {.n = 0};
 	char path[PATH_MAX + 64];
+	struct saved *s;
 	struct stat st;
 	int fd;
 
@@ -427,8 +429,19 @@ static void halves_are_removed(void **state)
 	start();
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "%s/saved/%s", top, names[i]);
+		assert_int_equal(stat(path, &st), 0); /* they may be another process's still */
+	}
+	s = a_saved(1, false);
+	vault_store(vault, s, on_stored, &a); /* what is being made stays */
+	vault_keep(vault, NULL, 0);
+	settle();
+	assert_int_equal(a.err, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/saved/%s", top, names[i]);
 		assert_int_equal(stat(path, &st), -1);
 	}
+	assert_int_equal(count(""), 1);
+	saved_unref(s);
 	finish();
 }
 

@@ -365,6 +365,21 @@ static void is_admitted(void **state)
 	assert_int_equal(vm->admission.now.sealed_mb, before);
 }
 
+/* There are no more of them in memory than there are descriptors for. */
+static void points_are_bounded(void **state)
+{
+	struct saved *s = saved_new(saved_fixture_pack(1, 100), saved_fixture_point(1, 2));
+
+	(void)state;
+	assert_in_range(vm->max_points, 1, 1u << 16);
+	open_ready(&seen[0], 0);
+	vm->max_points = 1;
+	assert_int_equal(sandbox_save(seen[0].s, true), -EDQUOT);
+	saved_unref(s);
+	assert_int_equal(sandbox_save(seen[0].s, true), 0);
+	close_it(&seen[0]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -372,7 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(goes_on),	   TEST(is_another_machine), TEST(is_not_known_yet),
 		TEST(is_damaged),  TEST(files_are_read),     TEST(is_described),
-		TEST(is_admitted),
+		TEST(is_admitted), TEST(points_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
