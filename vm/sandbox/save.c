@@ -104,6 +104,9 @@ int sandbox_save(struct sandbox *s, bool memory)
 		.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
 	int r = -EBUSY;
 
+	/* Each has three descriptors. */
+	if (save.memory && saved_in_memory().points >= s->vm->max_points)
+		return -EDQUOT;
 	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
 		r = guest_freeze(s->guest, save.memory);
 	if (r == 0)
