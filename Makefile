@@ -270,6 +270,7 @@ check-lab:
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
 $(O)/bench/jail: tests/unit/fixture/free_rules.c $(O)/vm.a
+$(O)/bench/vault: $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
