@@ -222,6 +222,16 @@ static int open_again(int fd)
 
 /* ---- starting ---- */
 
+void qemu_prepare(struct backend *b, const struct log_label *label)
+{
+	b->child.data = b;
+	b->child.label = label;
+	b->child.started = on_started;
+	b->child.failed = on_failed;
+	b->child.exited = on_exited;
+	qmp_init(&b->qmp, &control_events, b);
+}
+
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct ends *e, int state)
 {
@@ -254,11 +264,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	}
 	if (spec->network)
 		fds[s.nfds++] = e->card[1];
-	b->child.data = b;
-	b->child.label = spec->label;
-	b->child.started = on_started;
-	b->child.failed = on_failed;
-	b->child.exited = on_exited;
+	qemu_prepare(b, spec->label);
 	return child_start(b->all->ctx->spawner, &s, &b->child);
 }
 
@@ -272,12 +278,18 @@ static void open_reader(struct backend *b, struct reader *r, int *fd,
 		b->nopen++;
 }
 
+void qemu_listen(struct backend *b, int *console, int *words)
+{
+	if (*console >= 0)
+		open_reader(b, &b->console, console, on_console);
+	if (*words >= 0)
+		open_reader(b, &b->words, words, on_words);
+}
+
 /* Takes our ends but the agent's. */
 static void listen_to(struct backend *b, struct ends *e)
 {
-	open_reader(b, &b->console, &e->console[0], on_console);
-	open_reader(b, &b->words, &e->words[0], on_words);
-	qmp_init(&b->qmp, &control_events, b);
+	qemu_listen(b, &e->console[0], &e->words[0]);
 	qmp_open(&b->qmp, b->all->ctx->loop, steal_fd(&e->control[0]));
 	if (b->qmp.reader.open)
 		b->nopen++;
@@ -367,20 +379,15 @@ static int qemu_start(struct backends *all, const struct backend_spec *spec,
 		*ret_problem = all->probe.problem;
 		return -ENOTSUP;
 	}
-	b = calloc(1, sizeof(*b));
+	b = qemu_new(all, events, data);
 	if (!b) {
 		problem_set(ret_problem, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
-	b->all = all;
 	b->kvm = strcmp(all->probe.accel, "kvm") == 0;
-	b->state = b->card = b->ram = b->disk = -1;
-	b->events = events;
-	b->data = data;
 	r = begin(b, spec, ret_stream, ret_problem);
 	if (r < 0) {
-		qemu_close_files(b);
-		free(b);
+		qemu_free(b);
 		return r;
 	}
 	*ret_backend = b;

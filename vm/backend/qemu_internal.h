@@ -36,10 +36,18 @@ struct backend {
 	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
 
-/* ---- its end: qemu_end.c ---- */
+/* ---- qemu.c ---- */
 
-/* Closes what it holds. */
-void qemu_close_files(const struct backend *b);
+/* Sets what is called for its process; and listens to console and words, each if it is not -1. */
+void qemu_prepare(struct backend *b, const struct log_label *label);
+void qemu_listen(struct backend *b, int *console, int *words);
+
+/* ---- from its first to its last: qemu_life.c ---- */
+
+/* A machine without anything yet, but @all and the rest. Return: it, or NULL. */
+struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data);
+/* One that has not begun. */
+void qemu_free(struct backend *b);
 
 /* One of `nopen` is gone: with the last, all is. */
 void qemu_part_gone(struct backend *b);
