@@ -410,7 +410,7 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->imports_unproven = g->imports_unproven;
 	ret_info->import_failed = g->import_failed;
 	ret_info->culprit = g->culprit;
-	ret_info->stands_still = still_is_still(g);
+	ret_info->stands_still = still_has_stopped(g);
 	ret_info->goes_on = g->still.why;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
