@@ -23,10 +23,10 @@ struct flaws flaws_of_files(const struct saved *saved)
 
 	if (f.left_out)
 		snprintf(words.text + n, sizeof(words.text) - n,
-			 "%s%u are not all there: of sockets, FIFOs and devices there is the name, "
-			 "of what "
-			 "was mounted the directory, and of extended attributes nothing",
-			 n ? "; " : "", f.left_out);
+			 "%sof %u file%s not everything is there: of sockets, FIFOs and devices "
+			 "the name alone, of "
+			 "what was mounted the directory, of extended attributes none",
+			 n ? "; " : "", f.left_out, f.left_out == 1 ? "" : "s");
 	return words;
 }
 
@@ -53,9 +53,10 @@ struct flaws flaws_of_wake(const struct saved *saved)
 
 	if (f.left_out > fifos)
 		snprintf(words.text + n, sizeof(words.text) - n,
-			 "%s%u did not come back as they were: sockets, devices, what was mounted "
-			 "below "
-			 "files/, or extended attributes",
-			 n ? "; " : "", f.left_out - fifos);
+			 "%s%u file%s not as before: sockets, devices and what was mounted below "
+			 "files/ do not "
+			 "come back, nor do extended attributes",
+			 n ? "; " : "", f.left_out - fifos,
+			 f.left_out - fifos == 1 ? " is" : "s are");
 	return words;
 }

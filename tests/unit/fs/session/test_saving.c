@@ -114,8 +114,9 @@ static void test_flaws(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": null");
 	fake_flaws = (struct pack_flaws){.left_out = 1};
-	expect_in(fx, TOP "status.json", "\"flaws\": \"1 are not all there");
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": \"1 are not all there");
+	expect_in(fx, TOP "status.json", "\"flaws\": \"of 1 file not everything is there");
+	expect_in(fx, TOP "checkpoints/a/status.json",
+		  "\"flaws\": \"of 1 file not everything is there");
 	fake_flaws.changed = 2;
 	expect_in(fx, TOP "checkpoints/a/status.json",
 		  "\"flaws\": \"2 of the files and directories changed");
