@@ -41,14 +41,7 @@ static void wait_read(struct handle *h, struct req *req, size_t size, uint64_t o
 		return;
 	}
 	switch (n.checkpoint->state) {
-	case CHECKPOINT_SAVING:
-		if (h->cached)
-			reply_err(req, -EIO);
-		else if (nonblock)
-			reply_err(req, -EAGAIN);
-		else
-			wait_park(h, req, size, offset);
-		return;
+	case CHECKPOINT_SAVING: wait_or_refuse(h, req, size, offset, nonblock); return;
 	case CHECKPOINT_WHOLE: reply_buf(req, whole + at, MIN(size, len - at)); return;
 	case CHECKPOINT_FAILED:
 	case CHECKPOINT_NSTATES: break;
