@@ -54,6 +54,7 @@ static void test_of_one_that_is_idle(void **state)
 	fx_expect_in(fx, COPY "config", "from = demo\n");
 	fx_expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
 	fx_expect_in(fx, TOP "status.json", "\"python/copy\"");
+	fx_expect_in(fx, COPY "summary", "; a copy of demo, awake in ");
 	fake_exit(copy, VM_DONE, 0);
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	fx_expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
