@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "agent/link.h"
 #include "agent/protocol.h"
 
 /* The longest payload that an agent may send. */
@@ -62,6 +63,10 @@ struct channel {
 	const struct channel_events *events;
 	void *data;
 	struct channel_scratch *scratch;
+	struct link_in from;
+	struct link_out to;
+	uint8_t head[LINK_HEADER]; /* of the record that is being sent, */
+	size_t head_left, record_left; /* and what was not sent yet of it and of its bytes */
 	uint8_t *partial;
 	size_t partial_len, partial_cap;
 	struct channel_frame *current; /* partly sent */
@@ -114,7 +119,7 @@ int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const vo
 int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n);
 
 /**
- * channel_feed() - Process bytes as if they had been read
+ * channel_feed() - Process bytes of frames as if records with them had been read
  * @ch: Channel
  * @bytes: From the agent: not trusted
  * @len: How many
