@@ -13,10 +13,15 @@ static uint32_t after(uint32_t number)
 	return number == UINT32_MAX ? 1 : number + 1;
 }
 
-/* Did this number come before? Numbers go round, so that is what lies less than half of a round behind. */
+/* Is @number not behind @last? Numbers go round, so that is what lies less than half of a round before it. */
+static bool is_up_to(uint32_t number, uint32_t last)
+{
+	return last - number < UINT32_MAX / 2;
+}
+
 static bool is_old(const struct link_in *l, uint32_t number)
 {
-	return l->begun && number && l->number - number < UINT32_MAX / 2;
+	return l->begun && number && is_up_to(number, l->number);
 }
 
 /* A header is whole. Return: 0 or -EPROTO. */
@@ -78,4 +83,9 @@ void link_head(struct link_out *l, size_t len, uint8_t ret_head[LINK_HEADER])
 	put_u32(&o, (uint32_t)len);
 	put_u32(&o, l->next);
 	l->next = after(l->next);
+}
+
+bool link_has_sent(const struct link_out *l, uint32_t number)
+{
+	return l->next != number && is_up_to(number, l->next);
 }

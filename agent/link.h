@@ -67,4 +67,7 @@ void link_cut(struct link_in *l);
  */
 void link_head(struct link_out *l, size_t len, uint8_t ret_head[LINK_HEADER]);
 
+/** link_has_sent() - Was one with this number among the last that were sent? */
+bool link_has_sent(const struct link_out *l, uint32_t number);
+
 #endif

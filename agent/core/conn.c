@@ -156,7 +156,7 @@ static bool is_prompt(uint16_t type)
 {
 	return type == PROTO_EXIT || type == PROTO_FILE_REPLY || type == PROTO_LOCKED ||
 	       (type >= PROTO_LEASED && type <= PROTO_JOB_GONE) || type == PROTO_PACKED ||
-	       type == PROTO_UNPACKED;
+	       type == PROTO_UNPACKED || type == PROTO_RESUMED;
 }
 
 static bool is_bulk(uint16_t type)
@@ -352,6 +352,11 @@ int conn_transmit(struct conn *c)
 		c->piece_left -= (size_t)n;
 	}
 	return 0;
+}
+
+bool conn_has_sent(const struct conn *c, uint32_t number)
+{
+	return link_has_sent(&c->to, number);
 }
 
 static size_t conn_queued(const struct conn *c)

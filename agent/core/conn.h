@@ -107,6 +107,9 @@ int conn_receive(struct conn *c);
 /** conn_transmit() - Write as much as the descriptor accepts. Return: 0 or -errno. */
 int conn_transmit(struct conn *c);
 
+/** conn_has_sent() - Was a record with this number sent? */
+bool conn_has_sent(const struct conn *c, uint32_t number);
+
 /** conn_more() - True if there is work to do without waiting for an event. */
 bool conn_more(struct conn *c);
 

@@ -337,7 +337,7 @@ int handshake_on_hello(struct guest *g, struct proto_in *in)
 
 	get_u64(in);
 	get_str(in, 256);
-	if (!get_end(in) || version != PROTO_VERSION || generation != g->generation ||
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST || generation != g->generation ||
 	    g->due != DUE_HELLO)
 		return -EPROTO;
 	log_trace(&g->label, "guest", "the agent has answered");
