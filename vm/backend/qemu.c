@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "vm/spawn/order.h"
 #include "qemu_argv.h"
+#include "qemu_internal.h"
 #include "qemu_point.h"
 #include "qmp.h"
 #include "vm/base/reader.h"
@@ -43,32 +44,6 @@
 
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
 
-struct backend {
-	struct backends *all;
-	const struct backend_events *events;
-	void *data;
-	struct child child;
-	struct reader console, words;
-	struct qmp qmp;
-	int state;     /* of one that can be saved: where to; or -1 */
-	int ram, disk; /* what it was cloned from, or -1; its root file system */
-	unsigned memory_mb;
-	int card;	  /* the other end of its network card, until it is taken, or -1 */
-	struct tail said; /* on its standard output and error */
-	uint64_t started_at;
-	bool kvm;	       /* what it runs on, also when others come to run on something else */
-	bool own_kernel, copy; /* `copy`: it goes on from a point */
-	bool child_gone, destroying, told_down;
-	bool reset;		/* by its guest */
-	backend_saved_fn saved; /* while a copy is being made */
-	unsigned stops;		/* that were not undone */
-	backend_still_fn stopped, went_on;
-	struct qemu_point point;
-	struct point *to; /* of `point` */
-	void (*pointed)(void *data, int err);
-	unsigned nopen; /* the child, the readers, the control connection, a point */
-};
-
 static void close_files(const struct backend *b)
 {
 	const int fds[] = {b->state, b->card, b->ram, b->disk};
@@ -78,13 +53,31 @@ static void close_files(const struct backend *b)
 			close(fds[i]);
 }
 
+struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->all = all;
+	b->events = events;
+	b->data = data;
+	b->state = b->card = b->ram = b->disk = -1;
+	return b;
+}
+
+void qemu_free(struct backend *b)
+{
+	close_files(b);
+	free(b);
+}
+
 static void part_gone(struct backend *b)
 {
 	if (--b->nopen)
 		return;
 	b->events->destroyed(b->data);
-	close_files(b);
-	free(b);
+	qemu_free(b);
 }
 
 /* ---- what QEMU says ---- */
@@ -318,6 +311,16 @@ static int open_again(int fd)
 
 /* ---- starting ---- */
 
+void qemu_prepare(struct backend *b, const struct log_label *label)
+{
+	b->child.data = b;
+	b->child.label = label;
+	b->child.started = on_started;
+	b->child.failed = on_failed;
+	b->child.exited = on_exited;
+	qmp_init(&b->qmp, &control_events, b);
+}
+
 static int spawn(struct backend *b, const struct backend_spec *spec, const struct image *image,
 		 const struct ends *e, int state)
 {
@@ -350,11 +353,7 @@ static int spawn(struct backend *b, const struct backend_spec *spec, const struc
 	}
 	if (spec->network)
 		fds[s.nfds++] = e->card[1];
-	b->child.data = b;
-	b->child.label = spec->label;
-	b->child.started = on_started;
-	b->child.failed = on_failed;
-	b->child.exited = on_exited;
+	qemu_prepare(b, spec->label);
 	return child_start(b->all->ctx->spawner, &s, &b->child);
 }
 
@@ -368,12 +367,18 @@ static void open_reader(struct backend *b, struct reader *r, int *fd,
 		b->nopen++;
 }
 
+void qemu_listen(struct backend *b, int *console, int *words)
+{
+	if (*console >= 0)
+		open_reader(b, &b->console, console, on_console);
+	if (*words >= 0)
+		open_reader(b, &b->words, words, on_words);
+}
+
 /* Takes our ends but the agent's. */
 static void listen_to(struct backend *b, struct ends *e)
 {
-	open_reader(b, &b->console, &e->console[0], on_console);
-	open_reader(b, &b->words, &e->words[0], on_words);
-	qmp_init(&b->qmp, &control_events, b);
+	qemu_listen(b, &e->console[0], &e->words[0]);
 	qmp_open(&b->qmp, b->all->ctx->loop, steal_fd(&e->control[0]));
 	if (b->qmp.reader.open)
 		b->nopen++;
@@ -631,20 +636,15 @@ static int qemu_start(struct backends *all, const struct backend_spec *spec,
 		*ret_problem = all->probe.problem;
 		return -ENOTSUP;
 	}
-	b = calloc(1, sizeof(*b));
+	b = qemu_new(all, events, data);
 	if (!b) {
 		problem_set(ret_problem, PROBLEM_NO_MEMORY, "", "there is no memory for a sandbox");
 		return -ENOMEM;
 	}
-	b->all = all;
 	b->kvm = strcmp(all->probe.accel, "kvm") == 0;
-	b->state = b->card = b->ram = b->disk = -1;
-	b->events = events;
-	b->data = data;
 	r = begin(b, spec, ret_stream, ret_problem);
 	if (r < 0) {
-		close_files(b);
-		free(b);
+		qemu_free(b);
 		return r;
 	}
 	*ret_backend = b;
@@ -700,5 +700,7 @@ const struct backend_ops backend_qemu = {
 	.cont = qemu_cont,
 	.describe = qemu_describe,
 	.take_card = qemu_take_card,
+	.put = qemu_put,
+	.take = qemu_take,
 	.drain = qemu_drain,
 };

@@ -189,7 +189,7 @@ static void queue_later(struct channel *ch)
 /* Sends what is queued, unless something was on its way already, which then takes it along. */
 static void begin_flush(struct channel *ch, bool idle)
 {
-	if (idle && flush(ch) < 0)
+	if (idle && !ch->waits && flush(ch) < 0)
 		poll_again(ch);
 }
 
@@ -464,23 +464,29 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 
 static void poll_again(struct channel *ch)
 {
+	if (ch->waits)
+		return;
 	uv_poll_start(&ch->poll, UV_READABLE | (next_frame(ch) ? UV_WRITABLE : 0), on_poll);
 }
 
-int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
-		 const struct channel_events *events, void *data)
+void channel_init(struct channel *ch, struct channel_scratch *scratch,
+		  const struct channel_events *events, void *data)
 {
-	int r;
-
-	fcntl(fd, F_SETFL, O_NONBLOCK);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		STAILQ_INIT(&ch->queue[cl]);
 		STAILQ_INIT(&ch->later[cl]);
 	}
-	ch->fd = fd;
 	ch->scratch = scratch;
 	ch->events = events;
 	ch->data = data;
+}
+
+int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
+{
+	int r;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	ch->fd = fd;
 	ch->poll.data = ch;
 	r = uv_poll_init(loop, &ch->poll, fd);
 	if (r < 0) {
@@ -490,6 +496,21 @@ int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scr
 	ch->open = true;
 	poll_again(ch);
 	return 0;
+}
+
+int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
+		 const struct channel_events *events, void *data)
+{
+	channel_init(ch, scratch, events, data);
+	return channel_start(ch, loop, fd);
+}
+
+void channel_go(struct channel *ch)
+{
+	if (!ch->open || ch->lost || !ch->waits)
+		return;
+	ch->waits = false;
+	poll_again(ch);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -506,16 +527,11 @@ bool channel_hung_up(const struct channel *ch)
 	return poll(&p, 1, 0) > 0;
 }
 
-void channel_close(struct channel *ch, void (*closed)(void *data))
+void channel_drop(struct channel *ch)
 {
 	struct channel_frame *f;
 
-	assert(ch->open);
 	queue_later(ch);
-	ch->open = false;
-	ch->closed = closed;
-	uv_close((uv_handle_t *)&ch->poll, on_closed);
-	close(ch->fd);
 	begin_frame(ch);
 	while ((f = ch->current)) {
 		ch->current = NULL;
@@ -525,4 +541,14 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	free(ch->partial);
 	ch->partial = NULL;
 	ch->partial_len = ch->partial_cap = 0;
+}
+
+void channel_close(struct channel *ch, void (*closed)(void *data))
+{
+	assert(ch->open);
+	ch->open = false;
+	ch->closed = closed;
+	uv_close((uv_handle_t *)&ch->poll, on_closed);
+	close(ch->fd);
+	channel_drop(ch);
 }

@@ -60,6 +60,7 @@ struct channel {
 	int fd;
 	uint8_t generation;
 	bool open, lost; /* `lost`: nothing more is read or written */
+	bool waits;	 /* neither is anything before channel_go() */
 	const struct channel_events *events;
 	void *data;
 	struct channel_scratch *scratch;
@@ -84,6 +85,15 @@ struct channel {
 /* Takes ownership of @fd, a stream socket, even on failure. Return: 0 or -errno. */
 int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
 		 const struct channel_events *events, void *data);
+
+/* The same in steps: everything but its descriptor, then that. And: frees what it has, if it was not opened. */
+void channel_init(struct channel *ch, struct channel_scratch *scratch,
+		  const struct channel_events *events, void *data);
+int channel_start(struct channel *ch, uv_loop_t *loop, int fd);
+void channel_drop(struct channel *ch);
+
+/* One that waits begins to read and write. */
+void channel_go(struct channel *ch);
 
 /* Has the peer hung up, even if the loop has not noticed yet? */
 bool channel_hung_up(const struct channel *ch);

@@ -43,7 +43,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		.start = start_str[s->start],
 		.accel = g.backend.accel,
 		.pid = g.backend.pid,
-		.kept = save_has_memory(s),
+		.kept = s->kept || save_has_memory(s),
 		.lost = "",
 		.interpreter = g.interpreter,
 		.stands_still = g.stands_still,

@@ -101,6 +101,7 @@ struct spawner *spawner_new(const struct spawner_ends *ends)
 	sp->sock = ends->sock;
 	sp->tie = ends->tie;
 	sp->pid = ends->pid;
+	sp->last_id = ends->last_id;
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
 	if (sp->tie >= 0)
 		fcntl(sp->tie, F_SETFL, O_NONBLOCK);
@@ -589,6 +590,21 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	return 0;
 }
 
+int spawner_adopt(struct spawner *sp, struct child *c)
+{
+	int r;
+
+	if (child_find(sp, c->id))
+		return -EBADMSG;
+	r = sp->dead ? -EPIPE : spawner_claim(sp, c->id);
+	if (r < 0)
+		return r;
+	c->spawner = sp;
+	c->state = CHILD_RUNNING;
+	TAILQ_INSERT_TAIL(&sp->children, c, link);
+	return 0;
+}
+
 void child_kill(struct child *c)
 {
 	if (c->state == CHILD_RUNNING)
@@ -655,19 +671,18 @@ int spawner_yield(struct spawner *sp)
 
 int spawner_inherit(struct spawner **ret_spawner)
 {
-	const struct spawner_ends ends = {
-		.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
+	struct spawner_ends ends = {.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
 	struct heir_welcome w;
 	size_t nfds;
 
 	if (fdpass_receive(HEIR_FD_SPAWNER, &w, sizeof(w), NULL, 0, &nfds, 0) != sizeof(w) ||
 	    w.magic != HEIR_MAGIC)
 		return -EBADMSG;
+	ends.last_id = w.last_id;
 	*ret_spawner = spawner_new(&ends);
 	if (!*ret_spawner)
 		return -ENOMEM;
 	fcntl(HEIR_FD_SPAWNER, F_SETFD, FD_CLOEXEC);
-	(*ret_spawner)->last_id = w.last_id;
 	(*ret_spawner)->waits = true;
 	jail_instance_join(w.instance);
 	return w.version == SPAWN_VERSION ? 0 : -EPROTO;
