@@ -103,7 +103,7 @@ enum proto_type {
 		     * Forgotten when another frame comes */
 	PROTO_WAKE, /* u64 realtime_ns: the machine stood still, and its clock perhaps with it: one that is behind this
 		     * time is set to it. No answer */
-	PROTO_POINT, /* the machine is to be copied as it is: answered by POINTED */
+	PROTO_POINT,  /* the machine is to be copied as it is: answered by POINTED */
 	PROTO_RESUME, /* u32 version, u32 number of the last record (link.h) that was taken: another host goes on where one has
 		       * ended. Answered by RESUMED. Not before HELLO, and in its generation */
 
@@ -305,7 +305,7 @@ struct proto_job {
 	struct proto_str code;
 };
 
-#define PROTO_NICE_MAX	     19u
+#define PROTO_NICE_MAX	      19u
 
 /* What is under way. */
 #define PROTO_RESUMED_READY   0x01u /* READY or FAILED is due, to SETUP, RESET or WARM */
@@ -316,14 +316,15 @@ struct proto_job {
 #define PROTO_RESUMED_INTERP  0x20u /* there is an interpreter that is ready, or busy */
 
 /* Of a run or a job. */
-#define PROTO_RESUMED_ENDED 0x01u /* EXIT or FAILED was sent */
-#define PROTO_RESUMED_STDIN 0x02u /* its input is open */
+#define PROTO_RESUMED_ENDED   0x01u /* EXIT or FAILED was sent */
+#define PROTO_RESUMED_STDIN   0x02u /* its input is open */
 
 struct proto_resumed {
 	uint32_t version, generation;
 	uint32_t number; /* of the last record that was taken */
 	uint32_t flags;	 /* PROTO_RESUMED_READY ... */
-	uint32_t nexecs; /* the run, unless its EXIT was sent, and all jobs of which JOB_GONE was not */
+	uint32_t
+		nexecs; /* the run, unless its EXIT was sent, and all jobs of which JOB_GONE was not */
 	struct proto_resumed_exec {
 		uint32_t id;
 		uint32_t flags;	   /* PROTO_RESUMED_ENDED ... */

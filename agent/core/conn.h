@@ -74,8 +74,8 @@ struct conn {
 
 	struct link_out to;
 	struct link_in from;
-	const uint8_t *piece; /* what was not written yet of the last record, */
-	size_t piece_left;    /* in `stage` or `current` */
+	const uint8_t *piece;			 /* what was not written yet of the last record, */
+	size_t piece_left;			 /* in `stage` or `current` */
 	uint8_t stage[LINK_HEADER + CONN_STAGE]; /* a record of small frames to be sent together */
 
 	uint8_t *in;

@@ -17,8 +17,8 @@ struct record_member {
 };
 
 /* Of @type, as in: RECORD_MEMBER(struct exec, id, TAG_ID, UINT32_MAX). */
-#define RECORD_MEMBER(type, member, tag, max)                                              \
-	{                                                                                  \
+#define RECORD_MEMBER(type, member, tag, max)                                               \
+	{                                                                                   \
 		(tag), sizeof(((type *)0)->member), (uint16_t)offsetof(type, member), (max) \
 	}
 

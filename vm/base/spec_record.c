@@ -175,8 +175,7 @@ static int take_list(struct loader *l, const struct record_field *f)
 	else if (f->tag == TAG_PATH && s->npaths < ARRAY_SIZE(l->path))
 		l->path[s->npaths++] = (struct vm_path){p.name, p.value, p.flag};
 	else if (f->tag == TAG_PORT && s->nports < ARRAY_SIZE(l->port))
-		l->port[s->nports++] =
-			(struct sandbox_port){(uint16_t)p.guest, (uint16_t)p.host};
+		l->port[s->nports++] = (struct sandbox_port){(uint16_t)p.guest, (uint16_t)p.host};
 	else
 		return -EBADMSG;
 	return 0;

@@ -66,7 +66,7 @@ struct channel {
 	struct channel_scratch *scratch;
 	struct link_in from;
 	struct link_out to;
-	uint8_t head[LINK_HEADER]; /* of the record that is being sent, */
+	uint8_t head[LINK_HEADER];     /* of the record that is being sent, */
 	size_t head_left, record_left; /* and what was not sent yet of it and of its bytes */
 	uint8_t *partial;
 	size_t partial_len, partial_cap;

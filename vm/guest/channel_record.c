@@ -23,9 +23,9 @@ enum {
 	TAG_TO_NEXT,
 	TAG_TO_HEAD, /* bytes that were not sent */
 	TAG_TO_LEFT,
-	TAG_PARTIAL,	/* bytes */
-	TAG_SENT,	/* of each class, in their order */
-	TAG_FRAME,	/* fields: TAG_FRAME_*; in the order of their class */
+	TAG_PARTIAL, /* bytes */
+	TAG_SENT,    /* of each class, in their order */
+	TAG_FRAME,   /* fields: TAG_FRAME_*; in the order of their class */
 	TAG_COMMANDS,
 };
 
@@ -71,7 +71,7 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 		const struct channel_frame *f;
 
 		STAILQ_FOREACH(f, &ch->queue[cl], link)
-			put_frame(f, out);
+		put_frame(f, out);
 	}
 }
 

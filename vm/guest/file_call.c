@@ -11,9 +11,9 @@
 #include "file_wire.h"
 #include "vm/base/util.h"
 
-#define SLOT_BITS  8
+#define SLOT_BITS    8
 #define DISOWNED_MAX 4096u
-#define PIECES_MAX (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
+#define PIECES_MAX   (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
 static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");

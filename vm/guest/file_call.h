@@ -66,7 +66,8 @@ struct file_calls {
 	TAILQ_HEAD(file_call_list, file_call)
 	locks;				/* calls that wait for a lock, without a slot */
 	uint64_t read_handle, read_end; /* the last READ that was not short, and where it ended */
-	uint64_t *disowned; /* tokens of locks that another process waited for; LOCKED has not come yet */
+	uint64_t *
+		disowned; /* tokens of locks that another process waited for; LOCKED has not come yet */
 	size_t ndisowned;
 };
 

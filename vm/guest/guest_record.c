@@ -191,6 +191,7 @@ int guest_take(struct guests *all, const struct guest_config *cfg,
 	}
 	guest_failf(l.g, r == -ENOMEM ? PROBLEM_NO_MEMORY : PROBLEM_AGENT_LOST,
 		    "Reset the session.", "the sandbox was not taken over: %s",
-		    r == -ENOMEM ? "there is no memory for it" : "what is known of it makes no sense");
+		    r == -ENOMEM ? "there is no memory for it"
+				 : "what is known of it makes no sense");
 	return 0;
 }

@@ -583,7 +583,8 @@ void handshake_take(struct guest *g, const struct record_reader *backend,
 		    const struct record_reader *channel, struct fdbag *fds)
 {
 	const struct backend_spec spec = {.name = g->spec.name, .label = &g->label};
-	int r = g->ops->take(g->all->backends, backend, fds, &spec, &backend_events, g, &g->backend);
+	int r = g->ops->take(g->all->backends, backend, fds, &spec, &backend_events, g,
+			     &g->backend);
 
 	if (r == 0) {
 		g->nopen++;

@@ -123,7 +123,7 @@ struct guest {
 	struct guest_clock clock;
 	struct guest_still still;
 	struct guest_resume resume;
-	uint32_t version; /* of its agent's protocol */
+	uint32_t version;    /* of its agent's protocol */
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
 	char *imports;	       /* names of packages, one a line; or NULL */

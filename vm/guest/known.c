@@ -470,14 +470,14 @@ uint64_t known_forget(struct known *k, uint64_t id, uint64_t n)
 	return n - owed;
 }
 
-void known_each_owed(const struct known *k,
-		     void (*fn)(void *data, uint64_t node, uint64_t lookups), void *data)
+void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
+		     void *data)
 {
 	struct known_node *node;
 
 	RB_FOREACH(node, known_nodes, (struct known_nodes *)&k->nodes)
-		if (node->owed)
-			fn(data, node->id, node->owed);
+	if (node->owed)
+		fn(data, node->id, node->owed);
 }
 
 int known_owe(struct known *k, uint64_t id, uint64_t lookups)
@@ -499,7 +499,7 @@ void known_owe_nothing(struct known *k)
 	struct known_node *node;
 
 	RB_FOREACH(node, known_nodes, &k->nodes)
-		node->owed = 0;
+	node->owed = 0;
 	k->nowed = 0;
 	drop_all(k);
 }

@@ -157,7 +157,8 @@ static bool jobs_agree(const struct guest *g, const struct proto_resumed *r)
 	TAILQ_FOREACH(j, &g->jobs, link) {
 		const struct proto_resumed_exec *a = find(r, j->exec.id);
 
-		if (was_before(g, &j->exec) && (j->ended || j->forgotten ? !a : !is_same(&j->exec, a)))
+		if (was_before(g, &j->exec) &&
+		    (j->ended || j->forgotten ? !a : !is_same(&j->exec, a)))
 			return false;
 	}
 	return true;

@@ -13,8 +13,8 @@ struct vm_held_node;
 
 /* Embedded in a guest, zeroed. */
 struct guest_resume {
-	bool due;	/* the agent is to be told, before anything else */
-	uint64_t asked; /* ticket of RESUME, while RESUMED is due; or 0 */
+	bool due;		   /* the agent is to be told, before anything else */
+	uint64_t asked;		   /* ticket of RESUME, while RESUMED is due; or 0 */
 	struct vm_held_node *held; /* what it is to be told that we hold; owned */
 	size_t nheld;
 	bool holds; /* ... and of that */

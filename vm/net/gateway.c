@@ -432,7 +432,7 @@ static int take_dial(struct gateway *gw, const struct record_field *of)
 	}
 	msg.port = (uint16_t)port;
 	return n == 0 && of->is_bytes && gw->ndials < DIALS_MAX && dial_new(gw, &msg) ? 0
-										       : -EBADMSG;
+										      : -EBADMSG;
 }
 
 static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)

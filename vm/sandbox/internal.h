@@ -140,7 +140,6 @@ void sandbox_enter(struct sandbox *s);
 /* Frees one that nothing of is open. */
 void sandbox_free(struct sandbox *s);
 
-
 /* Ends a sandbox because of @problem, unless it is ending already. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
 void printf_like(4, 5) sandbox_failf(struct sandbox *s, enum problem_code code, const char *fix,

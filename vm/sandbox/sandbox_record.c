@@ -52,8 +52,8 @@ static const struct record_member members[] = {
 /* Its owner has to know the state that it is in. */
 static bool is_settled(const struct sandbox *s)
 {
-	return (s->state == SANDBOX_READY || s->state == SANDBOX_RUNNING) && s->reported == s->state &&
-	       s->save.step == SAVE_NONE && s->guest && !s->spec.install;
+	return (s->state == SANDBOX_READY || s->state == SANDBOX_RUNNING) &&
+	       s->reported == s->state && s->save.step == SAVE_NONE && s->guest && !s->spec.install;
 }
 
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
@@ -104,8 +104,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 		l->has_network = true;
 		return 0;
 	case TAG_LAYER:
-		if (s->layer || record_get_str(f, key, sizeof(key)) < 0 ||
-		    !digest_is_hex(key))
+		if (s->layer || record_get_str(f, key, sizeof(key)) < 0 || !digest_is_hex(key))
 			return -EBADMSG;
 		s->layer = layer_get(&s->vm->package_jobs.layers, key);
 		return 0;
