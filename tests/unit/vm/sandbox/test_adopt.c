@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,7 +30,8 @@
 
 /*
  * A daemon is a loop and what is on it. It stops where it is, as one does that is killed: its loop never goes round again.
- * Another one is made, which gets a record and descriptors. With MACHINES in the environment, in machines.
+ * Another one is made, which gets a record and descriptors. With MACHINES in the environment, in machines; with ONLY, one
+ * test.
  */
 
 #define WORLDS_MAX 400
@@ -274,12 +276,17 @@ static void pass(unsigned ms)
 	uv_run(&here->loop, UV_RUN_NOWAIT);
 }
 
-static void start(struct heard *h)
+static void start_as(struct heard *h, const char *image, const char *allow,
+		     const struct sandbox_port *ports, size_t nports)
 {
 	const struct sandbox_spec spec = {
 		.name = "adopted",
-		.image = "raw",
-		.language = "raw",
+		.image = image,
+		.language = image,
+		.network = allow,
+		.allow = allow,
+		.ports = ports,
+		.nports = nports,
 		.backend = kind,
 		.memory_mb = 256,
 		.cpus = 1,
@@ -294,6 +301,11 @@ static void start(struct heard *h)
 		uv_run(&here->loop, UV_RUN_ONCE);
 	if (h->nclosed)
 		fail_msg("%s", h->problem.cause);
+}
+
+static void start(struct heard *h)
+{
+	start_as(h, "raw", NULL, NULL, 0);
 }
 
 static void finish(struct heard *h)
@@ -367,6 +379,17 @@ static void put(const struct heard *h, struct buf *record, struct fdbag *copies)
 	fdbag_clear(&fds);
 }
 
+/* A daemon that has nothing is replaced by one with another configuration. */
+static void replace_nothing(void)
+{
+	if (ends.sock > 0) {
+		ends.sock = fcntl(ends.sock, F_DUPFD_CLOEXEC, 3);
+		ends.tie = fcntl(ends.tie, F_DUPFD_CLOEXEC, 3);
+		ends.last_id += 1000;
+	}
+	world_new();
+}
+
 /* Another daemon has @h's sandbox from now on, and holds these nodes. */
 static void replace_holding(struct heard *h, const struct vm_held_node *nodes, size_t n)
 {
@@ -375,12 +398,7 @@ static void replace_holding(struct heard *h, const struct vm_held_node *nodes, s
 	struct buf record = {0};
 
 	put(h, &record, &copies);
-	if (ends.sock > 0) {
-		ends.sock = fcntl(ends.sock, F_DUPFD_CLOEXEC, 3);
-		ends.tie = fcntl(ends.tie, F_DUPFD_CLOEXEC, 3);
-		ends.last_id += 1000;
-	}
-	world_new();
+	replace_nothing();
 	fields = record_reader(record.data, record.len);
 	assert_int_equal(sandbox_adopt(here->vm, &fields, &copies, &events, h, &h->s), 0);
 	if (nodes)
@@ -882,6 +900,109 @@ static void still_machine(void **state)
 	finish(&h);
 }
 
+/* A socket that listens here. */
+static int listen_here(uint16_t *ret_port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void on_port(void *data, const struct sandbox_port *port)
+{
+	*(uint16_t *)data = port->host;
+}
+
+static int connect_to(uint16_t port)
+{
+	const struct sockaddr_in a = {.sin_family = AF_INET,
+				      .sin_port = htons(port),
+				      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* What is said to it comes back in capital letters. */
+static void expect_echo(int fd, const char *said, const char *heard)
+{
+	char got[100];
+	ssize_t n = -1;
+
+	assert_int_equal(send(fd, said, strlen(said), MSG_NOSIGNAL), strlen(said));
+	for (unsigned i = 0; i < 3000 && n < 0; i++) {
+		pass(10);
+		n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+	}
+	assert_int_equal(n, strlen(heard));
+	assert_memory_equal(got, heard, strlen(heard));
+}
+
+/* Connections stay open, ports are forwarded, and what is allowed still is, and nothing else. */
+static void network_goes_on(void **state)
+{
+	static const struct sandbox_port wanted = {.guest = 8000};
+	static const char server[] =
+		"import socket, threading\n"
+		"s = socket.create_server(('0.0.0.0', 8000))\n"
+		"def serve(c):\n"
+		"  for line in c.makefile('rb'): c.sendall(line.upper())\n"
+		"def go():\n"
+		"  while True: threading.Thread(target=serve, args=(s.accept()[0],)).start()\n"
+		"threading.Thread(target=go, daemon=True).start()\n";
+	static struct heard h;
+	char allow[100], code[200];
+	uint16_t port = 0, here_port, other_port;
+	int one, two;
+	const int listener = listen_here(&here_port), other = listen_here(&other_port);
+
+	(void)state;
+	cfg.host_ports = (struct vm_host_ports){{here_port, other_port}, 2};
+	replace_nothing();
+	snprintf(allow, sizeof(allow), "host.internal:%u", here_port);
+	start_as(&h, "python", allow, &wanted, 1);
+	run(&h, server);
+	sandbox_ports(h.s, on_port, &port);
+	assert_int_not_equal(port, 0);
+	one = connect_to(port);
+	expect_echo(one, "hello\n", "HELLO\n");
+	replace(&h);
+	expect_echo(one, "again\n", "AGAIN\n");
+	two = connect_to(port);
+	expect_echo(two, "another\n", "ANOTHER\n");
+	replace(&h);
+	port = 0;
+	sandbox_ports(h.s, on_port, &port);
+	assert_int_not_equal(port, 0);
+	snprintf(code, sizeof(code),
+		 "socket.create_connection(('host.internal', %u), 60); print('yes')", here_port);
+	assert_string_equal(run(&h, code), "yes\n");
+	snprintf(code, sizeof(code),
+		 "try: socket.create_connection(('host.internal', %u), 60); print('yes')\n"
+		 "except OSError: print('no')",
+		 other_port);
+	assert_string_equal(run(&h, code), "no\n");
+	assert_int_equal(sandbox_unforward(h.s, 8000), 0);
+	expect_echo(one, "still\n", "STILL\n");
+	assert_int_equal(connect_to(port), -1);
+	replace(&h);
+	expect_echo(two, "this too\n", "THIS TOO\n");
+	close(one);
+	close(two);
+	close(listener);
+	close(other);
+	finish(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest child[] = {
@@ -909,6 +1030,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_go_on, begin_machine, end),
 		cmocka_unit_test_setup_teardown(locks_go_on, begin_machine, end),
 		cmocka_unit_test_setup_teardown(still_machine, begin_machine, end),
+		cmocka_unit_test_setup_teardown(network_goes_on, begin_machine, end),
 	};
 	const char *where = getenv("BUILD");
 	int failed;
@@ -922,6 +1044,8 @@ int main(void)
 		return 77;
 	}
 	log_open(getenv("TALK") ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
 	if (getenv("MACHINES"))
 		return cmocka_run_group_tests(machines, NULL, NULL);
 	failed = cmocka_run_group_tests(child, NULL, NULL);
