@@ -84,7 +84,8 @@ enum proto_type {
 	PROTO_TRUST, /* up to 1 MiB: certificates, put into a file that user code can only read;
 		      * no answer. For guests; ignored elsewhere */
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
-		       * run since, else ECANCELED, and code continues. u32 0: continue, no answer; no run
+		       * run since, else ECANCELED, and code continues. u32 2: the same for a machine that is to be
+		       * copied, whose interpreter gets ready for that first. u32 0: continue, no answer; no run
 		       * starts until then. HELLO, SETUP and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
@@ -183,6 +184,9 @@ enum proto_type {
 	PROTO_RESUMED, /* struct proto_resumed. In the order of OUTPUTs, EXITs and FILE_REPLYs: it tells how it is behind all
 			* that came before it */
 };
+
+/* Of FREEZE. */
+enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_COPIED };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */

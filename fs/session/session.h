@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <time.h>
+#include <uv/tree.h>
 
 #include "vm/vm.h"
 #include "asleep.h"
@@ -100,6 +101,7 @@ struct session {
 	char interpreter[128];	  /* with a copy of its version */
 
 	LIST_ENTRY(session) kept; /* fs->sessions */
+	RB_ENTRY(session) named;  /* fs->roster */
 	/* Including removed ones that are still open. */
 	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
@@ -123,8 +125,8 @@ struct session {
 	struct scratch scratch;
 
 	/* Permanent problem of this sandbox, which `error` falls back to. */
-	struct problem standing;
-	struct problem closed; /* why it is CLOSED */
+	struct problem_kept standing;
+	struct problem_kept closed; /* why it is CLOSED */
 	struct buf console;
 	bool console_lost; /* some of it was dropped: out of memory */
 	struct timespec console_mtime;
@@ -137,6 +139,9 @@ struct session {
 	struct asleep asleep;
 	struct checkpoints checkpoints;
 	struct origin origin;
+	struct session *parent;	      /* that it is of, as long as it is there, */
+	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
+	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 };
 
@@ -222,6 +227,8 @@ int session_restore(struct session *s, const char *name);
 
 /* It began as a copy of @origin; NULL: it is none any more. Its settings have said so. */
 void session_set_origin(struct session *s, const struct origin *origin);
+/* It is removed: no copy of anything, and nothing is a copy of it. What its copies say of themselves stays. */
+void session_leave_kin(struct session *s);
 
 void session_set_state(struct session *s, enum session_state state);
 /* The session becomes CLOSED; new code is refused because of @why. */

@@ -17,7 +17,7 @@ static int may_submit(const struct session *s, struct problem *why)
 	if (s->dead)
 		return -ESTALE;
 	if (s->state == SESSION_CLOSED) {
-		*why = s->closed;
+		*why = *problem_kept(&s->closed);
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
@@ -392,7 +392,7 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
-	fs->slot[s->slot] = NULL;
-	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & INO_GENERATIONS;
+	session_leave_kin(s);
+	roster_drop(&fs->roster, s);
 	session_unref(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/link.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/files/pack.c agent/files/unpack.c agent/files/walk.c agent/files/clear.c agent/pack_record.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/oom.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c agent/still.c agent/resume.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/link.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/files/pack.c agent/files/unpack.c agent/files/walk.c agent/files/clear.c agent/pack_record.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/oom.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c agent/still.c agent/freeze.c agent/resume.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -154,6 +154,11 @@ void interp_tidy(struct interp *i)
 }
 
 bool interp_nudge(struct interp *i)
+{
+	return i->state == INTERP_IDLE;
+}
+
+bool interp_prepare(struct interp *i)
 {
 	return i->state == INTERP_IDLE;
 }

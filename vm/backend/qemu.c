@@ -7,18 +7,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "backend.h"
-#include "vm/spawn/order.h"
 #include "qemu_argv.h"
 #include "qemu_internal.h"
-#include "qemu_point.h"
-#include "qmp.h"
-#include "vm/base/reader.h"
+#include "vm/base/log.h"
+#include "vm/base/problem.h"
 #include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
-#include "vm/spawn/child.h"
-#include "vm/base/lines.h"
-#include "vm/base/problem.h"
+#include "vm/spawn/order.h"
 
 /*
  * Theory of operation
@@ -31,60 +26,18 @@
  * that is not open yet wait in the socket, so a greeting could be sent at any time, but the time of
  * day in it would be as old as the boot took.
  *
- * A machine is saved by a migration to a file, of everything except its memory, which is a file
- * already. A clone is a machine that maps this memory privately and reads the migration. Its
- * commands are queued in the control socket before it starts, which saves round trips; the opening
- * of the agent's port is reported by the same event as after a boot.
- *
- * A clone that stands by is such a machine without the last command: QEMU is linked, jailed and has made its devices,
- * which is half of the time of a start, and waits.
+ * How machines are copied is in qemu_copy.c, how they stand still in qemu_still.c.
  *
  * Machines contain nothing that needs an orderly shutdown: they are killed. They run in a jail, see qemu_jail.c.
  */
 
 #define QEMU_OVERHEAD_MB 110 /* translation buffer, heap, libraries */
 
-static void close_files(const struct backend *b)
-{
-	const int fds[] = {b->state, b->card, b->ram, b->disk};
-
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-}
-
-struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data)
-{
-	struct backend *b = calloc(1, sizeof(*b));
-
-	if (!b)
-		return NULL;
-	b->all = all;
-	b->events = events;
-	b->data = data;
-	b->state = b->card = b->ram = b->disk = -1;
-	return b;
-}
-
-void qemu_free(struct backend *b)
-{
-	close_files(b);
-	free(b);
-}
-
-static void part_gone(struct backend *b)
-{
-	if (--b->nopen)
-		return;
-	b->events->destroyed(b->data);
-	qemu_free(b);
-}
-
 /* ---- what QEMU says ---- */
 
 static void on_reader_closed(struct reader *r)
 {
-	part_gone(r->data);
+	qemu_part_gone(r->data);
 }
 
 static void on_console(struct reader *r, const void *bytes, size_t len)
@@ -102,48 +55,6 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 	tail_add(&b->said, bytes, len);
 }
 
-static void tell_down(struct backend *b, const struct problem *p)
-{
-	if (b->told_down)
-		return;
-	b->told_down = true;
-	b->events->down(b->data, p);
-}
-
-/* Commands have no answer because QEMU has ended. That is known here first; its end will say why. */
-static bool is_ending(const struct backend *b)
-{
-	return b->qmp.reader.ended;
-}
-
-static void tell_saved(struct backend *b, const char *error)
-{
-	const backend_saved_fn fn = b->saved;
-
-	if (error && is_ending(b))
-		return;
-	b->saved = NULL;
-	if (fn && !b->destroying)
-		fn(b->data, error);
-}
-
-static void on_why(void *data, json_t *ret, const char *error)
-{
-	const char *words = json_string_value(json_object_get(ret, "error-desc"));
-
-	tell_saved(data, words ? words : error ? error : "QEMU gives no reason");
-}
-
-/* Of a migration in either direction. */
-static void on_migration(struct backend *b, const char *status)
-{
-	if (strcmp(status, "completed") == 0)
-		tell_saved(b, NULL);
-	else if (strcmp(status, "failed") == 0 && b->saved &&
-		 qmp_execute(&b->qmp, "query-migrate", NULL, on_why, b) < 0)
-		tell_saved(b, "QEMU gives no reason");
-}
-
 static void on_event(void *data, const char *name, json_t *details)
 {
 	struct backend *b = data;
@@ -154,7 +65,7 @@ static void on_event(void *data, const char *name, json_t *details)
 	if (strcmp(name, "MIGRATION") == 0 && status)
 		log_trace(b->child.label, "backend", "migration: %s", status);
 	if (!b->destroying && strcmp(name, "MIGRATION") == 0 && status)
-		on_migration(b, status);
+		qemu_on_migration(b, status);
 	if (strcmp(name, "SHUTDOWN") == 0 && reason)
 		b->reset = strcmp(reason, "guest-reset") == 0;
 
@@ -180,7 +91,7 @@ static void on_control_lost(void *data, int err)
 
 static void on_control_closed(void *data)
 {
-	part_gone(data);
+	qemu_part_gone(data);
 }
 
 static const struct qmp_events control_events = {on_event, on_control_lost, on_control_closed};
@@ -193,7 +104,7 @@ static void child_over(struct backend *b, struct problem *p)
 
 	b->child_gone = true;
 	if (b->destroying) {
-		part_gone(b);
+		qemu_part_gone(b);
 		return;
 	}
 	if (b->console.open)
@@ -202,7 +113,7 @@ static void child_over(struct backend *b, struct problem *p)
 		reader_drain(&b->words);
 	if (b->said.total)
 		problem_add(p, "; it said: %s", tail_quote(&b->said, NULL, quote, sizeof(quote)));
-	tell_down(b, p);
+	qemu_tell_down(b, p);
 }
 
 static void on_started(struct child *c)
@@ -384,174 +295,6 @@ static void listen_to(struct backend *b, struct ends *e)
 		b->nopen++;
 }
 
-/* ---- copies ---- */
-
-/* Before 8.2 there is no file:, after 10 no fd: for files. */
-static bool has_file_uri(const struct backends *all)
-{
-	return qemu_at_least(all->probe.qemu, 8, 2);
-}
-
-static int set_capabilities(struct backend *b, qmp_reply_fn fn)
-{
-	json_t *args =
-		json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
-			  "x-ignore-shared", "state", !b->copy, "capability", "events", "state", 1);
-
-	return args ? qmp_execute(&b->qmp, "migrate-set-capabilities", args, fn, b) : -ENOMEM;
-}
-
-/* @fd is what fd: calls the file with the state. */
-static int migrate(struct backend *b, const char *command, const char *fd, qmp_reply_fn fn)
-{
-	char uri[64];
-	json_t *args;
-
-	if (has_file_uri(b->all))
-		snprintf(uri, sizeof(uri), "file:/proc/self/fd/%d", QEMU_FD_STATE);
-	else
-		snprintf(uri, sizeof(uri), "fd:%s", fd);
-	args = json_pack("{s:s}", "uri", uri);
-
-	return args ? qmp_execute(&b->qmp, command, args, fn, b) : -ENOMEM;
-}
-
-static void on_clone_reply(void *data, json_t *ret, const char *error)
-{
-	struct backend *b = data;
-	struct problem p;
-
-	(void)ret;
-	if (!error || b->destroying || b->child_gone || is_ending(b))
-		return;
-	problem_set(&p, b->copy ? PROBLEM_NOT_RESTORED : PROBLEM_CLONE_FAILED, "",
-		    "the %s can't be restored: %s", b->copy ? "saved memory" : "snapshot", error);
-	tell_down(b, &p);
-}
-
-/* If it can't be asked, the agent never answers, and waiting for that is spared. */
-static void qemu_restore(struct backend *b)
-{
-	char number[16];
-
-	log_trace(b->child.label, "backend", "restores its memory");
-	snprintf(number, sizeof(number), "%d", QEMU_FD_STATE);
-	if (migrate(b, "migrate-incoming", number, on_clone_reply) < 0)
-		child_kill(&b->child);
-}
-
-static void on_save_reply(void *data, json_t *ret, const char *error)
-{
-	(void)ret;
-	if (error)
-		tell_saved(data, error);
-}
-
-static int qemu_save(struct backend *b, backend_saved_fn fn)
-{
-	int r;
-
-	b->saved = fn;
-	r = set_capabilities(b, on_save_reply);
-	/* What comes in may be called by its number, what goes out only by a name. */
-	if (r == 0 && !has_file_uri(b->all))
-		r = qmp_give(&b->qmp, "state", b->state, on_save_reply, b);
-	if (r == 0)
-		r = migrate(b, "migrate", "state", on_save_reply);
-	if (r < 0)
-		b->saved = NULL;
-	return r;
-}
-
-/* ---- standing still ---- */
-
-/* QEMU does one command after the other. So each stop is answered before what was asked after it is done. */
-
-static void on_stop_reply(void *data, json_t *ret, const char *error)
-{
-	struct backend *b = data;
-
-	(void)ret;
-	if (!b->destroying && !is_ending(b))
-		b->stopped(b->data, error);
-}
-
-static void on_cont_reply(void *data, json_t *ret, const char *error)
-{
-	struct backend *b = data;
-
-	(void)ret;
-	if (error && !b->destroying && !is_ending(b))
-		b->went_on(b->data, error);
-}
-
-static int qemu_stop(struct backend *b, backend_still_fn fn)
-{
-	const int r = qmp_execute(&b->qmp, "stop", NULL, on_stop_reply, b);
-
-	b->stopped = fn;
-	b->stops += r == 0;
-	return r;
-}
-
-static int qemu_cont(struct backend *b, backend_still_fn fn)
-{
-	int r = 0;
-
-	b->went_on = fn;
-	if (--b->stops == 0)
-		r = qmp_execute(&b->qmp, "cont", NULL, on_cont_reply, b);
-	return r < 0 && is_ending(b) ? 0 : r;
-}
-
-/* ---- points ---- */
-
-static void on_pointed(struct qemu_point *q, int err)
-{
-	struct backend *b = container_of(q, struct backend, point);
-	struct point *p = steal_ptr(b->to);
-	struct stat st;
-
-	if (err == 0) {
-		p->stream = q->stream;
-		p->base = q->whole ? q->base : fcntl(b->ram, F_DUPFD_CLOEXEC, 3);
-		p->disk = fcntl(b->disk, F_DUPFD_CLOEXEC, 3);
-		p->kvm = b->kvm;
-		p->own_kernel = b->own_kernel;
-		p->tsc_khz = tsc_khz(&b->all->tsc);
-		for (int i = 0; i < (q->whole ? 2 : 1); i++)
-			if (fstat(i ? p->base : p->stream, &st) == 0)
-				p->bytes += (uint64_t)st.st_blocks * 512;
-		if (p->base < 0 || p->disk < 0)
-			err = -EMFILE;
-	}
-	if (!b->destroying)
-		b->pointed(b->data, err);
-	part_gone(b);
-}
-
-static int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int err))
-{
-	int r;
-
-	if (b->point.active || b->destroying || b->child_gone)
-		return -EBUSY;
-	b->point = (struct qemu_point){.ctx = b->all->ctx,
-				       .qmp = &b->qmp,
-				       .machine = b->child.id,
-				       .memory_mb = b->memory_mb,
-				       .base = b->ram,
-				       .label = b->child.label,
-				       .done = on_pointed};
-	r = qemu_point_begin(&b->point);
-	if (r < 0)
-		return r;
-	b->to = p;
-	b->pointed = fn;
-	b->nopen++;
-	return 0;
-}
-
 /* ---- a machine's life ---- */
 
 /* Takes hold of what it is made of, which its spec only lends. Return: 0 or -errno. */
@@ -613,7 +356,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	b->nopen = 1;
 	b->started_at = uv_now(b->all->ctx->loop);
 	listen_to(b, &e);
-	if (spec->mode == MACHINE_CLONE && set_capabilities(b, on_clone_reply) < 0)
+	if (spec->mode == MACHINE_CLONE && qemu_accept_copy(b) < 0)
 		child_kill(&b->child);
 	else if (spec->mode == MACHINE_CLONE && !spec->standby)
 		qemu_restore(b);
@@ -660,7 +403,7 @@ static void qemu_destroy(struct backend *b)
 	reader_close(&b->words);
 	qmp_close(&b->qmp);
 	if (b->child_gone)
-		part_gone(b);
+		qemu_part_gone(b);
 }
 
 static void qemu_info(struct backend *b, struct backend_info *ret_info)

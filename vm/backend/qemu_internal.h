@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to qemu.c and qemu_record.c: one machine. */
+/* What the files share that a machine's QEMU is made of. */
 #ifndef XSBX_VM_BACKEND_QEMU_INTERNAL_H
 #define XSBX_VM_BACKEND_QEMU_INTERNAL_H
 
@@ -36,16 +36,48 @@ struct backend {
 	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
 
-/* A machine without anything yet, but @all and the rest. Return: it, or NULL. */
-struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data);
-/* One that has not begun. */
-void qemu_free(struct backend *b);
+/* ---- qemu.c ---- */
 
 /* Sets what is called for its process; and listens to console and words, each if it is not -1. */
 void qemu_prepare(struct backend *b, const struct log_label *label);
 void qemu_listen(struct backend *b, int *console, int *words);
 
-/* For struct backend_ops. */
+/* ---- from its first to its last: qemu_life.c ---- */
+
+/* A machine without anything yet, but @all and the rest. Return: it, or NULL. */
+struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data);
+/* One that has not begun. */
+void qemu_free(struct backend *b);
+
+/* One of `nopen` is gone: with the last, all is. */
+void qemu_part_gone(struct backend *b);
+
+/* Tells its owner, once. */
+void qemu_tell_down(struct backend *b, const struct problem *p);
+
+/* Commands have no answer because QEMU has ended. That is known here first; its end will say why. */
+bool qemu_is_ending(const struct backend *b);
+
+/* ---- copies: qemu_copy.c ---- */
+
+/* QEMU tells how a migration goes, in either direction. */
+void qemu_on_migration(struct backend *b, const char *status);
+
+/* Before qemu_restore(). Return: 0 or -errno. */
+int qemu_accept_copy(struct backend *b);
+
+/* See struct backend_ops. */
+void qemu_restore(struct backend *b);
+int qemu_save(struct backend *b, backend_saved_fn fn);
+int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int err));
+
+/* ---- standing still: qemu_still.c ---- */
+
+int qemu_stop(struct backend *b, backend_still_fn fn);
+int qemu_cont(struct backend *b, backend_still_fn fn);
+
+/* ---- from one daemon to the next: qemu_record.c ---- */
+
 int qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds);
 int qemu_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
 	      const struct backend_spec *spec, const struct backend_events *events, void *data,

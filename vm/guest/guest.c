@@ -366,18 +366,20 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-int guest_freeze(struct guest *g)
+int guest_freeze(struct guest *g, bool copied)
 {
+	const uint32_t how = copied ? PROTO_FREEZE_COPIED : PROTO_FREEZE_ALL;
+
 	if (!is_idle(g) || g->freezing || g->point || guest_has_jobs(g))
 		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
 	return g->freezing ? 0 : -ENOMEM;
 }
 
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))
-		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, 0);
+		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_THAW);
 }
 
 int guest_reset(struct guest *g)
@@ -419,7 +421,7 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->imports_unproven = g->imports_unproven;
 	ret_info->import_failed = g->import_failed;
 	ret_info->culprit = g->culprit;
-	ret_info->stands_still = still_is_still(g);
+	ret_info->stands_still = still_has_stopped(g);
 	ret_info->goes_on = g->still.why;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);

@@ -180,8 +180,8 @@ int guest_job_forget(struct guest *g, uint32_t id);
 /* Restarts the interpreter; all jobs are killed, and `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
 int guest_reset(struct guest *g);
 
-/* See sandbox_freeze(). */
-int guest_freeze(struct guest *g);
+/* See sandbox_freeze(). @copied: for the sake of guest_point(), which then makes faster copies. */
+int guest_freeze(struct guest *g, bool copied);
 void guest_thaw(struct guest *g);
 
 /* ---- saving ---- */

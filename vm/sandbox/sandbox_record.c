@@ -35,6 +35,7 @@ enum {
 	TAG_STILL,
 	TAG_KEPT,
 	TAG_WANTS,
+	TAG_FILES_ONLY,
 };
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct sandbox, member, tag, max)
@@ -78,6 +79,7 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 		record_str(out, TAG_LAYER, s->layer->key);
 	record_u64(out, TAG_RUNNING, s->state == SANDBOX_RUNNING);
 	record_u64(out, TAG_KEPT, s->kept || save_has_memory(s));
+	record_u64(out, TAG_FILES_ONLY, s->files_only || (s->from && !save_has_memory(s)));
 	record_u64(out, TAG_WANTS, s->slot.state == SLOT_WAITING);
 	record_put_members(out, s, members, ARRAY_SIZE(members));
 	return r;
@@ -110,6 +112,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 		return 0;
 	case TAG_RUNNING: return record_get_bool(f, &l->running);
 	case TAG_KEPT: return record_get_bool(f, &s->kept);
+	case TAG_FILES_ONLY: return record_get_bool(f, &s->files_only);
 	case TAG_WANTS: return record_get_bool(f, &s->wants);
 	default: return record_take_member(f, s, members, ARRAY_SIZE(members));
 	}

@@ -57,7 +57,7 @@ static void silence(void **state)
 		fake_free(fake_expect(PROTO_CLOCK));
 	assert_int_equal(begin(&seen[0]), 0);
 	assert_int_equal(begin(&seen[0]), -EBUSY);
-	assert_int_equal(guest_freeze(seen[0].s->guest), -EBUSY);
+	assert_int_equal(guest_freeze(seen[0].s->guest, true), -EBUSY);
 	fake_free(fake_expect(PROTO_POINT));
 	guest_ask_usage(seen[0].s->guest);
 	assert_int_equal(guest_watch(seen[0].s->guest, true), 0);
