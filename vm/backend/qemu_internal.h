@@ -36,7 +36,7 @@ struct backend {
 	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
 
-/* ---- qemu.c ---- */
+/* ---- what is heard of it: qemu_events.c ---- */
 
 /* Sets what is called for its process; and listens to console and words, each if it is not -1. */
 void qemu_prepare(struct backend *b, const struct log_label *label);
