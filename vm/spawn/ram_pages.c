@@ -215,17 +215,18 @@ static bool is_noted(int pagemap, const volatile uint8_t *page)
 static bool kernel_notes(void)
 {
 	_cleanup_close_ int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	volatile uint8_t *page =
+	void *map =
 		mmap(NULL, RAM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile uint8_t *page = map;
 	bool notes;
 
-	if (pagemap < 0 || page == MAP_FAILED)
+	if (pagemap < 0 || map == MAP_FAILED)
 		return false;
 	*page = 1;
 	notes = is_noted(pagemap, page) && forget_writes(getpid()) == 0 && !is_noted(pagemap, page);
 	*page = 2;
 	notes = notes && is_noted(pagemap, page);
-	munmap((void *)(uintptr_t)page, RAM_PAGE);
+	munmap(map, RAM_PAGE);
 	return notes;
 }
 

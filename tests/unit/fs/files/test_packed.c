@@ -23,29 +23,21 @@ static fuse_req_t native(struct req *req)
 	return (fuse_req_t)req;
 }
 
-static void saves(struct sandbox *s)
-{
-	assert_true(s->saving);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-}
-
 static struct sandbox *with_checkpoint(struct fixture *fx)
 {
-	struct sandbox *s = fx_run(fx, "x");
+	struct sandbox *s = fx_idle(fx);
 
-	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	saves(s);
+	fx_saved(s);
 	return s;
 }
 
 static void asleep(struct fixture *fx)
 {
-	struct sandbox *s = fx_run(fx, "x");
+	struct sandbox *s = fx_idle(fx);
 
-	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	saves(s);
+	fx_saved(s);
 	fake_settle();
 }
 
@@ -212,7 +204,7 @@ static void test_two_checkpoints(void **state)
 	uint64_t ino;
 
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
-	saves(s);
+	fx_saved(s);
 	fx_stat(fx, SAVED "/a.txt", &a);
 	fx_stat(fx, TOP "checkpoints/b/files/a.txt", &b);
 	assert_int_not_equal(a.st_ino, b.st_ino);
@@ -222,7 +214,7 @@ static void test_two_checkpoints(void **state)
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
 	fx_close(fx, &f);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fx_stat_ino(fx, ino, &a), -ESTALE);
 	forget(ino, 3);
 }
@@ -361,7 +353,7 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
 	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
 	assert_waits(req);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
 	check_tree(fx, "python/copy/files");
 	assert_int_equal(fake_count(), 1);
@@ -369,7 +361,7 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\n"), 0);
 	write = create(fx_ino(fx, "python/third/files"), "new");
 	assert_waits(write);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fake_count(), 2);
 	assert_waits(write);
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
@@ -417,7 +409,7 @@ static void test_writes_wait_for_a_save(void **state)
 	assert_error(read, -ENOENT);
 	write = create(fx_ino(fx, FILES), "new");
 	assert_int_equal(s->nfiles, 0);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "idle\n"); /* it was used */
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -ENOSPC, NULL);
@@ -447,7 +439,7 @@ static void test_open_files_keep_it_awake(void **state)
 	req = req_new(0);
 	ops.release(native(req), ino, &fi);
 	clock_advance(10000);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
