@@ -310,7 +310,7 @@ static void stored(struct vault *v, struct vault_job *job)
 		s->of = saved_unref(s->of);
 		if (s->point)
 			note_base(v, s);
-		if (s->pack)
+		if (s->pack && !s->listed)
 			list(v, s);
 	} else {
 		explain_store(&why, job->err);
