@@ -100,7 +100,7 @@ static struct duration duration(uint64_t ms)
 static void tell_loss(struct session *s)
 {
 	struct asleep *a = &s->asleep;
-	const struct flaws flaws = a->kept ? (struct flaws){0} : flaws_of_wake(a->saved);
+	const struct flaws flaws = flaws_of_wake(a->kept ? NULL : a->saved);
 	const char *why = a->kept	  ? ""
 			  : a->anew	  ? "its interpreter was to be a fresh one"
 			  : a->files_only ? problem_kept(&a->unfit)->cause

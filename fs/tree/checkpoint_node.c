@@ -88,5 +88,5 @@ int status_checkpoint(const struct node *n, struct buf *out)
 			       cp->automatic, "files_bytes", (json_int_t)files, "memory_bytes",
 			       (json_int_t)memory, "memory", cp->saved && cp->saved->point, "flaws",
 			       status_flaws(cp->saved), "needs", needs_json(&cp->settings),
-			       "problem", status_problem(&cp->problem)));
+			       "problem", status_problem(problem_kept(&cp->problem))));
 }

@@ -97,3 +97,45 @@ def many(count, woken, step=50):
     same("they are gone", [n for n in os.listdir(f"{MNT}/raw") if n.startswith("s")], [])
     # Some are those of sandboxes that are kept in reserve.
     ok("no descriptor is left", wait_for(lambda: memory(pid)[1] <= before[1] + 40, 10), (before, memory(pid)))
+
+
+def held():
+    """Descriptors, memory and mappings of the daemon and its spawner."""
+    found = {}
+    for name in ("xsbxfs-daemon", "xsbxfs-spawner"):
+        [pid] = [p for p in children_of(os.getppid()) if name_of(p) == name and serves(p)]
+        status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status", "r").splitlines())
+        found[name] = {"fds": len(os.listdir(f"/proc/{pid}/fd")), "kib": int(status["RssAnon"].split()[0]),
+                       "maps": len(read(f"/proc/{pid}/maps").splitlines())}
+    return found
+
+
+def name_of(pid):
+    try:
+        return read(f"/proc/{pid}/comm", "r").strip()
+    except OSError:
+        return ""
+
+
+def serves(pid):
+    """The spawner's own tasks are called as it is, and are its children."""
+    return name_of(parent_of(pid)) != "xsbxfs-spawner" or name_of(pid) != "xsbxfs-spawner"
+
+
+def again(times):
+    """A session sleeps and wakes, and nothing grows."""
+    s = Session("again", config="idle_timeout_s = 0\n")
+    s.run("echo 0 > n\n")
+    before = None
+    for n in range(1, times + 1):
+        s.ctl("sleep")
+        ok("it sleeps", s.wait_state("asleep", 30), (s.word(), s.text("error")))
+        same("it wakes with what it had", s.run("n=$(($(cat n) + 1)); echo $n > n; echo $n\n").out, f"{n}\n")
+        if n == times // 4:
+            before = held()
+    after = held()
+    print(before, after, flush=True)
+    for name, was in before.items():
+        ok(f"{name}: descriptors", after[name]["fds"] <= was["fds"] + 12, (was, after[name]))
+        ok(f"{name}: mappings", after[name]["maps"] <= was["maps"] + 12, (was, after[name]))
+        ok(f"{name}: memory", after[name]["kib"] <= was["kib"] + 1024, (was, after[name]))
