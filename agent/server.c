@@ -12,6 +12,7 @@
 #include "agent.h"
 #include "freeze.h"
 #include "lease.h"
+#include "resume.h"
 #include "still.h"
 #include "agent/guest/clock.h"
 #include "agent/core/log.h"
@@ -57,7 +58,7 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 
 	get_bytes(in, entropy, sizeof(entropy));
 	name = get_str(in, 256);
-	if (!get_end(in) || version != PROTO_VERSION)
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST)
 		return -EPROTO;
 	memcpy(a->seed, entropy, sizeof(a->seed));
 	renew_machine(a, realtime_ns, name);
@@ -468,6 +469,16 @@ static int on_wake(struct agent *a, const struct proto_header *h, struct proto_i
 	return 0;
 }
 
+static int on_resume(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t version = get_u32(in), number = get_u32(in);
+
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST || !conn_has_sent(&a->conn, number))
+		return -EPROTO;
+	log_trace("another host goes on");
+	return resume_answer(a, h->id);
+}
+
 static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
 {
 	struct proto_in answer;
@@ -555,6 +566,7 @@ static const frame_fn handlers[] = {
 	[PROTO_REST] = on_rest,
 	[PROTO_WAKE] = on_wake,
 	[PROTO_POINT] = on_point,
+	[PROTO_RESUME] = on_resume,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -568,7 +580,7 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 	still_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_TOUCH)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_HOLD)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

@@ -182,6 +182,16 @@ bool asleep_again(struct session *s, const struct problem *why)
 	return true;
 }
 
+void asleep_stays(const struct session *s, struct problem *why)
+{
+	if (s->asleep.saved)
+		problem_add_fix(why, "%sWhat was saved is kept: the next run tries it again%s.",
+				*why->fix ? " " : "",
+				saved_memory_bytes(s->asleep.saved)
+					? ", and after `reset` with its files alone"
+					: "");
+}
+
 int asleep_reset(struct session *s)
 {
 	struct saved *files = files_of(s->asleep.saved);

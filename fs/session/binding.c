@@ -518,7 +518,11 @@ static void on_closed(void *data, const struct problem *problem)
 	if (was_up && !anew) {
 		session_set_closed(s, problem);
 	} else {
-		session_problem(s, problem);
+		struct problem told = *problem;
+
+		if (!again && problem != &silent)
+			asleep_stays(s, &told);
+		session_problem(s, &told);
 		session_set_state(s, s->asleep.saved ? SESSION_ASLEEP
 				     : anew	     ? SESSION_NEW
 						     : SESSION_FAILED);

@@ -526,7 +526,7 @@ int main(int argc, char **argv)
 		.runtime_dir = runtime,
 		.qemu = getenv("QEMU") ? getenv("QEMU") : "qemu-system-x86_64",
 		.agent = argc > 1 ? argv[1] : "",
-		.accel = getenv("ACCEL") ? getenv("ACCEL") : "tcg",
+		.accel = getenv("ACCEL") ? getenv("ACCEL") : "auto",
 		.image_builder = "none",
 		.admission_s = 60,
 		.boot_s = 120,

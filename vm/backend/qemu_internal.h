@@ -36,7 +36,7 @@ struct backend {
 	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
 
-/* ---- qemu.c ---- */
+/* ---- what is heard of it: qemu_events.c ---- */
 
 /* Sets what is called for its process; and listens to console and words, each if it is not -1. */
 void qemu_prepare(struct backend *b, const struct log_label *label);
@@ -75,5 +75,12 @@ int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int er
 
 int qemu_stop(struct backend *b, backend_still_fn fn);
 int qemu_cont(struct backend *b, backend_still_fn fn);
+
+/* ---- from one daemon to the next: qemu_record.c ---- */
+
+int qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds);
+int qemu_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
+	      const struct backend_spec *spec, const struct backend_events *events, void *data,
+	      struct backend **ret_backend);
 
 #endif

@@ -24,6 +24,8 @@
 #include "vm/pool/pool.h"
 #include "vm/vm.h"
 
+struct network_ops;
+
 enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_SAVED, START_NKINDS };
 
 TAILQ_HEAD(sandbox_list, sandbox);
@@ -103,6 +105,8 @@ struct sandbox {
 	bool awaits;	 /* its user is to be told what it waits for */
 	bool still;	 /* stopped by sandbox_freeze() */
 	bool filled;	 /* its files are those of `from`, or are being put in */
+	bool kept, files_only; /* it was taken over, and began from a saved one's memory; without that */
+	bool wants;	 /* likewise, and waits for processors; until vm_go() */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
@@ -122,7 +126,19 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
+/* ---- sandbox.c ---- */
+
+extern const struct network_ops sandbox_network_ops;
+
+/* The two parts of sandbox_new() before it begins: a sandbox without a network, and the list of all. Return: 0 or -errno. */
+int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
+		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
+void sandbox_enter(struct sandbox *s);
+
 /* ---- state.c ---- */
+
+/* Frees one that nothing of is open. */
+void sandbox_free(struct sandbox *s);
 
 /* Ends a sandbox because of @problem, unless it is ending already. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
@@ -149,6 +165,8 @@ void sandbox_part_closed(struct sandbox *s);
 void sandbox_leave(struct sandbox *s);
 
 /* ---- start.c ---- */
+
+extern const struct guest_events sandbox_guest_events;
 
 /* Does it run anything? Else its processors are others'. */
 bool sandbox_computes(const struct sandbox *s);

@@ -133,18 +133,35 @@ bool save_has_memory(const struct sandbox *s)
 	return s->from && s->from->point;
 }
 
+/* Would its agent go on with the interpreter that it has? */
+static bool suits_interpreter(const struct sandbox *s, const struct point_fit *f)
+{
+	char sum[DIGEST_HEX];
+
+	return !*f->interpreter ||
+	       (guest_interpreter_sum(&s->spec, sum) == 0 && strcmp(sum, f->interpreter) == 0);
+}
+
 bool save_check(struct sandbox *s)
 {
 	const struct point_fit *f = save_has_memory(s) ? &s->from->point->fit : NULL;
 
-	if (!f ||
-	    (s->ops->point && f->memory_mb == s->spec.memory_mb && f->cpus == s->spec.cpus &&
-	     f->network == s->spec.network && f->root == s->spec.root && f->layer == s->layer))
+	if (!f)
 		return true;
-	sandbox_failf(s, PROBLEM_NOT_RESTORED,
-		      "Leave memory_mb, cpus, network, packages and backend as they were.",
-		      "what was saved is of another kind of sandbox");
-	return false;
+	if (!s->ops->point || f->memory_mb != s->spec.memory_mb || f->cpus != s->spec.cpus ||
+	    f->network != s->spec.network || f->root != s->spec.root || f->layer != s->layer) {
+		sandbox_failf(s, PROBLEM_NOT_RESTORED,
+			      "Leave memory_mb, cpus, network, packages and backend as they were.",
+			      "what was saved is of another kind of sandbox");
+		return false;
+	}
+	if (!suits_interpreter(s, f)) {
+		sandbox_failf(s, PROBLEM_NOT_RESTORED,
+			      "Leave env, processes, open_files and file_size_mb as they were.",
+			      "what was saved has an interpreter with other variables or limits");
+		return false;
+	}
+	return true;
 }
 
 bool save_fill(struct sandbox *s)
