@@ -121,17 +121,33 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->jobs);
+	LIST_INIT(&s->kept_jobs);
 	TAILQ_INIT(&s->scratch.files);
 	TAILQ_INIT(&s->checkpoints.list);
 	LIST_INIT(&s->saving.copies);
 	return s;
 }
 
+/* Makes one in a free slot. Return: 0 or -ENOMEM. */
+static int place(struct fs *fs, unsigned template_index, const char *name, unsigned slot,
+		 struct session **ret_s)
+{
+	struct session *s = session_new(fs, template_index, slot, name);
+
+	if (!s)
+		return -ENOMEM;
+	LIST_INSERT_HEAD(&fs->sessions, s, kept);
+	fs->slot[slot] = s;
+	fs->nslots = MAX(fs->nslots, slot + 1);
+	*ret_s = s;
+	return 0;
+}
+
 int session_create(struct fs *fs, unsigned template_index, const char *name, uid_t uid, gid_t gid,
 		   struct session **ret_s)
 {
 	struct session *s;
-	int slot;
+	int slot, e;
 
 	if (fs->stopping)
 		return -EIO;
@@ -145,20 +161,46 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	slot = free_slot(fs);
 	if (slot < 0)
 		return -ENOSPC;
-
-	s = session_new(fs, template_index, (unsigned)slot, name);
-	if (!s)
-		return -ENOMEM;
+	e = place(fs, template_index, name, (unsigned)slot, &s);
+	if (e < 0)
+		return e;
 	s->uid = uid;
 	s->gid = gid;
-	LIST_INSERT_HEAD(&fs->sessions, s, kept);
-	fs->slot[slot] = s;
-	fs->nslots = MAX(fs->nslots, (unsigned)slot + 1);
 	fs->template_mtime[template_index] = s->created;
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");
 	*ret_s = s;
 	return 0;
+}
+
+int session_revive(struct fs *fs, unsigned template_index, const char *name,
+		   const struct session_place *at, struct session **ret_s)
+{
+	const int slot = at ? (int)at->slot : free_slot(fs);
+	struct session *s;
+
+	if (!plain_name_ok(name) ||
+	    (at && (at->slot >= FS_SESSIONS_MAX || at->generation > INO_GENERATIONS)))
+		return -EINVAL;
+	if (slot < 0)
+		return -ENOSPC;
+	if (at && at->dead) { /* of which the table knows nothing any more */
+		s = session_new(fs, template_index, (unsigned)slot, name);
+		if (!s)
+			return -ENOMEM;
+		s->generation = at->generation;
+		s->dead = true;
+		LIST_INSERT_HEAD(&fs->sessions, s, kept);
+		*ret_s = s;
+		return 0;
+	}
+	if (at && fs->slot[slot])
+		return -EINVAL;
+	if (session_find(fs, template_index, name))
+		return -EEXIST;
+	if (at)
+		fs->slot_gen[slot] = (uint16_t)at->generation;
+	return place(fs, template_index, name, (unsigned)slot, ret_s);
 }
 
 struct session *session_ref(struct session *s)

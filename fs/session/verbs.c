@@ -375,6 +375,14 @@ static void let_go(struct session *s)
 	buf_clear(&s->console);
 }
 
+static void leave_table(struct session *s)
+{
+	struct fs *fs = s->fs;
+
+	fs->slot[s->slot] = NULL;
+	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & INO_GENERATIONS;
+}
+
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
@@ -392,7 +400,18 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
-	fs->slot[s->slot] = NULL;
-	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & INO_GENERATIONS;
+	leave_table(s);
+	session_unref(s);
+}
+
+void session_undo(struct session *s)
+{
+	if (!s->dead)
+		leave_table(s);
+	s->dead = true;
+	s->state = SESSION_CLOSED;
+	let_go(s);
+	buf_clear(&s->file_events.log);
+	buf_clear(&s->file_events.blind);
 	session_unref(s);
 }
