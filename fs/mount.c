@@ -20,8 +20,8 @@ static uint64_t on_alarm(void *data, uint64_t now)
 	struct fs *fs = data;
 	uint64_t next = wait_tick(&fs->events.wait, now);
 
-	for (unsigned i = 0; i < fs->nslots; i++) {
-		struct session *s = fs->slot[i];
+	for (unsigned i = 0; i < fs->roster.n; i++) {
+		struct session *s = roster_at(&fs->roster, i);
 
 		if (!s)
 			continue;
@@ -110,8 +110,8 @@ void mount_stop(struct fs *fs)
 	if (fs->stopping)
 		return;
 	fs->stopping = fs->handles.closed = true;
-	for (unsigned i = 0; i < fs->nslots; i++) {
-		struct session *s = fs->slot[i];
+	for (unsigned i = 0; i < fs->roster.n; i++) {
+		struct session *s = roster_at(&fs->roster, i);
 
 		if (!s)
 			continue;
@@ -143,9 +143,10 @@ bool mount_fini(struct fs *fs)
 		nodelock_release(&fs->locks, h);
 		handle_free(h);
 	}
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			session_destroy(fs->slot[i]);
+	for (unsigned i = 0; i < fs->roster.n; i++)
+		if (roster_at(&fs->roster, i))
+			session_destroy(roster_at(&fs->roster, i));
+	roster_fini(&fs->roster);
 	handles_fini(&fs->handles);
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);

@@ -153,9 +153,11 @@ static blksize_t block_size(const struct vm_attr *a)
 
 uint64_t files_shown_ino(const struct file_op *op, uint64_t ino)
 {
-	const uint64_t place = (uint64_t)op->place << 32;
+	/* Of a file that was saved, a number is a small one. Of others, some kernels use the highest bits. */
+	const uint64_t place = (uint64_t)op->place << 28,
+		       own = op->place ? ino & ((1ull << 28) - 1) : ino ^ ino >> 40;
 
-	return ino_make(op->kind, op->s->slot, 0, 0) | ((place | ino) & ((1ull << 44) - 1));
+	return ino_make(op->kind, op->s->slot, 0, 0) | ((place | own) & ((1ull << 40) - 1));
 }
 
 /* A pipe is shown as a socket, which open(2) refuses: the kernel would open a pipe without asking here, and

@@ -74,8 +74,13 @@ struct netlogging {
 
 static int get_line(struct netlogging *of, const struct record_field *f)
 {
-	char **slot = &of->log->line[of->at % NETLOG_KEPT];
+	char **slot;
 
+	if (!of->log->line)
+		of->log->line = calloc(NETLOG_KEPT, sizeof(char *));
+	if (!of->log->line)
+		return -ENOMEM;
+	slot = &of->log->line[of->at % NETLOG_KEPT];
 	if (of->at >= of->log->next || *slot)
 		return -EBADMSG;
 	of->at++;

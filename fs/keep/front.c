@@ -54,7 +54,8 @@ void keep_put_front(struct keep_out *o, unsigned tag, const struct front *front)
 	keep_put_buf(o->out, FRONT_STDIN, &front->next_stdin);
 	keep_put_u64(o->out, FRONT_STDIN_TAKEN, front->stdin_taken);
 	record_time(o->out, FRONT_STDIN_MTIME, &front->stdin_mtime);
-	keep_put_problem(o->out, FRONT_ERROR, closes ? keep_closed(o) : &front->error);
+	keep_put_problem(o->out, FRONT_ERROR,
+			 closes ? keep_closed(o) : problem_kept(&front->error));
 	keep_put_u64(o->out, FRONT_CONFIG_ERROR, front->config_error);
 	record_time(o->out, FRONT_ERROR_MTIME, closes ? &now : &front->error_mtime);
 	record_close(o->out, at);
@@ -100,7 +101,7 @@ static int front_field(struct keep_in *in, void *to, const struct record_field *
 	case FRONT_STDIN: return keep_get_buf(f, &front->next_stdin, SESSION_STDIN_MAX);
 	case FRONT_STDIN_TAKEN: return record_get(f, 0, UINT64_MAX, &front->stdin_taken);
 	case FRONT_STDIN_MTIME: return record_get_time(f, &front->stdin_mtime);
-	case FRONT_ERROR: return keep_get_problem(f, &front->error);
+	case FRONT_ERROR: return keep_get_kept(f, &front->error);
 	case FRONT_CONFIG_ERROR: return record_get_bool(f, &front->config_error);
 	case FRONT_ERROR_MTIME: return record_get_time(f, &front->error_mtime);
 	default: return 0;

@@ -55,6 +55,9 @@ int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn 
 /* Nothing, where there is none. */
 void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p);
 int keep_get_problem(const struct record_field *f, struct problem *ret_p);
+/* Likewise. Without memory to remember it there is none. */
+void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k);
+int keep_get_kept(const struct record_field *f, struct problem_kept *k);
 /* Nothing, if it is empty. */
 void keep_put_buf(struct buf *out, unsigned tag, const struct buf *b);
 /* At most @most bytes. */

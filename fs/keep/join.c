@@ -10,13 +10,17 @@
 /* The session that it began as a copy of, if that is the same one still. */
 static void find_origin(struct session *s)
 {
-	struct origin *o = &s->origin;
+	struct origin *o = &s->origin, found;
 	const struct session *source = NULL;
 	struct problem why;
 	struct from from;
 
-	if (o->slot != KEEP_BY_NAME)
+	if (o->slot != KEEP_BY_NAME) {
+		found = *o;
+		if (o->slot != KEEP_NOBODY && *o->session)
+			session_set_origin(s, &found);
 		return;
+	}
 	o->slot = KEEP_NOBODY;
 	if (from_parse(o->session, &from, &why) < 0)
 		return;
@@ -25,8 +29,10 @@ static void find_origin(struct session *s)
 			source = session_find(s->fs, i, from.session);
 	if (!source || time_compare(&source->created, &o->time) > 0)
 		return;
-	o->slot = source->slot;
-	o->generation = source->generation;
+	found = *o;
+	found.slot = source->slot;
+	found.generation = source->generation;
+	session_set_origin(s, &found);
 }
 
 /* Whose save it waits for; if that is not there, nothing will come of it. */

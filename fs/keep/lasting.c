@@ -21,6 +21,9 @@ enum {
 	ASLEEP_KEPT,
 	ASLEEP_SLEPT_MS,
 	ASLEEP_TOOK_MS,
+	ASLEEP_COPY,
+	ASLEEP_ANEW,
+	ASLEEP_LOST,
 };
 
 enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
@@ -80,7 +83,7 @@ const struct problem *keep_closed(const struct keep_out *o)
 		.fix = "echo reset > ctl gives the session a new one."};
 
 	if (o->s->state == SESSION_CLOSED)
-		return &o->s->closed;
+		return problem_kept(&o->s->closed);
 	return o->s->settings.spec.work ? &work : &lost;
 }
 
@@ -95,8 +98,10 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 	if (asleep) {
 		(void)keep_put_saved(o, ASLEEP_SAVED, a->saved);
 		keep_put_u64(o->out, ASLEEP_FILES_ONLY, a->files_only);
-		keep_put_problem(o->out, ASLEEP_UNFIT, &a->unfit);
+		keep_put_kept(o->out, ASLEEP_UNFIT, &a->unfit);
 		record_time(o->out, ASLEEP_SINCE, &a->since);
+		keep_put_u64(o->out, ASLEEP_COPY, a->copy);
+		keep_put_u64(o->out, ASLEEP_ANEW, a->anew);
 	}
 	if (live) {
 		keep_put_u64(o->out, ASLEEP_WAKE, a->wake);
@@ -107,6 +112,7 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 	keep_put_u64(o->out, ASLEEP_KEPT, a->kept);
 	keep_put_u64(o->out, ASLEEP_SLEPT_MS, a->slept_ms);
 	keep_put_u64(o->out, ASLEEP_TOOK_MS, a->took_ms);
+	record_str(o->out, ASLEEP_LOST, a->lost);
 	record_close(o->out, at);
 }
 
@@ -133,7 +139,7 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 	switch (f->tag) {
 	case ASLEEP_SAVED: return get_saved(in, f);
 	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
-	case ASLEEP_UNFIT: return keep_get_problem(f, &a->unfit);
+	case ASLEEP_UNFIT: return keep_get_kept(f, &a->unfit);
 	case ASLEEP_WAKE: return record_get_bool(f, &a->wake);
 	case ASLEEP_SINCE: return record_get_time(f, &a->since);
 	case ASLEEP_SINCE_MS: return record_get(f, 0, UINT64_MAX, &a->since_ms);
@@ -141,6 +147,9 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 	case ASLEEP_WOKEN: return record_get_bool(f, &a->woken);
 	case ASLEEP_KEPT: return record_get_bool(f, &a->kept);
 	case ASLEEP_SLEPT_MS: return record_get(f, 0, UINT64_MAX, &a->slept_ms);
+	case ASLEEP_COPY: return record_get_bool(f, &a->copy);
+	case ASLEEP_ANEW: return record_get_bool(f, &a->anew);
+	case ASLEEP_LOST: return keep_get_text(f, &a->lost, 4096);
 	case ASLEEP_TOOK_MS: return record_get(f, 0, UINT64_MAX, &a->took_ms);
 	default: return 0;
 	}

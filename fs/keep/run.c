@@ -27,6 +27,8 @@ enum {
 	TAG_LAST_OUTPUT,
 	TAG_BEGAN,
 	TAG_HISTORY, /* it is in the session's */
+	TAG_PROBLEM,
+	TAG_WOKE,
 };
 
 enum {
@@ -41,7 +43,6 @@ enum {
 	RES_READ,
 	RES_WRITTEN,
 	RES_REACHED,
-	RES_PROBLEM,
 };
 
 enum { FEED_STATE = 1, FEED_DATA, FEED_TYPED };
@@ -68,7 +69,7 @@ int keep_run_at(const struct keep_in *in, const struct record_field *f, struct r
 
 /* ---- results ---- */
 
-static void put_result(struct buf *out, unsigned tag, const struct vm_result *res)
+static void put_result(struct buf *out, unsigned tag, const struct run_result *res)
 {
 	const size_t at = record_open(out, tag);
 
@@ -83,13 +84,12 @@ static void put_result(struct buf *out, unsigned tag, const struct vm_result *re
 	keep_put_u64(out, RES_READ, res->read_bytes);
 	keep_put_u64(out, RES_WRITTEN, res->written_bytes);
 	keep_put_u64(out, RES_REACHED, res->reached);
-	keep_put_problem(out, RES_PROBLEM, &res->problem);
 	record_close(out, at);
 }
 
 static int result_field(struct keep_in *in, void *to, const struct record_field *f)
 {
-	struct vm_result *res = to;
+	struct run_result *res = to;
 
 	(void)in;
 	switch (f->tag) {
@@ -104,7 +104,6 @@ static int result_field(struct keep_in *in, void *to, const struct record_field 
 	case RES_READ: return record_get(f, 0, UINT64_MAX, &res->read_bytes);
 	case RES_WRITTEN: return record_get(f, 0, UINT64_MAX, &res->written_bytes);
 	case RES_REACHED: return record_get_u32(f, UINT32_MAX, &res->reached);
-	case RES_PROBLEM: return keep_get_problem(f, &res->problem);
 	default: return 0;
 	}
 }
@@ -146,20 +145,22 @@ static int feed_field(struct keep_in *in, void *to, const struct record_field *f
 /* What has not ended will not have been ended by itself. */
 static void put_end(struct keep_out *o, const struct run *r)
 {
-	struct vm_result res = {.read_bytes = r->result.read_bytes,
-				.written_bytes = r->result.written_bytes};
+	struct run_result res = {.read_bytes = r->result.read_bytes,
+				 .written_bytes = r->result.written_bytes};
 	const struct timespec now = clock_now();
+	struct problem why;
 
 	if (r->state == RUN_RUNNING) {
-		problem_set(&res.problem, PROBLEM_NOT_KEPT, "Run it again.",
+		problem_set(&why, PROBLEM_NOT_KEPT, "Run it again.",
 			    "xsbxfs ended while %s went on", run_words(r).text);
 	} else {
-		problem_set(&res.problem, PROBLEM_UNMOUNTED, "Run it again.",
+		problem_set(&why, PROBLEM_UNMOUNTED, "Run it again.",
 			    "xsbxfs was ended before %s began", run_words(r).text);
 	}
 	record_str(o->out, TAG_STATE,
 		   run_state_str(r->state == RUN_RUNNING ? RUN_LOST : RUN_REFUSED));
 	put_result(o->out, TAG_RESULT, &res);
+	keep_put_problem(o->out, TAG_PROBLEM, &why);
 	record_time(o->out, TAG_ENDED, &now);
 }
 
@@ -203,9 +204,11 @@ void keep_put_run(struct keep_out *o, unsigned tag, const struct run *r)
 		record_str(o->out, TAG_STATE, run_state_str(r->state));
 		if (run_ended(r)) {
 			put_result(o->out, TAG_RESULT, &r->result);
+			keep_put_kept(o->out, TAG_PROBLEM, &r->problem);
 			record_time(o->out, TAG_ENDED, &r->ended);
 		}
 	}
+	record_str(o->out, TAG_WOKE, r->woke);
 	if (o->io->live) {
 		put_feed(o->out, &r->feed);
 		record_u64(o->out, TAG_BEGAN, r->began);
@@ -220,10 +223,6 @@ struct running {
 
 static int get_state(const struct record_field *f, struct run *r)
 {
-	static const enum vm_outcome outcome[RUN_NSTATES] = {
-		[RUN_DONE] = VM_DONE, [RUN_TIMEOUT] = VM_TIMEOUT, [RUN_KILLED] = VM_KILLED,
-		[RUN_OOM] = VM_OOM,   [RUN_LOST] = VM_LOST,	  [RUN_REFUSED] = VM_REFUSED,
-	};
 	char name[16];
 	int e = record_get_str(f, name, sizeof(name));
 
@@ -231,7 +230,6 @@ static int get_state(const struct record_field *f, struct run *r)
 		if (strcmp(name, run_state_str((enum run_state)i)) != 0)
 			continue;
 		r->state = (enum run_state)i;
-		r->result.outcome = outcome[i];
 		return 0;
 	}
 	return -EBADMSG;
@@ -255,6 +253,8 @@ static int run_field(struct keep_in *in, void *to, const struct record_field *f)
 	case TAG_FEED: return keep_inside(in, f, feed_field, &r->feed);
 	case TAG_SPOOL: return keep_get_output(in, f, r);
 	case TAG_RESULT: return keep_inside(in, f, result_field, &r->result);
+	case TAG_PROBLEM: return keep_get_kept(f, &r->problem);
+	case TAG_WOKE: return keep_get_text(f, &r->woke, 1024);
 	case TAG_SUBMITTED: return record_get_time(f, &r->submitted);
 	case TAG_STARTED: return record_get_time(f, &r->started);
 	case TAG_ENDED: return record_get_time(f, &r->ended);

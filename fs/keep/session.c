@@ -180,7 +180,7 @@ static void put_state(struct keep_out *o)
 	if (state == SESSION_CLOSED)
 		keep_put_problem(o->out, S_CLOSED, keep_closed(o));
 	if (o->io->live)
-		keep_put_problem(o->out, S_STANDING, &o->s->standing);
+		keep_put_kept(o->out, S_STANDING, &o->s->standing);
 	(void)keep_put_settings(o->out, S_SETTINGS, &o->s->settings);
 }
 
@@ -366,7 +366,7 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_DIR_EPOCH: return record_get_u32(f, UINT32_MAX, &s->dir_epoch);
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
-	case S_STANDING: return keep_get_problem(f, &s->standing);
+	case S_STANDING: return keep_get_kept(f, &s->standing);
 	default: return number_field(s, f);
 	}
 }
@@ -378,7 +378,7 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	switch (f->tag) {
 	case S_STATE: return get_state(in, f);
 	case S_SETTINGS: return get_settings(in, f);
-	case S_CLOSED: return keep_get_problem(f, &s->closed);
+	case S_CLOSED: return keep_get_kept(f, &s->closed);
 	case S_RUN: return keep_get_run(in, f);
 	case S_FRONT: return keep_get_front(in, f, &s->front);
 	case S_JOB: return keep_get_job(in, f);
@@ -446,8 +446,8 @@ static void close_unsaved(struct keep_in *in)
 	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
 		return;
 	s->state = SESSION_CLOSED;
-	s->closed = in->unsaved;
-	session_problem(s, &s->closed);
+	problem_keep(&s->closed, &in->unsaved);
+	session_problem(s, &in->unsaved);
 }
 
 /* What is left to do when all was read. */
@@ -491,7 +491,8 @@ static int revive(struct keep_in *in, const struct record *record, const struct 
 
 	if (of->dead && !in->io->live)
 		return damaged(in->why, "");
-	e = session_revive(in->fs, template, of->name.name, in->io->live ? &at : NULL, &in->s);
+	e = session_revive(in->fs, template, of->name.name, of->name.uid, in->io->live ? &at : NULL,
+			   &in->s);
 	if (e == -EINVAL)
 		return damaged(in->why, ": it can't be where it was");
 	if (e < 0) {
@@ -500,7 +501,6 @@ static int revive(struct keep_in *in, const struct record *record, const struct 
 		return e;
 	}
 	in->s->saving.of_slot = KEEP_NOBODY;
-	in->s->uid = of->name.uid;
 	in->s->gid = of->name.gid;
 	if (of->dead) { /* as session_destroy() has left it */
 		settings_clear(&in->s->settings);

@@ -76,6 +76,21 @@ int keep_get_problem(const struct record_field *f, struct problem *ret_p)
 	return r;
 }
 
+void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k)
+{
+	keep_put_problem(out, tag, problem_kept(k));
+}
+
+int keep_get_kept(const struct record_field *f, struct problem_kept *k)
+{
+	struct problem p;
+	const int r = keep_get_problem(f, &p);
+
+	if (r == 0)
+		problem_keep(k, &p);
+	return r;
+}
+
 /* ---- texts and numbers ---- */
 
 void keep_put_u64(struct buf *out, unsigned tag, uint64_t v)

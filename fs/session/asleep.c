@@ -5,15 +5,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "flaws.h"
 #include "fs.h"
+#include "job.h"
 #include "session.h"
 
 void asleep_begin(struct session *s, struct saved *saved)
 {
 	struct asleep *a = &s->asleep;
+	const bool copy = a->copy && !a->saved; /* what it waited for is there */
 
 	saved_unref(a->saved);
+	problem_keep(&a->unfit, NULL);
 	*a = (struct asleep){
 		.saved = saved,
 		.since = clock_now(),
@@ -23,6 +28,8 @@ void asleep_begin(struct session *s, struct saved *saved)
 		.slept_ms = a->slept_ms,
 		.took_ms = a->took_ms,
 		.wake = a->wake,
+		.copy = copy,
+		.lost = a->lost,
 	};
 	s->epoch++;
 	session_set_state(s, SESSION_ASLEEP);
@@ -31,10 +38,19 @@ void asleep_begin(struct session *s, struct saved *saved)
 void asleep_end(struct session *s)
 {
 	saved_unref(s->asleep.saved);
+	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
 				    .kept = s->asleep.kept,
 				    .slept_ms = s->asleep.slept_ms,
-				    .took_ms = s->asleep.took_ms};
+				    .took_ms = s->asleep.took_ms,
+				    .lost = s->asleep.lost};
+}
+
+void asleep_fini(struct session *s)
+{
+	asleep_end(s);
+	free(s->asleep.lost);
+	s->asleep.lost = NULL;
 }
 
 /* Return: the files of @s without its memory; NULL if out of memory. */
@@ -79,34 +95,76 @@ static struct duration duration(uint64_t ms)
 	return d;
 }
 
-/* Its files are there, and its interpreter is not what it was. Where that is how it always is, it is no news. */
+/* What it has not of what there was: for status.json. That a process has no memory of what it was is how it always is, and no
+ * news; and a fresh interpreter may be what somebody wanted. */
 static void tell_loss(struct session *s)
 {
-	const struct asleep *a = &s->asleep;
-	const char *why = a->files_only ? a->unfit.cause : s->info.lost;
+	struct asleep *a = &s->asleep;
+	const struct flaws flaws = a->kept ? (struct flaws){0} : flaws_of_wake(a->saved);
+	const char *why = a->kept	  ? ""
+			  : a->anew	  ? "its interpreter was to be a fresh one"
+			  : a->files_only ? problem_kept(&a->unfit)->cause
+					  : s->info.lost;
+	const bool expected =
+		a->kept || a->anew || (!a->files_only && s->settings.spec.backend == VM_PROCESS);
 
-	if (!a->files_only && s->settings.spec.backend == VM_PROCESS)
-		return;
-	session_problemf(s, PROBLEM_STATE_LOST, "Run again what made its variables.",
-			 "its files are as they were saved, but the interpreter is a fresh one%s%s",
-			 why && *why ? ": " : "", why ? why : "");
+	free(a->lost);
+	a->lost = NULL;
+	if ((*why || *flaws.text) &&
+	    asprintf(&a->lost, "%s%s%s", why, *why && *flaws.text ? "; " : "", flaws.text) < 0)
+		a->lost = NULL;
+	if (!expected)
+		session_problemf(s, PROBLEM_STATE_LOST, "Run again what made its variables.",
+				 "its files are as they were saved, but the interpreter is a fresh "
+				 "one%s%s%s%s",
+				 *why ? ": " : "", why, *flaws.text ? "; " : "", flaws.text);
+	else if (*flaws.text)
+		session_problemf(s, PROBLEM_STATE_LOST, "Make them again.",
+				 "its files are not all as they were saved: %s", flaws.text);
+}
+
+/* Whom it was woken for: the run that waits, or a job's; NULL: for neither. */
+static struct run *woken_for(const struct session *s)
+{
+	const struct job *j;
+
+	if (!TAILQ_EMPTY(&s->queue))
+		return TAILQ_FIRST(&s->queue);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->unsent)
+			return j->front.latest;
+	return NULL;
+}
+
+static void tell_wake(struct session *s)
+{
+	const struct asleep *a = &s->asleep;
+	struct run *r = woken_for(s);
+	char words[320];
+
+	if (a->copy)
+		snprintf(words, sizeof(words), "a copy of %s, awake in %s%s", s->settings.from,
+			 duration(a->took_ms).text, a->kept ? "" : ", with a fresh interpreter");
+	else
+		snprintf(words, sizeof(words), "asleep %s, awake in %s%s",
+			 duration(a->slept_ms).text, duration(a->took_ms).text,
+			 a->kept ? "" : ", with a fresh interpreter");
+	events_add(&s->fs->events, s, "wake", words);
+	if (r)
+		run_woke(r, words);
 }
 
 void asleep_woken(struct session *s)
 {
 	struct asleep *a = &s->asleep;
-	char words[128];
 
-	a->woken = true;
 	a->kept = s->info.kept && !a->files_only;
 	a->took_ms = uv_now(s->fs->loop) - a->asked_ms;
 	a->slept_ms = a->asked_ms - a->since_ms;
-	snprintf(words, sizeof(words), "asleep %s, awake in %s%s", duration(a->slept_ms).text,
-		 duration(a->took_ms).text, a->kept ? "" : ", with a fresh interpreter");
-	events_add(&s->fs->events, s, "wake", words);
+	tell_wake(s);
+	a->woken = true;
 	s->fs->stats.wakes++;
-	if (!a->kept)
-		tell_loss(s);
+	tell_loss(s);
 	/* What the host has seen of its files was read from what was saved. */
 	s->epoch++;
 	if (!s->settings.fresh)
@@ -120,7 +178,7 @@ bool asleep_again(struct session *s, const struct problem *why)
 	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !a->saved->point || a->files_only)
 		return false;
 	a->files_only = true;
-	a->unfit = *why;
+	problem_keep(&a->unfit, why);
 	return true;
 }
 
@@ -132,5 +190,6 @@ int asleep_reset(struct session *s)
 		return -ENOMEM;
 	saved_unref(s->asleep.saved);
 	s->asleep.saved = files;
+	s->asleep.anew = true;
 	return 0;
 }

@@ -24,15 +24,18 @@ struct session;
  * How a session came to be asleep makes no difference: it fell asleep, went back to a checkpoint, or began as a copy.
  */
 struct asleep {
-	struct saved *saved;  /* reference */
-	bool files_only;      /* its memory did not fit: the next sandbox has its files alone */
-	struct problem unfit; /* ... because of that */
-	bool wake;	      /* asked for before there is anything to wake */
+	struct saved *saved; /* reference */
+	bool files_only;     /* its memory did not fit: the next sandbox has its files alone */
+	struct problem_kept unfit; /* ... because of that */
+	bool copy;		   /* it began as one, and has not been awake */
+	bool anew;		   /* its interpreter was to be a fresh one */
+	bool wake;		   /* asked for before there is anything to wake */
 	struct timespec since;
 	uint64_t since_ms, asked_ms; /* uv_now() of that, and of when its sandbox was asked for */
 	/* Of the sandbox that was the last to begin from something saved: */
 	bool woken, kept; /* was there one; has its interpreter the state that it had */
 	uint64_t slept_ms, took_ms;
+	char *lost; /* what it has not of what there was, in words; NULL: nothing */
 };
 
 /* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
@@ -40,6 +43,8 @@ void asleep_begin(struct session *s, struct saved *saved);
 
 /* Forgets what was saved: the session is to be closed, or to go. */
 void asleep_end(struct session *s);
+/* The session is gone. */
+void asleep_fini(struct session *s);
 
 /* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL: nothing was saved, or, with
  * *@ret_err -ENOMEM, there is no memory. */

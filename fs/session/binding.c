@@ -54,20 +54,21 @@ static void refuse_all(struct session *s, const struct problem *why)
 
 static void timed_out(struct run *r)
 {
-	struct problem *p = &r->result.problem;
+	struct problem p;
 
-	problem_set(p, PROBLEM_TIMEOUT, "",
+	problem_set(&p, PROBLEM_TIMEOUT, "",
 		    "%s was ended because it took longer than timeout_s = %u", run_words(r).text,
 		    r->timeout_s);
 	problem_add_fix(
-		p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
+		&p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
 		r->timeout_s * 4);
+	problem_keep(&r->problem, &p);
 }
 
 static void end_run(struct run *r, const struct vm_result *result)
 {
 	run_ended_with(r, result);
-	if (result->outcome == VM_TIMEOUT && !r->result.problem.code)
+	if (result->outcome == VM_TIMEOUT && !problem_kept(&r->problem)->code)
 		timed_out(r);
 }
 
@@ -93,8 +94,8 @@ static void finish(struct session *s, const struct vm_result *result)
 	s->last_ran = r->number;
 	end_run(r, result);
 	join_next(s);
-	if (r->result.problem.code)
-		session_problem(s, &r->result.problem);
+	if (problem_kept(&r->problem)->code)
+		session_problem(s, problem_kept(&r->problem));
 	run_over(s, r);
 	run_unref(r);
 }
@@ -106,7 +107,7 @@ static void unbind(struct session *s, int err)
 	file_events_gone(s);
 	s->binding = NULL;
 	s->sandbox = NULL;
-	s->standing = (struct problem){0};
+	problem_keep(&s->standing, NULL);
 	s->ready = s->reset_asked = false;
 	s->epoch++;
 	s->fs->watch->gone(s, err);
@@ -201,8 +202,8 @@ static void on_state(void *data, enum sandbox_state state)
 		return;
 	if (!s->ready) {
 		s->ready = true;
-		if (s->front.error.code == PROBLEM_IMAGE_MISSING ||
-		    s->front.error.code == PROBLEM_PACKAGES_INSTALLING)
+		if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
+		    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
 			session_problem(s, NULL); /* it waits no longer */
 		binding_info(s);
 		if (s->asleep.saved)
@@ -356,7 +357,7 @@ static void on_network_lost(void *data, const struct problem *problem)
 
 	if (!s)
 		return;
-	s->standing = *problem;
+	problem_keep(&s->standing, problem);
 	session_problem(s, problem);
 	log_end(s, problem);
 	events_add(&s->fs->events, s, "network", problem->cause);
@@ -551,7 +552,7 @@ static const struct sandbox_events binding_events = {.state = on_state,
 static int no_sandbox(struct session *s, int err)
 {
 	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
-	log_end(s, &s->front.error);
+	log_end(s, problem_kept(&s->front.error));
 	session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_FAILED);
 	return err;
 }
@@ -673,7 +674,7 @@ void binding_pump(struct session *s)
 		return; /* READY will come */
 	}
 	if (!s->sandbox && (s->nqueued || launch_pending(s)) && binding_start(s) < 0) {
-		const struct problem why = s->front.error;
+		const struct problem why = *problem_kept(&s->front.error);
 
 		refuse_all(s, &why);
 		return;

@@ -76,7 +76,7 @@ static bool explain_job(const struct node *dir, int err, struct problem *p)
 	if ((dir->kind != NODE_JOBS && dir->kind != NODE_RUNS && dir->kind != NODE_CHECKPOINTS) ||
 	    err == -ENOMEM)
 		return false;
-	e = &dir->s->front.error;
+	e = problem_kept(&dir->s->front.error);
 	problem_set(p, e->code, e->fix, "%s: %s", dir->s->path, e->cause);
 	return true;
 }

@@ -120,6 +120,7 @@ void fork_begin(struct session *s, const struct fork *f)
 	snprintf(words, sizeof(words), "copy of %s", s->settings.from);
 	events_add(&s->fs->events, s, "fork", words);
 	asleep_begin(s, saved ? saved_ref(saved) : NULL);
+	s->asleep.copy = true;
 	if (!saved) {
 		if (source->saving.of) /* it gets what that one gets */
 			source = source->saving.of;

@@ -26,6 +26,11 @@ void front_clear(struct front *f)
 	buf_clear(&f->last_code);
 }
 
+void front_fini(struct front *f)
+{
+	problem_keep(&f->error, NULL);
+}
+
 bool front_is_gone(const struct front *f)
 {
 	return f->s->dead || (f->job && f->job->removed);
@@ -43,7 +48,7 @@ bool front_input_pending(const struct front *f)
 
 void front_problem(struct front *f, const struct problem *problem)
 {
-	f->error = *problem;
+	problem_keep(&f->error, problem);
 	f->config_error = false;
 	f->error_mtime = clock_now();
 }

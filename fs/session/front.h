@@ -41,7 +41,7 @@ struct front {
 	/* Where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
 	struct waitlist *waitlist;
 
-	struct problem error;
+	struct problem_kept error;
 	bool config_error; /* `error` is about settings */
 	struct timespec error_mtime;
 };
@@ -50,6 +50,8 @@ struct front {
 void front_init(struct front *f, struct session *s, struct job *job);
 /* Frees what can no longer be reached by name. Open handles keep references to what they need. */
 void front_clear(struct front *f);
+/* Frees the rest: nobody has it open. */
+void front_fini(struct front *f);
 
 /* Was it removed? Handles on its nodes outlive it, and mostly answer ESTALE then. */
 bool front_is_gone(const struct front *f);

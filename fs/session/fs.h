@@ -21,9 +21,9 @@
 #include "netenv.h"
 #include "owner.h"
 #include "run.h"
+#include "roster.h"
 
-#define FS_SESSIONS_MAX 8192u
-#define FS_IO_MAX	(1u << 20) /* most bytes of one READ or WRITE */
+#define FS_IO_MAX (1u << 20) /* most bytes of one READ or WRITE */
 
 struct session;
 struct vm;
@@ -57,11 +57,7 @@ struct session_watch {
 	void (*freed)(struct session *s);
 };
 
-/*
- * - One per process; lives from before the mount until after the last handle is closed.
- * - A slot holds a session or NULL; slot_gen[i] is incremented each time slot i is reused, so
- *   that inode numbers of an earlier session are recognized as stale.
- */
+/* One per process; lives from before the mount until after the last handle is closed. */
 struct fs {
 	uv_loop_t *loop;
 	struct conf *conf;
@@ -73,9 +69,7 @@ struct fs {
 	uint64_t started_ms; /* uv_now() at the start */
 
 	LIST_HEAD(sessions, session) sessions; /* including removed ones that have open handles */
-	struct session *slot[FS_SESSIONS_MAX];
-	uint16_t slot_gen[FS_SESSIONS_MAX];
-	unsigned nslots; /* slots ever used */
+	struct roster roster;		       /* those that were not removed */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
 	struct handles handles;

@@ -10,14 +10,14 @@
 #define ROOT_INO 1u /* FUSE_ROOT_ID */
 
 static_assert(NODE_NKINDS <= 128, "seven bits");
-static_assert(FS_SESSIONS_MAX <= 1u << 13, "thirteen bits");
-static_assert(CONF_TEMPLATES_MAX <= 1u << 13, "thirteen bits");
+static_assert(ROSTER_MAX <= 1u << 16, "sixteen bits");
+static_assert(CONF_TEMPLATES_MAX <= 1u << 16, "sixteen bits");
 
 uint64_t ino_make(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub)
 {
 	if (kind == NODE_ROOT)
 		return ROOT_INO;
-	return (uint64_t)kind << 56 | (uint64_t)slot << 43 |
+	return (uint64_t)kind << 56 | (uint64_t)slot << 40 |
 	       (uint64_t)(generation & INO_GENERATIONS) << 32 | sub;
 }
 
@@ -33,7 +33,7 @@ uint64_t ino_of_session(const struct session *s, enum node_kind kind, uint32_t s
 
 unsigned ino_slot(uint64_t ino)
 {
-	return (unsigned)(ino >> 43) & 0x1fff;
+	return (unsigned)(ino >> 40) & 0xffff;
 }
 
 unsigned ino_generation(uint64_t ino)

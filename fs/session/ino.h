@@ -11,7 +11,7 @@
  * All nodes except those below `files/` are fixed, so an inode number is not an index
  * into a table of objects, but encodes the node:
  *
- *	bit 62..56   55..43   42..32       31..0
+ *	bit 62..56   55..40   39..32       31..0
  *	    kind     slot     generation   sub
  *
  * The slot is that of the session (or of the template, for its nodes), the generation distinguishes
@@ -21,7 +21,7 @@
  * Bit 63 stays clear for programs that take it for a sign.
  */
 
-#define INO_GENERATIONS 0x7ffu /* eleven bits, and then from 0 again */
+#define INO_GENERATIONS 0xffu /* eight bits, and then from 0 again */
 
 struct session;
 

@@ -67,9 +67,9 @@ void intake_relieved(void *data)
 {
 	struct fs *fs = data;
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			check_paces(fs->slot[i]);
+	for (unsigned i = 0; i < fs->roster.n; i++)
+		if (roster_at(&fs->roster, i))
+			check_paces(roster_at(&fs->roster, i));
 }
 
 /* Return: whether something of this run is lost from now on. */

@@ -229,6 +229,7 @@ void job_unref(struct job *j)
 	assert(j->removed && (j->of_session || !job_going(j)));
 	LIST_REMOVE(j, kept);
 	job_settings_clear(&j->settings);
+	front_fini(&j->front);
 	free(j);
 }
 
@@ -351,7 +352,7 @@ const char *job_state_str(const struct job *j)
 
 void job_run_over(struct session *s, struct run *r)
 {
-	struct problem p = r->result.problem;
+	struct problem p = *problem_kept(&r->problem);
 	struct job *j;
 
 	TAILQ_FOREACH(j, &s->jobs, link) {
@@ -369,13 +370,16 @@ void job_over(struct job *j)
 {
 	struct session *s = j->s;
 	struct run *r = j->front.latest;
+	struct problem p;
 
 	assert(run_ended(r) && s->jobs_going > 0);
 	s->jobs_going--;
 	j->unsent = false;
-	explain(j, r, j->reset, &r->result.problem);
-	if (r->result.problem.code)
-		front_problem(&j->front, &r->result.problem);
+	p = *problem_kept(&r->problem);
+	explain(j, r, j->reset, &p);
+	problem_keep(&r->problem, &p);
+	if (p.code)
+		front_problem(&j->front, &p);
 	s->fs->stats.jobs[r->state]++;
 	events_add_run(&s->fs->events, s, r);
 	session_touch(s);

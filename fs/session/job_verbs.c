@@ -43,7 +43,7 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 				   "Write a program to `in`, or set argv in `config`.",
 				   "there is nothing to start");
 	if (s->state == SESSION_CLOSED) {
-		*why = s->closed;
+		*why = *problem_kept(&s->closed);
 		return -ESTALE;
 	}
 	if (j->of_session && s->nqueued >= SESSION_QUEUE_MAX) {

@@ -129,7 +129,7 @@ static bool launch(struct job *j)
 	const int e = hand_over(j);
 	struct problem p;
 
-	if (e == -EMFILE && j->front.error.code != PROBLEM_TOO_MANY)
+	if (e == -EMFILE && problem_kept(&j->front.error)->code != PROBLEM_TOO_MANY)
 		front_problemf(&j->front, PROBLEM_TOO_MANY,
 			       "Remove jobs that have ended: rmdir jobs/NAME.",
 			       "this job waits: all places of the sandbox are taken by jobs that "
@@ -142,7 +142,7 @@ static bool launch(struct job *j)
 		refuse(j, &p);
 		return true;
 	}
-	if (j->front.error.code == PROBLEM_TOO_MANY)
+	if (problem_kept(&j->front.error)->code == PROBLEM_TOO_MANY)
 		front_problem(&j->front, &(struct problem){0});
 	j->unsent = false;
 	j->inside = true;

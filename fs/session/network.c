@@ -19,8 +19,9 @@
 
 void netlog_fini(struct netlog *log)
 {
-	for (unsigned i = 0; i < NETLOG_KEPT; i++)
+	for (unsigned i = 0; i < NETLOG_KEPT && log->line; i++)
 		free(log->line[i]);
+	free(log->line);
 	*log = (struct netlog){0};
 }
 
@@ -72,7 +73,7 @@ static bool may_report(struct netlog *log, uint64_t now)
 void network_denied(struct session *s, const struct sandbox_denied *what)
 {
 	struct netlog *log = &s->netlog;
-	char **slot = &log->line[log->next % NETLOG_KEPT], *line = make_line(what);
+	char *line = make_line(what), **slot;
 	bool report = may_report(log, uv_now(s->fs->loop));
 
 	log->total += 1ull + what->lost;
@@ -81,8 +82,13 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	if (report)
 		events_add_denied(&s->fs->events, s, what, log->quiet + what->lost);
 	log->quiet = report ? 0 : log->quiet + 1 + what->lost;
-	if (!line)
+	if (!log->line)
+		log->line = calloc(NETLOG_KEPT, sizeof(*log->line));
+	if (!line || !log->line) {
+		free(line);
 		return;
+	}
+	slot = &log->line[log->next % NETLOG_KEPT];
 	free(*slot);
 	*slot = line;
 	log->next++;
@@ -175,7 +181,7 @@ static void on_forwarded(void *data, int err, const struct sandbox_port *port, c
 	if (err < 0 && err != -ESTALE && !s->dead && s->sandbox && s->sandbox == a->sandbox) {
 		refuse_port(s, &a->port, err, why);
 		forget_port(s, &a->port);
-		events_add(&s->fs->events, s, "port", s->front.error.cause);
+		events_add(&s->fs->events, s, "port", problem_kept(&s->front.error)->cause);
 	}
 	session_unref(s);
 	free(a);
@@ -228,10 +234,10 @@ int network_apply(struct session *s, const struct settings *with)
 					 *why ? why : strerror(-e));
 	}
 	if (e < 0) { /* undoes it; only the first problem is reported */
-		struct problem first = s->front.error;
+		const struct problem first = *problem_kept(&s->front.error);
 
 		(void)apply_ports(s, new, old);
-		s->front.error = first;
+		problem_keep(&s->front.error, &first);
 	}
 	return e;
 }

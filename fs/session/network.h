@@ -14,9 +14,9 @@
 
 /* Refusals of a session. All zeroes is empty and valid. */
 struct netlog {
-	char *line[NETLOG_KEPT]; /* by number modulo NETLOG_KEPT, with newlines */
-	uint64_t next;		 /* number of the next line */
-	uint64_t total;		 /* refusals, including those not reported individually */
+	char **line;	/* by number modulo NETLOG_KEPT, with newlines; NULL: there was none */
+	uint64_t next;	/* number of the next line */
+	uint64_t total; /* refusals, including those not reported individually */
 	struct timespec mtime;
 	unsigned quiet;	      /* refusals since the last one in `events` */
 	unsigned left;	      /* events that may still be written (rate limit) */

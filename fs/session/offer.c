@@ -23,8 +23,10 @@ static struct session *asker(const struct offer *o)
 {
 	struct session *s = session_by_slot(o->fs, o->slot, o->generation);
 
-	return s && s->front.config_error && strcmp(s->front.error.cause, o->why.cause) == 0 ? s
-											     : NULL;
+	return s && s->front.config_error &&
+			       strcmp(problem_kept(&s->front.error)->cause, o->why.cause) == 0
+		       ? s
+		       : NULL;
 }
 
 /* Checks a registry's answer like packages that a user writes. Return: its normal form, to be freed; NULL, with

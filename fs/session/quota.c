@@ -40,6 +40,27 @@ static uint64_t session_bytes(const struct session *s)
 	return n;
 }
 
+/* ---- sums ---- */
+
+#define SUM_WORTH 16u /* a sum over so many sessions is made each time */
+
+/* Does a user certainly have no more than @limit with @more? Return: false, if that is to be found out. */
+static bool known_fit(struct roster_sum *sum, uint64_t more, uint64_t limit)
+{
+	if (!sum->left || sum->bytes > limit || more > limit - sum->bytes)
+		return false;
+	sum->left--;
+	sum->bytes += more;
+	return true;
+}
+
+/* It was found out that they have @bytes now. */
+static void know(const struct fs *fs, struct roster_sum *sum, uint64_t bytes)
+{
+	*sum = (struct roster_sum){.bytes = bytes,
+				   .left = (fs->roster.n - fs->roster.nfree) / SUM_WORTH};
+}
+
 /* What all sessions and open handles of a user take now, in bytes. */
 static uint64_t quota_used(const struct fs *fs, uid_t uid)
 {
@@ -48,13 +69,28 @@ static uint64_t quota_used(const struct fs *fs, uid_t uid)
 	const struct handle *h;
 	uint64_t n = 0;
 
-	LIST_FOREACH(s, &fs->sessions, kept)
-		if (s->uid == uid)
-			n += session_bytes(s);
+	if (roster_user(&fs->roster, uid))
+		LIST_FOREACH(s, &fs->sessions, kept)
+			if (s->uid == uid)
+				n += session_bytes(s);
 	if (o)
 		LIST_FOREACH(h, &o->handles, opened)
 			n += h->text.len;
 	return n;
+}
+
+/* Return: whether they may have @more. */
+static bool texts_fit(struct fs *fs, uid_t uid, size_t more)
+{
+	struct roster_user *u = roster_user(&fs->roster, uid);
+	uint64_t bytes;
+
+	if (u && known_fit(&u->texts, more, QUOTA_BYTES))
+		return true;
+	bytes = quota_used(fs, uid) + more;
+	if (u)
+		know(fs, &u->texts, bytes);
+	return bytes <= QUOTA_BYTES;
 }
 
 uid_t quota_whose(const struct fs *fs, const struct session *s)
@@ -92,7 +128,7 @@ int quota_check(struct fs *fs, struct session *s, size_t more)
 {
 	struct problem p = {0};
 
-	if (quota_used(fs, quota_whose(fs, s)) + more <= QUOTA_BYTES)
+	if (texts_fit(fs, quota_whose(fs, s), more))
 		return 0;
 	problem_set(
 		&p, PROBLEM_TOO_MUCH_TEXT,
@@ -112,66 +148,94 @@ int quota_take(struct session *s, size_t from, size_t to)
 
 /* ---- what is saved ---- */
 
-/* What several checkpoints and copies share is there once. So all are collected, and each is counted once. */
-static int by_address(const void *a, const void *b)
-{
-	const uintptr_t x = (uintptr_t) * (struct saved *const *)a,
-			y = (uintptr_t) * (struct saved *const *)b;
+/* What several checkpoints and copies of a user share is there once. So all are collected, and each is counted once. */
+struct holding {
+	uid_t uid;
+	const struct saved *saved;
+};
 
-	return x < y ? -1 : x > y;
+static int by_user(const void *a, const void *b)
+{
+	const struct holding *x = a, *y = b;
+
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	return (uintptr_t)x->saved < (uintptr_t)y->saved ? -1 : x->saved != y->saved;
 }
 
-static void add_saved(struct buf *all, const struct saved *saved)
+static void add_saved(struct buf *all, uid_t uid, const struct saved *saved)
 {
+	const struct holding h = {.uid = uid, .saved = saved};
+
 	if (saved)
-		(void)buf_append(all, &saved, sizeof(saved));
+		(void)buf_append(all, &h, sizeof(h));
 }
 
 static void add_saved_of(struct buf *all, const struct session *s)
 {
 	const struct checkpoint *cp;
 
-	add_saved(all, s->asleep.saved);
+	add_saved(all, s->uid, s->asleep.saved);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		add_saved(all, cp->saved);
+		add_saved(all, s->uid, cp->saved);
 }
 
-uint64_t quota_saved_bytes(const struct fs *fs, uid_t uid, const struct saved *more)
+static uint64_t bytes_of(const struct saved *saved)
 {
-	const struct saved *last = NULL, *const * each;
-	struct buf all = {0};
-	const struct session *s;
-	uint64_t n = 0;
+	return saved_files_bytes(saved) + saved_memory_bytes(saved);
+}
 
-	add_saved(&all, more);
+/* Empties @all. Return: what it takes, UINT64_MAX: there was no memory to collect it. */
+static uint64_t sum_up(struct buf *all)
+{
+	const size_t count = all->len / sizeof(struct holding);
+	const struct holding *h = (const void *)all->data;
+	uint64_t n = all->failed ? UINT64_MAX : 0;
+
+	if (count && !all->failed)
+		qsort(all->data, count, sizeof(*h), by_user);
+	for (size_t i = 0; i < count && !all->failed; i++)
+		if (!i || by_user(&h[i - 1], &h[i]) != 0)
+			n += bytes_of(h[i].saved);
+	buf_clear(all);
+	return n;
+}
+
+uint64_t quota_saved_total(const struct fs *fs)
+{
+	const struct session *s;
+	struct buf all = {0};
+
+	LIST_FOREACH(s, &fs->sessions, kept)
+		add_saved_of(&all, s);
+	return sum_up(&all);
+}
+
+/* Of one user, with @more; likewise. */
+static uint64_t saved_by(const struct fs *fs, uid_t uid, const struct saved *more)
+{
+	const struct session *s;
+	struct buf all = {0};
+
+	add_saved(&all, uid, more);
 	LIST_FOREACH(s, &fs->sessions, kept)
 		if (s->uid == uid)
 			add_saved_of(&all, s);
-	if (all.failed) {
-		buf_clear(&all);
-		return UINT64_MAX;
-	}
-	if (all.len)
-		qsort(all.data, all.len / sizeof(*each), sizeof(*each), by_address);
-	each = (const void *)all.data;
-	for (size_t i = 0; i < all.len / sizeof(*each); i++) {
-		if (each[i] != last)
-			n += saved_files_bytes(each[i]) + saved_memory_bytes(each[i]);
-		last = each[i];
-	}
-	buf_clear(&all);
-	return n;
+	return sum_up(&all);
 }
 
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
 		struct problem *why)
 {
+	struct roster_user *u = roster_user(&fs->roster, s->uid);
 	const uint64_t limit = fs->conf->saved_bytes;
 	uint64_t n;
 
-	if (!limit)
+	if (!limit || (u && known_fit(&u->saved, bytes_of(saved), limit)))
 		return 0;
-	n = quota_saved_bytes(fs, s->uid, saved);
+	n = saved_by(fs, s->uid, saved);
+	if (u)
+		know(fs, &u->saved, n);
 	if (n <= limit)
 		return 0;
 	problem_set(why, PROBLEM_TOO_MUCH_SAVED,

@@ -17,9 +17,11 @@
  * the limit it is refused with EDQUOT. Texts of a session are charged to its owner, whoever reads them; those
  * of the root and of templates to the user who opened them.
  *
- * The sum is computed each time instead of being maintained, so it can't be wrong. It covers one user only, whose
+ * Sums are computed instead of being maintained, so they can't be wrong. They cover one user only, whose
  * sessions and open handles are limited too: otherwise each open would take time proportional to their number, at
- * the expense of all users, and memory for the handle itself.
+ * the expense of all users, and memory for the handle itself. Where there are many sessions, a sum is not computed each
+ * time: with all that was asked for since it is an upper bound, and as long as that is within the limit, so is what there is. It
+ * is made anew before anything is refused, and after as many questions as it would be worth.
  *
  * Output is kept on a disk that all users of the mount share. If there are several, the output of one of them
  * takes at most three quarters of the stored and free space together, so that a user who fills the disk does
@@ -60,8 +62,8 @@ int quota_check(struct fs *fs, struct session *s, size_t more);
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
 		struct problem *why);
 
-/* Bytes of all that is saved of a user's sessions, @more included (or NULL); UINT64_MAX: out of memory. */
-uint64_t quota_saved_bytes(const struct fs *fs, uid_t uid, const struct saved *more);
+/* Bytes of all that is saved of all users' sessions, of each user once; UINT64_MAX: out of memory. */
+uint64_t quota_saved_total(const struct fs *fs);
 
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);

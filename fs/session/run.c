@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs.h"
@@ -62,7 +63,9 @@ void run_unref(struct run *r)
 		LIST_REMOVE(r, kept);
 	buf_clear(&r->code);
 	buf_clear(&r->env);
+	problem_keep(&r->problem, NULL);
 	free(r->cwd);
+	free(r->woke);
 	feed_fini(&r->feed);
 	free(r);
 }
@@ -94,6 +97,13 @@ void run_started(struct run *r, unsigned timeout_s)
 	r->state = RUN_RUNNING;
 	r->timeout_s = timeout_s;
 	r->started = clock_now();
+}
+
+/* Without memory for them the event log has them all the same. */
+void run_woke(struct run *r, const char *words)
+{
+	free(r->woke);
+	r->woke = strdup(words);
 }
 
 static enum run_output output_of(enum vm_stream stream)
@@ -186,19 +196,32 @@ static uint64_t us_between(const struct timespec *a, const struct timespec *b)
 /* Reports lost output, in addition to any other problem. */
 static void add_loss(struct run *r)
 {
-	struct problem *p = &r->result.problem, loss;
+	struct problem p = *problem_kept(&r->problem), loss;
 
 	run_lost_problem(r, &loss);
-	if (!p->code)
-		*p = loss;
+	if (!p.code)
+		p = loss;
 	else
-		problem_add(p, "; %s", loss.cause);
+		problem_add(&p, "; %s", loss.cause);
+	problem_keep(&r->problem, &p);
 }
 
 void run_ended_with(struct run *r, const struct vm_result *result)
 {
 	assert(!run_ended(r));
-	r->result = *result;
+	r->result = (struct run_result){
+		.status = result->status,
+		.fresh = result->fresh,
+		.wall_us = result->wall_us,
+		.user_us = result->user_us,
+		.system_us = result->system_us,
+		.maxrss_kib = result->maxrss_kib,
+		.read_bytes = result->read_bytes,
+		.written_bytes = result->written_bytes,
+		.reached = result->reached,
+	};
+	memcpy(r->result.dropped, result->dropped, sizeof(r->result.dropped));
+	problem_keep(&r->problem, &result->problem);
 	for (int i = 0; i < VM_NSTREAMS; i++)
 		r->result.dropped[i] += r->spool[i].lost;
 	for (int i = 0; i < RUN_NOUTPUTS; i++)
@@ -216,7 +239,7 @@ void run_refuse(struct run *r, const struct problem *why)
 {
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_REFUSED;
-	r->result = (struct vm_result){.outcome = VM_REFUSED, .problem = *why};
+	problem_keep(&r->problem, why);
 	r->ended = clock_now();
 	feed_over(&r->feed);
 }
@@ -288,8 +311,11 @@ int run_summary(const struct run *r, struct buf *out)
 		put_duration(out, r->result.wall_us);
 		break;
 	case RUN_REFUSED:
-		return buf_printf(out, "refused, it never ran: %s\n", r->result.problem.cause);
-	case RUN_LOST: buf_printf(out, "lost, no exit status: %s", r->result.problem.cause); break;
+		return buf_printf(out, "refused, it never ran: %s\n",
+				  problem_kept(&r->problem)->cause);
+	case RUN_LOST:
+		buf_printf(out, "lost, no exit status: %s", problem_kept(&r->problem)->cause);
+		break;
 	case RUN_NSTATES: assert(0);
 	}
 	for (int i = 0; i < VM_NSTREAMS; i++) {
@@ -299,5 +325,7 @@ int run_summary(const struct run *r, struct buf *out)
 		else if (run_truncated(r, (enum vm_stream)i))
 			buf_printf(out, " (truncated)");
 	}
+	if (r->woke)
+		buf_printf(out, "; %s", r->woke);
 	return buf_printf(out, "\n");
 }

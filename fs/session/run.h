@@ -26,6 +26,16 @@ enum run_state {
 	RUN_NSTATES,
 };
 
+/* What struct vm_result says of it, without the problem. */
+struct run_result {
+	unsigned status; /* 0..255 */
+	bool fresh;	 /* the interpreter's state is lost */
+	uint64_t wall_us, user_us, system_us, maxrss_kib;
+	uint64_t dropped[VM_NSTREAMS];	    /* bytes past the limit */
+	uint64_t read_bytes, written_bytes; /* of a job; or PROTO_UNKNOWN */
+	unsigned reached;		    /* VM_REACHED_* */
+};
+
 enum run_output { RUN_STDOUT, RUN_STDERR, RUN_BOTH, RUN_NOUTPUTS };
 
 /*
@@ -52,9 +62,11 @@ struct run {
 	struct feed feed;    /* its standard input */
 	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];
-	struct vm_result result;
+	struct run_result result;
+	struct problem_kept problem; /* that explains its end */
 	struct timespec submitted, started, ended, last_output;
 	uint64_t began; /* log_now() when it was submitted */
+	char *woke;	/* what it waited for first: "asleep 3 h, awake in 240 ms"; or NULL */
 };
 
 const char *run_state_str(enum run_state state);
@@ -84,6 +96,8 @@ struct run_words run_words(const struct run *r);
 
 /* It was sent, with a time limit of @timeout_s; 0: none. */
 void run_started(struct run *r, unsigned timeout_s);
+/* Its session began from something saved, for it: @words, for its summary. */
+void run_woke(struct run *r, const char *words);
 /* Appends output. */
 void run_output(struct run *r, enum vm_stream stream, const void *data, size_t len);
 /* Would this much more output need additional space on the disk? */

@@ -27,7 +27,7 @@ const char *session_state_str(enum session_state state)
 
 struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation)
 {
-	struct session *s = slot < fs->nslots ? fs->slot[slot] : NULL;
+	struct session *s = roster_at(&fs->roster, slot);
 
 	return s && s->generation == generation ? s : NULL;
 }
@@ -39,42 +39,7 @@ unsigned session_template(const struct session *s)
 
 struct session *session_find(struct fs *fs, unsigned template_index, const char *name)
 {
-	for (unsigned i = 0; i < fs->nslots; i++) {
-		struct session *s = fs->slot[i];
-
-		if (s && session_template(s) == template_index && !strcmp(s->name, name))
-			return s;
-	}
-	return NULL;
-}
-
-/* Number of the user's sessions; with @dead, of removed ones that still have open files. */
-static unsigned sessions_of(const struct fs *fs, uid_t uid, bool dead)
-{
-	const struct session *s;
-	unsigned n = 0;
-
-	LIST_FOREACH(s, &fs->sessions, kept)
-		n += s->uid == uid && s->dead == dead;
-	return n;
-}
-
-#define SLOTS_FRESH 256u /* slots are used once each before any is used again */
-
-/* The free slot that was used least often, because generations wrap: then an old inode number could mean another
- * session. */
-static int free_slot(const struct fs *fs)
-{
-	int best = -1;
-
-	if (fs->nslots < SLOTS_FRESH)
-		return (int)fs->nslots;
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (!fs->slot[i] && (best < 0 || fs->slot_gen[i] < fs->slot_gen[best]))
-			best = (int)i;
-	if (best < 0 && fs->nslots < FS_SESSIONS_MAX)
-		best = (int)fs->nslots;
-	return best;
+	return roster_find(&fs->roster, &fs->conf->template[template_index], name);
 }
 
 /* Return: a session that is in no table yet, or NULL if out of memory. */
@@ -93,7 +58,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	*s = (struct session){
 		.fs = fs,
 		.slot = slot,
-		.generation = fs->slot_gen[slot],
+		.generation = roster_generation(&fs->roster, slot),
 		.refs = 1,
 		.t = t,
 		.settings = s->settings,
@@ -125,20 +90,25 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	TAILQ_INIT(&s->scratch.files);
 	TAILQ_INIT(&s->checkpoints.list);
 	LIST_INIT(&s->saving.copies);
+	TAILQ_INIT(&s->children);
 	return s;
 }
 
-/* Makes one in a free slot. Return: 0 or -ENOMEM. */
-static int place(struct fs *fs, unsigned template_index, const char *name, unsigned slot,
-		 struct session **ret_s)
+/* Makes one in a free slot, or one that is in none. Return: 0 or -ENOMEM. */
+static int place(struct fs *fs, unsigned template_index, const char *name,
+		 const struct session_place *at, uid_t uid, struct session **ret_s)
 {
-	struct session *s = session_new(fs, template_index, slot, name);
+	struct session *s = session_new(fs, template_index, at->slot, name);
 
 	if (!s)
 		return -ENOMEM;
+	s->uid = uid;
+	s->dead = at->dead;
 	LIST_INSERT_HEAD(&fs->sessions, s, kept);
-	fs->slot[slot] = s;
-	fs->nslots = MAX(fs->nslots, slot + 1);
+	if (at->dead)
+		s->generation = at->generation;
+	else
+		roster_put(&fs->roster, s);
 	*ret_s = s;
 	return 0;
 }
@@ -155,16 +125,17 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	if (session_find(fs, template_index, name))
 		return -EEXIST;
-	if (fs->conf->max_sessions && (sessions_of(fs, uid, false) >= fs->conf->max_sessions ||
-				       sessions_of(fs, uid, true) >= fs->conf->max_sessions))
+	if (fs->conf->max_sessions &&
+	    (roster_of(&fs->roster, uid, false) >= fs->conf->max_sessions ||
+	     roster_of(&fs->roster, uid, true) >= fs->conf->max_sessions))
 		return -EDQUOT;
-	slot = free_slot(fs);
+	slot = roster_reserve(&fs->roster, uid);
 	if (slot < 0)
-		return -ENOSPC;
-	e = place(fs, template_index, name, (unsigned)slot, &s);
+		return slot;
+	e = place(fs, template_index, name, &(struct session_place){.slot = (unsigned)slot}, uid,
+		  &s);
 	if (e < 0)
 		return e;
-	s->uid = uid;
 	s->gid = gid;
 	fs->template_mtime[template_index] = s->created;
 	fs->stats.sessions_created++;
@@ -173,34 +144,27 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	return 0;
 }
 
-int session_revive(struct fs *fs, unsigned template_index, const char *name,
+int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
 		   const struct session_place *at, struct session **ret_s)
 {
-	const int slot = at ? (int)at->slot : free_slot(fs);
-	struct session *s;
+	struct session_place free = {0};
+	int slot;
 
-	if (!plain_name_ok(name) ||
-	    (at && (at->slot >= FS_SESSIONS_MAX || at->generation > INO_GENERATIONS)))
+	if (!plain_name_ok(name))
 		return -EINVAL;
-	if (slot < 0)
-		return -ENOSPC;
-	if (at && at->dead) { /* of which the table knows nothing any more */
-		s = session_new(fs, template_index, (unsigned)slot, name);
-		if (!s)
-			return -ENOMEM;
-		s->generation = at->generation;
-		s->dead = true;
-		LIST_INSERT_HEAD(&fs->sessions, s, kept);
-		*ret_s = s;
-		return 0;
-	}
-	if (at && fs->slot[slot])
-		return -EINVAL;
+	if (at && at->dead)
+		return at->slot < ROSTER_MAX && at->generation <= INO_GENERATIONS &&
+				       roster_remember(&fs->roster, uid)
+			       ? place(fs, template_index, name, at, uid, ret_s)
+			       : -EINVAL;
 	if (session_find(fs, template_index, name))
 		return -EEXIST;
-	if (at)
-		fs->slot_gen[slot] = (uint16_t)at->generation;
-	return place(fs, template_index, name, (unsigned)slot, ret_s);
+	slot = at ? roster_reserve_at(&fs->roster, at->slot, at->generation, uid)
+		  : roster_reserve(&fs->roster, uid);
+	if (slot < 0)
+		return slot;
+	free.slot = (unsigned)slot;
+	return place(fs, template_index, name, &free, uid, ret_s);
 }
 
 struct session *session_ref(struct session *s)
@@ -216,7 +180,12 @@ static void session_free(struct session *s)
 	assert(LIST_EMPTY(&s->kept_runs) && TAILQ_EMPTY(&s->scratch.files));
 	assert(!s->asleep.saved && !s->saving.of && LIST_EMPTY(&s->saving.copies));
 	LIST_REMOVE(s, kept);
+	roster_forget(&s->fs->roster, s);
 	s->fs->watch->freed(s);
+	problem_keep(&s->standing, NULL);
+	problem_keep(&s->closed, NULL);
+	front_fini(&s->front);
+	asleep_fini(s);
 	free(s);
 }
 
@@ -231,7 +200,7 @@ void session_unref(struct session *s)
 
 void session_problem(struct session *s, const struct problem *problem)
 {
-	front_problem(&s->front, problem ? problem : &s->standing);
+	front_problem(&s->front, problem ? problem : problem_kept(&s->standing));
 }
 
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
@@ -269,16 +238,37 @@ void session_set_state(struct session *s, enum session_state state)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }
 
+static void leave_parent(struct session *s)
+{
+	if (s->parent)
+		TAILQ_REMOVE(&s->parent->children, s, sibling);
+	s->parent = NULL;
+}
+
 void session_set_origin(struct session *s, const struct origin *origin)
 {
+	leave_parent(s);
 	s->origin = origin ? *origin : (struct origin){0};
-	if (!origin)
+	if (origin)
+		s->parent = session_by_slot(s->fs, origin->slot, origin->generation);
+	else
 		*s->settings.from = '\0';
+	if (s->parent)
+		TAILQ_INSERT_TAIL(&s->parent->children, s, sibling);
+}
+
+void session_leave_kin(struct session *s)
+{
+	struct session *copy;
+
+	leave_parent(s);
+	while ((copy = TAILQ_FIRST(&s->children)))
+		leave_parent(copy);
 }
 
 void session_set_closed(struct session *s, const struct problem *why)
 {
-	s->closed = *why;
+	problem_keep(&s->closed, why);
 	session_problem(s, why);
 	session_set_state(s, SESSION_CLOSED);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 #include <time.h>
+#include <uv/tree.h>
 
 #include "vm/vm.h"
 #include "asleep.h"
@@ -100,6 +101,7 @@ struct session {
 	char interpreter[128];	  /* with a copy of its version */
 
 	LIST_ENTRY(session) kept; /* fs->sessions */
+	RB_ENTRY(session) named;  /* fs->roster */
 	/* Including removed ones that are still open. */
 	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
@@ -124,8 +126,8 @@ struct session {
 	struct scratch scratch;
 
 	/* Permanent problem of this sandbox, which `error` falls back to. */
-	struct problem standing;
-	struct problem closed; /* why it is CLOSED */
+	struct problem_kept standing;
+	struct problem_kept closed; /* why it is CLOSED */
 	struct buf console;
 	bool console_lost; /* some of it was dropped: out of memory */
 	struct timespec console_mtime;
@@ -138,6 +140,9 @@ struct session {
 	struct asleep asleep;
 	struct checkpoints checkpoints;
 	struct origin origin;
+	struct session *parent;	      /* that it is of, as long as it is there, */
+	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
+	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 };
 
@@ -171,14 +176,15 @@ struct session_place {
  * @fs: Mount
  * @template_index: Template
  * @name: Name
+ * @uid: Owner
  * @at: Its place; NULL: any
  * @ret_s: Result, the table's reference
  *
- * It is as one that mkdir has made, but no limit counts, nobody is told, and it is nobody's (uid 0) yet.
+ * It is as one that mkdir has made, but no limit counts, and nobody is told.
  *
  * Return: 0, -EINVAL, -EEXIST, -ENOSPC, -ENOMEM.
  */
-int session_revive(struct fs *fs, unsigned template_index, const char *name,
+int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
 		   const struct session_place *at, struct session **ret_s);
 /* Removes a session, for rmdir: everything ends now, the sandbox in the background. */
 void session_destroy(struct session *s);
@@ -246,6 +252,8 @@ int session_restore(struct session *s, const char *name);
 
 /* It began as a copy of @origin; NULL: it is none any more. Its settings have said so. */
 void session_set_origin(struct session *s, const struct origin *origin);
+/* It is removed: no copy of anything, and nothing is a copy of it. What its copies say of themselves stays. */
+void session_leave_kin(struct session *s);
 
 void session_set_state(struct session *s, enum session_state state);
 /* The session becomes CLOSED; new code is refused because of @why. */

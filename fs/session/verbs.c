@@ -17,7 +17,7 @@ static int may_submit(const struct session *s, struct problem *why)
 	if (s->dead)
 		return -ESTALE;
 	if (s->state == SESSION_CLOSED) {
-		*why = s->closed;
+		*why = *problem_kept(&s->closed);
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
@@ -375,14 +375,6 @@ static void let_go(struct session *s)
 	buf_clear(&s->console);
 }
 
-static void leave_table(struct session *s)
-{
-	struct fs *fs = s->fs;
-
-	fs->slot[s->slot] = NULL;
-	fs->slot_gen[s->slot] = (fs->slot_gen[s->slot] + 1) & INO_GENERATIONS;
-}
-
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
@@ -400,14 +392,16 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
-	leave_table(s);
+	session_leave_kin(s);
+	roster_drop(&fs->roster, s);
 	session_unref(s);
 }
 
 void session_undo(struct session *s)
 {
+	session_leave_kin(s);
 	if (!s->dead)
-		leave_table(s);
+		roster_drop(&s->fs->roster, s);
 	s->dead = true;
 	s->state = SESSION_CLOSED;
 	let_go(s);

@@ -42,12 +42,10 @@ int sessions_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 
 void sessions_list(const struct node *dir, node_put_fn put, void *data)
 {
-	for (unsigned i = 0; i < dir->fs->nslots; i++) {
-		const struct session *s = dir->fs->slot[i];
+	struct session *s;
 
-		if (s && session_template(s) == dir->template_index)
-			put(data, ino_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
-	}
+	for (s = roster_first(&dir->fs->roster, dir->t); s; s = roster_next(s))
+		put(data, ino_of_session(s, NODE_SESSION, 0), S_IFDIR, s->name);
 }
 
 /* "7", not "07" nor "+7". Return: 0 if it is no number of a run. */

@@ -258,7 +258,7 @@ static void drop(struct front *f, int err)
 		return;
 	}
 	log_warn("%s: code was dropped: %s", f->job ? f->job->path : f->s->path, strerror(-err));
-	if (!f->error.code)
+	if (!problem_kept(&f->error)->code)
 		front_problemf(f, PROBLEM_DROPPED, "Write it again.",
 			       "code did not become a run: %s", strerror(-err));
 }

@@ -8,6 +8,7 @@
 
 struct buf;
 struct problem;
+struct saved;
 struct session;
 
 /* Appends an object and a newline; takes it over. Return: 0 or -ENOMEM. */
@@ -21,6 +22,9 @@ json_t *status_string(const char *text);
 
 /* A problem, or null. */
 json_t *status_problem(const struct problem *p);
+
+/* What the files of something saved lack, in words, or null. @saved: or NULL */
+json_t *status_flaws(const struct saved *saved);
 
 /* Of a session that lasts: what is saved, and whose copy it is. Adds to @o. */
 void status_lasting(const struct session *s, json_t *o);

@@ -32,9 +32,9 @@ static void sessions(const struct fs *fs, struct buf *out)
 {
 	unsigned n[SESSION_NSTATES] = {0};
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			n[fs->slot[i]->state]++;
+	for (unsigned i = 0; i < fs->roster.n; i++)
+		if (roster_at(&fs->roster, i))
+			n[roster_at(&fs->roster, i)->state]++;
 	head(out, "sessions", "gauge", "Sessions by state.");
 	for (int i = 0; i < SESSION_NSTATES; i++)
 		sample(out, "sessions", "state", session_state_str((enum session_state)i), n[i]);
@@ -113,22 +113,6 @@ static void admission(const struct fs *fs, struct buf *out)
 		   a.pressure % 100);
 }
 
-/* What is saved of all users' sessions, each once. */
-static uint64_t saved_bytes(const struct fs *fs)
-{
-	const struct session *s, *earlier;
-	uint64_t n = 0;
-
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		LIST_FOREACH(earlier, &fs->sessions, kept)
-			if (earlier == s || earlier->uid == s->uid)
-				break;
-		if (earlier == s)
-			n += quota_saved_bytes(fs, s->uid, NULL);
-	}
-	return n;
-}
-
 static void lasting(const struct fs *fs, struct buf *out)
 {
 	single(out, "saves_total", "counter", "Sandboxes that were saved.", fs->stats.saved);
@@ -136,7 +120,7 @@ static void lasting(const struct fs *fs, struct buf *out)
 	       fs->stats.saves_failed);
 	single(out, "wakes_total", "counter", "Sandboxes that began from something saved.",
 	       fs->stats.wakes);
-	single(out, "saved_bytes", "gauge", "What is saved takes so much.", saved_bytes(fs));
+	single(out, "saved_bytes", "gauge", "What is saved takes so much.", quota_saved_total(fs));
 }
 
 static void store(const struct fs *fs, struct buf *out)

@@ -67,7 +67,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 		session_problem(s, why);
 	if (e < 0) {
 		settings_clear(with);
-		if (e != -ENOMEM && s->front.error.code)
+		if (e != -ENOMEM && problem_kept(&s->front.error)->code)
 			s->front.config_error = true; /* until valid settings are written */
 		return e;
 	}

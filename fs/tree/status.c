@@ -41,7 +41,7 @@ static json_t *stream_json(const struct run *r, enum vm_stream stream)
 }
 
 /* What is only known of a run that was executed. */
-static json_t *usage_of_run(const struct vm_result *result)
+static json_t *usage_of_run(const struct run_result *result)
 {
 	return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o}", "wall_ms", ms(result->wall_us),
 			 "user_ms", ms(result->user_us), "system_ms", ms(result->system_us),
@@ -64,7 +64,8 @@ static json_t *run_json(const struct run *r)
 
 	if (run_ended(r) && r->started.tv_sec)
 		json_object_update_new(o, usage_of_run(&r->result));
-	json_object_set_new(o, "problem", status_problem(&r->result.problem));
+	json_object_set_new(o, "woke", r->woke ? status_string(r->woke) : json_null());
+	json_object_set_new(o, "problem", status_problem(problem_kept(&r->problem)));
 	return o;
 }
 
@@ -87,7 +88,7 @@ static json_t *job_settings_json(const struct job_settings *js)
 }
 
 /* What its program has read and written, as far as the kernel of its sandbox counts that. */
-static json_t *io_json(const struct vm_result *r)
+static json_t *io_json(const struct run_result *r)
 {
 	const bool known = r->read_bytes != PROTO_UNKNOWN && r->written_bytes != PROTO_UNKNOWN;
 
@@ -117,7 +118,7 @@ int status_job(const struct node *n, struct buf *out)
 	json_object_set_new(o, "processes_left", left_json(j));
 	json_object_set_new(o, "waiting_reads", json_integer(j->front.waitlist->nwaiters));
 	json_object_set_new(o, "settings", job_settings_json(&j->settings));
-	json_object_set_new(o, "error", status_problem(&j->front.error));
+	json_object_set_new(o, "error", status_problem(problem_kept(&j->front.error)));
 	return status_put(out, o);
 }
 
@@ -239,7 +240,8 @@ static json_t *network_json(const struct session *s)
 				    "bytes_out", (json_int_t)t.bytes_out, "connections",
 				    (json_int_t)t.connections, "open", (int)t.open);
 	return json_pack("{s:I, s:o, s:o, s:b}", "denied", (json_int_t)s->netlog.total, "traffic",
-			 traffic, "ports", ports, "lost", s->standing.code != PROBLEM_NONE);
+			 traffic, "ports", ports, "lost",
+			 problem_kept(&s->standing)->code != PROBLEM_NONE);
 }
 
 int status_session(const struct node *n, struct buf *out)
@@ -259,7 +261,7 @@ int status_session(const struct node *n, struct buf *out)
 		      "waiting", waiting_json(s), "usage", usage_json(s), "network",
 		      network_json(s), "runs", runs, "jobs", jobs_json(s), "latest",
 		      s->front.latest ? run_json(s->front.latest) : json_null(), "error",
-		      status_problem(&s->front.error));
+		      status_problem(problem_kept(&s->front.error)));
 	status_lasting(s, o);
 	return status_put(out, o);
 }
@@ -290,9 +292,9 @@ static json_t *sessions_json(const struct fs *fs)
 	unsigned n[SESSION_NSTATES] = {0};
 	json_t *o = json_object();
 
-	for (unsigned i = 0; i < fs->nslots; i++)
-		if (fs->slot[i])
-			n[fs->slot[i]->state]++;
+	for (unsigned i = 0; i < fs->roster.n; i++)
+		if (roster_at(&fs->roster, i))
+			n[roster_at(&fs->roster, i)->state]++;
 	for (int i = 0; i < SESSION_NSTATES; i++)
 		json_object_set_new(o, session_state_str((enum session_state)i),
 				    json_integer(n[i]));

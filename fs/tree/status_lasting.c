@@ -2,9 +2,17 @@
 /* status.json of a session, as far as it lasts: what is saved of it, whose copy it is, and who its copies are. */
 #include <string.h>
 
+#include "fs/session/flaws.h"
 #include "fs/session/fs.h"
 #include "fs/session/session.h"
 #include "json.h"
+
+json_t *status_flaws(const struct saved *saved)
+{
+	const struct flaws words = flaws_of_files(saved);
+
+	return *words.text ? json_string(words.text) : json_null();
+}
 
 static json_t *asleep_json(const struct session *s)
 {
@@ -12,11 +20,11 @@ static json_t *asleep_json(const struct session *s)
 
 	if (s->state != SESSION_ASLEEP)
 		return json_null();
-	return json_pack("{s:o, s:b, s:I, s:I, s:b}", "since", status_seconds(&s->asleep.since),
-			 "saved", saved != NULL, "files_bytes",
+	return json_pack("{s:o, s:b, s:I, s:I, s:b, s:o}", "since",
+			 status_seconds(&s->asleep.since), "saved", saved != NULL, "files_bytes",
 			 (json_int_t)(saved ? saved_files_bytes(saved) : 0), "memory_bytes",
 			 (json_int_t)(saved ? saved_memory_bytes(saved) : 0), "memory",
-			 saved && saved->point);
+			 saved && saved->point, "flaws", status_flaws(saved));
 }
 
 /* How the last sandbox went on that began from something saved. */
@@ -24,8 +32,9 @@ static json_t *woken_json(const struct asleep *a)
 {
 	if (!a->woken)
 		return json_null();
-	return json_pack("{s:b, s:I, s:I}", "state_kept", a->kept, "asleep_ms",
-			 (json_int_t)a->slept_ms, "took_ms", (json_int_t)a->took_ms);
+	return json_pack("{s:b, s:I, s:I, s:o}", "state_kept", a->kept, "asleep_ms",
+			 (json_int_t)a->slept_ms, "took_ms", (json_int_t)a->took_ms, "lost",
+			 a->lost ? status_string(a->lost) : json_null());
 }
 
 static json_t *parent_json(const struct origin *o)
@@ -37,23 +46,13 @@ static json_t *parent_json(const struct origin *o)
 			 status_seconds(&o->time));
 }
 
-static bool is_copy_of(const struct session *copy, const struct session *s)
-{
-	const struct origin *o = &copy->origin;
-
-	return *o->session && o->slot == s->slot && o->generation == s->generation;
-}
-
 static json_t *children_json(const struct session *s)
 {
+	const struct session *copy;
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < s->fs->nslots; i++) {
-		const struct session *copy = s->fs->slot[i];
-
-		if (copy && is_copy_of(copy, s))
-			json_array_append_new(list, json_string(copy->path));
-	}
+	TAILQ_FOREACH(copy, &s->children, sibling)
+		json_array_append_new(list, json_string(copy->path));
 	return list;
 }
 

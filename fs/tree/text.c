@@ -28,7 +28,7 @@ static int render_error(const struct problem *p, struct buf *out)
 
 int text_error(const struct node *n, struct buf *out)
 {
-	return render_error(&n->front->error, out);
+	return render_error(problem_kept(&n->front->error), out);
 }
 
 int text_complaint(const struct node *n, struct buf *out)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME(group, enumerator, name, ...) [PROBLEM_##enumerator] = (name),
@@ -77,6 +78,33 @@ void problem_add_fix(struct problem *p, const char *fmt, ...)
 	va_end(ap);
 	if (n < 0 || (size_t)n >= room)
 		p->fix[len] = '\0';
+}
+
+/* Where there is no memory for the words, that is said. */
+static struct problem no_words = {.code = PROBLEM_NO_MEMORY,
+				  .cause = "there was no memory to keep what it was"};
+
+void problem_keep(struct problem_kept *k, const struct problem *p)
+{
+	struct problem *copy = NULL;
+
+	if (p && p->code) {
+		copy = malloc(sizeof(*copy));
+		if (copy)
+			*copy = *p;
+		else
+			copy = &no_words;
+	}
+	if (k->there != &no_words)
+		free(k->there);
+	k->there = copy;
+}
+
+const struct problem *problem_kept(const struct problem_kept *k)
+{
+	static const struct problem none;
+
+	return k->there ? k->there : &none;
 }
 
 void problem_name_line(struct problem *p, unsigned line)

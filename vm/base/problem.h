@@ -76,6 +76,16 @@ void problem_add_fix(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 /* Prepends "line N: " to the cause. */
 void problem_name_line(struct problem *p, unsigned line);
 
+/* A problem that there mostly is not, and that takes no memory then. All zeroes is none. */
+struct problem_kept {
+	struct problem *there;
+};
+
+/* Copies @p; NULL, or one without a code: none. */
+void problem_keep(struct problem_kept *k, const struct problem *p);
+/* Return: it, or one without a code; until the next change. */
+const struct problem *problem_kept(const struct problem_kept *k);
+
 /* User input, shortened and made printable, for a message. */
 struct problem_quoted {
 	char text[48];

@@ -272,7 +272,7 @@
 	  "What was saved can't be gone on from.", \
 	  "The cause says what does not fit.") \
 	X(START, STATE_LOST, "state-lost", NO, \
-	  "Its files are as they were saved, but the interpreter is a fresh one.", \
+	  "Not all of what was saved came back: the interpreter is a fresh one, or some files could not be saved.", \
 	  "Run again what made its variables.") \
 	X(START, CLONE_FAILED, "clone-failed", YES, \
 	  "The snapshot could not be restored; the next sandbox boots.", \

@@ -39,6 +39,11 @@ struct saved *saved_unref(struct saved *s)
 	return NULL;
 }
 
+struct pack_flaws saved_flaws(const struct saved *s)
+{
+	return s->pack ? pack_flaws(s->pack) : (struct pack_flaws){0};
+}
+
 uint64_t saved_files_bytes(const struct saved *s)
 {
 	return s->pack ? pack_bytes(s->pack) : 0;

@@ -27,6 +27,9 @@ struct saved *saved_ref(struct saved *s);
 /* Drops a reference; @s may be NULL. Return: NULL. */
 struct saved *saved_unref(struct saved *s);
 
+/* What its files lack. */
+struct pack_flaws saved_flaws(const struct saved *s);
+
 /* Bytes that it takes, of files and of memory. */
 uint64_t saved_files_bytes(const struct saved *s);
 uint64_t saved_memory_bytes(const struct saved *s);

@@ -32,6 +32,15 @@ static uint64_t rss_kib(pid_t pid)
 	return pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* Of what it began from. */
+static const char *what_is_lost(const struct sandbox *s)
+{
+	if (!s->from || save_has_memory(s))
+		return "";
+	return s->ops->point ? "of what it began from there are files, and no memory"
+			     : "of a process sandbox files are saved, and no memory";
+}
+
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 {
 	struct guest_info g;
@@ -44,7 +53,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		.accel = g.backend.accel,
 		.pid = g.backend.pid,
 		.kept = save_has_memory(s),
-		.lost = "",
+		.lost = what_is_lost(s),
 		.interpreter = g.interpreter,
 		.stands_still = g.stands_still,
 		.goes_on = g.goes_on,

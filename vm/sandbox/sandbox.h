@@ -30,7 +30,7 @@ struct sandbox_info {
 	const char *backend; /* "microvm", "process" */
 	const char *start;   /* "cold", "snapshot", "warm", "saved" */
 	bool kept;	     /* it began from a saved one, and has its memory */
-	const char *lost;    /* ... or why it has not, "" without a reason: from files alone */
+	const char *lost;    /* ... or why it has not; "" if it did not begin so, or has it */
 	const char *accel;
 	pid_t pid; /* of the process on the host, or 0 */
 	/* Of the admission; to the agent's hello; to the interpreter being ready. */

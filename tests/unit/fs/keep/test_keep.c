@@ -241,7 +241,7 @@ static void test_states_of_runs(void **state)
 	check(fx, &at_rest, &two);
 	back = in_second(&two, "demo");
 	assert_int_equal(back->state, SESSION_CLOSED);
-	assert_int_equal(back->front.error.code, PROBLEM_NOT_KEPT);
+	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_NOT_KEPT);
 	assert_int_equal(back->nruns, 4);
 	r = session_run(back, 1);
 	assert_int_equal(r->state, RUN_DONE);
@@ -251,7 +251,7 @@ static void test_states_of_runs(void **state)
 	assert_int_equal(r->state, RUN_LOST);
 	assert_int_equal(run_spool(r, RUN_STDOUT)->len, 4);
 	assert_int_equal(session_run(back, 4)->state, RUN_REFUSED);
-	assert_int_equal(session_run(back, 4)->result.problem.code, PROBLEM_UNMOUNTED);
+	assert_int_equal(problem_kept(&session_run(back, 4)->problem)->code, PROBLEM_UNMOUNTED);
 	second_end(&two);
 	fake_die(s, PROBLEM_AGENT_LOST);
 	check_both(fx);
@@ -446,7 +446,8 @@ static void test_asleep(void **state)
 	hides = true;
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "demo")->state, SESSION_CLOSED);
-	assert_int_equal(in_second(&two, "demo")->front.error.code, PROBLEM_NOT_KEPT);
+	assert_int_equal(problem_kept(&in_second(&two, "demo")->front.error)->code,
+			 PROBLEM_NOT_KEPT);
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->state, CHECKPOINT_FAILED);
 	second_end(&two);
 	hides = false;
@@ -484,8 +485,8 @@ static void test_nothing_there(void **state)
 	load(&two, &text, &at_rest);
 	back = in_second(&two, "demo");
 	assert_int_equal(back->state, SESSION_CLOSED);
-	assert_int_equal(back->front.error.code, PROBLEM_DAMAGED);
-	assert_non_null(strstr(back->front.error.cause, "there is no s1"));
+	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_DAMAGED);
+	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "there is no s1"));
 	assert_int_equal(checkpoint_find(back, "a")->state, CHECKPOINT_FAILED);
 	assert_int_equal(checkpoint_find(back, "a")->problem.code, PROBLEM_DAMAGED);
 	assert_int_equal(session_run(back, 1)->state, RUN_DONE);
@@ -571,7 +572,7 @@ static void test_settings_not_allowed(void **state)
 	load(&two, &text, &at_rest);
 	back = in_second(&two, "demo");
 	assert_int_equal(back->settings.spec.memory_mb, 192);
-	assert_int_equal(back->front.error.code, PROBLEM_LIMIT);
+	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_LIMIT);
 	second_end(&two);
 	buf_clear(&text);
 }

@@ -70,6 +70,7 @@ static void test_of_one_that_is_idle(void **state)
 	expect_in(fx, COPY "config", "from = demo\n");
 	expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
 	expect_in(fx, TOP "status.json", "\"python/copy\"");
+	expect_in(fx, COPY "summary", "; a copy of demo, awake in ");
 	fake_exit(copy, VM_DONE, 0);
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");

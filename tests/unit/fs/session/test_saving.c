@@ -111,6 +111,62 @@ static void test_words_of_a_wake(void **state)
 	assert_non_null(strstr(r->data, "asleep 3 h, awake in 240 ms"));
 	assert_non_null(strstr(r->data, "\"state\":\"asleep\""));
 	fx_close(fx, &f);
+	expect_in(fx, TOP "summary", "nothing on stderr; asleep 3 h, awake in 240 ms\n");
+	expect_in(fx, TOP "runs/2/status.json", "\"woke\": \"asleep 3 h, awake in 240 ms\"");
+	expect_in(fx, TOP "runs/1/status.json", "\"woke\": null");
+}
+
+static void test_a_job_tells_of_its_wake(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	clock_advance(30000);
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
+	assert_int_equal(fx_put(fx, TOP "jobs/j/in", "z"), 0);
+	clock_advance(7);
+	woken(fx);
+	expect_in(fx, TOP "jobs/j/summary", "; asleep 30 s, awake in 7 ms\n");
+}
+
+/* What was saved lacks something: that is said where it is looked at, and who begins with it alone has lost it. */
+static void test_flaws(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	expect_in(fx, TOP "status.json", "\"flaws\": null");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": null");
+	fake_flaws = (struct pack_flaws){.left_out = 1};
+	expect_in(fx, TOP "status.json", "\"flaws\": \"1 are not all there");
+	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": \"1 are not all there");
+	fake_flaws.changed = 2;
+	expect_in(fx, TOP "checkpoints/a/status.json",
+		  "\"flaws\": \"2 of the files and directories changed");
+	fx_put(fx, TOP "ctl", "wake\n");
+	woken(fx);
+	fx_expect(fx, TOP "error", ""); /* it is all in its memory */
+	expect_in(fx, TOP "status.json", "\"lost\": null");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\nreset\nwake\n"), 0);
+	fake_settle();
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	expect_in(fx, TOP "error",
+		  "code: state-lost\ncause: its files are not all as they were saved: 2 of");
+	expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one; 2 of");
+	fake_flaws = (struct pack_flaws){0};
+}
+
+/* A fresh interpreter that somebody wanted is no loss. */
+static void test_reset_is_no_loss(void **state)
+{
+	struct fixture *fx = *state;
+
+	asleep(fx);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\nwake\n"), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	fx_expect(fx, TOP "error", "");
+	expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one\"");
 }
 
 static void test_code_wakes(void **state)
@@ -660,6 +716,9 @@ int main(void)
 		fx_test(test_memory_that_does_not_fit),
 		fx_test(test_kill_and_close_and_reset_of_a_sleeper),
 		fx_test(test_reset_while_waking),
+		fx_test(test_a_job_tells_of_its_wake),
+		fx_test(test_flaws),
+		fx_test(test_reset_is_no_loss),
 		fx_test(test_removed_while_asleep),
 		fx_test(test_settings_of_a_sleeper),
 		fx_test(test_busy),

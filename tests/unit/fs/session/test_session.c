@@ -356,7 +356,7 @@ static void test_table_full(void **state)
 	struct fixture *fx = *state;
 	char name[32];
 
-	for (unsigned i = 1; i < FS_SESSIONS_MAX; i++) {
+	for (unsigned i = 1; i < ROSTER_MAX; i++) {
 		struct session *s;
 
 		snprintf(name, sizeof(name), "%u", i);

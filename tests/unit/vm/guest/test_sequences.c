@@ -257,9 +257,9 @@ static void check_session(const struct session *s)
 
 static void check(const struct play *p)
 {
-	for (unsigned i = 0; i < p->fx->fs->nslots; i++)
-		if (p->fx->fs->slot[i])
-			check_session(p->fx->fs->slot[i]);
+	for (unsigned i = 0; i < p->fx->fs->roster.n; i++)
+		if (roster_at(&p->fx->fs->roster, i))
+			check_session(roster_at(&p->fx->fs->roster, i));
 }
 
 static void step(struct play *p)
