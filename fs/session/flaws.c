@@ -47,7 +47,7 @@ static uint32_t count_fifos(const struct pack *pack)
 struct flaws flaws_of_wake(const struct saved *saved)
 {
 	const struct pack_flaws f = saved_flaws(saved);
-	const uint32_t fifos = f.left_out && saved->pack ? count_fifos(saved->pack) : 0;
+	const uint32_t fifos = f.left_out && saved_pack(saved) ? count_fifos(saved_pack(saved)) : 0;
 	struct flaws words = {0};
 	const size_t n = say_changed(&words, f.changed);
 

@@ -182,7 +182,7 @@ static void add_saved_of(struct buf *all, const struct session *s)
 
 static uint64_t bytes_of(const struct saved *saved)
 {
-	return saved_files_bytes(saved) + saved_memory_bytes(saved);
+	return saved_bytes(saved);
 }
 
 /* Empties @all. Return: what it takes, UINT64_MAX: there was no memory to collect it. */

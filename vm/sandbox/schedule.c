@@ -114,7 +114,9 @@ void schedule_look(struct vm *vm)
 	now->known = true;
 	now->available_mb = vm->reading.available_mb;
 	now->pressure = vm->reading.pressure == HOST_PRESSURE_UNKNOWN ? 0 : vm->reading.pressure;
-	now->sealed_mb = template_memory(&vm->pool) >> 20;
+	now->sealed_mb =
+		(template_memory(&vm->pool) + saved_in_memory().bytes + vault_memory(vm->vault)) >>
+		20;
 	now->busy = vm->slots.used + (starting + 1) * 100 > vm->slots.budget;
 }
 
@@ -221,7 +223,7 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 	case LACK_MEMORY:
 		snprintf(ret_why, size,
 			 "of the %llu MiB for all sandboxes %llu are promised to others, and "
-			 "snapshots hold %llu; this one needs %u",
+			 "snapshots and what was saved hold %llu; this one needs %u",
 			 (unsigned long long)a->limits.memory_mb, used, sealed,
 			 s->ticket.memory_mb);
 		break;

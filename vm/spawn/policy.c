@@ -171,6 +171,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
 	p->ca = copy_text(vm->ca_path, bad);
+	p->key_command = copy_text(vm->key_command, bad);
 	p->layer_bytes = packages->layer_bytes;
 	if (packages->offline && realpath(packages->offline, path))
 		p->offline = copy_text(path, bad);
@@ -227,8 +228,9 @@ void policy_free(struct policy *p)
 	if (!p)
 		return;
 
-	char *const strings[] = {p->ca,		  p->offline,	   p->store_url,    p->store_region,
-				 p->python_index, p->python_hosts, p->npm_registry, p->npm_hosts};
+	char *const strings[] = {p->key_command,  p->ca,	   p->offline,
+				 p->store_url,	  p->store_region, p->python_index,
+				 p->python_hosts, p->npm_registry, p->npm_hosts};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
