@@ -89,6 +89,11 @@ static int check_settings(const struct keep_in *in, const struct job *j, struct 
 	if ((j->settings.argv.len && j->settings.argv.data[j->settings.argv.len - 1]) ||
 	    !keep_env_is_sound(&j->settings.env) || !j->settings.rows || !j->settings.cols)
 		return -EBADMSG;
+	if (!j->front.latest && j->settings.root && !in->s->settings.spec.root) {
+		problem_set(why, PROBLEM_NOT_ALLOWED, "Write its config again.",
+			    "user: the template allows no root any more");
+		return 1;
+	}
 	e = job_settings_init(&again, &in->s->settings);
 	if (e < 0)
 		return e;

@@ -94,6 +94,9 @@ int keep_get_name(const struct record *record, struct keep_name *ret_name);
 int keep_get(struct fs *fs, const struct record *record, const struct keep_io *io,
 	     struct problem *why, struct session **ret_s);
 
+/* Why a session is closed that loses its sandbox at the end, and was not saved. */
+const struct problem *keep_lost(const struct session *s);
+
 /* All were read: what they know of each other is put together. */
 void keep_join(struct fs *fs);
 

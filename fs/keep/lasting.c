@@ -68,7 +68,7 @@ enum session_state keep_state(const struct keep_out *o)
 	return SESSION_CLOSED;
 }
 
-const struct problem *keep_closed(const struct keep_out *o)
+const struct problem *keep_lost(const struct session *s)
 {
 	static const struct problem lost = {
 		.code = PROBLEM_NOT_KEPT,
@@ -82,9 +82,12 @@ const struct problem *keep_closed(const struct keep_out *o)
 			 "session worked on",
 		.fix = "echo reset > ctl gives the session a new one."};
 
-	if (o->s->state == SESSION_CLOSED)
-		return problem_kept(&o->s->closed);
-	return o->s->settings.spec.work ? &work : &lost;
+	return s->settings.spec.work ? &work : &lost;
+}
+
+const struct problem *keep_closed(const struct keep_out *o)
+{
+	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed) : keep_lost(o->s);
 }
 
 /* ---- its sleep ---- */

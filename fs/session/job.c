@@ -118,6 +118,7 @@ static int make_room(struct session *s)
 static void touch(const struct job *j)
 {
 	*(j->of_session ? &j->s->runs_mtime : &j->s->jobs_mtime) = clock_now();
+	keeping_changed(j->s);
 }
 
 static uint32_t next_number(struct session *s)

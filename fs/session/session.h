@@ -15,6 +15,7 @@
 #include "checkpoint.h"
 #include "file_events.h"
 #include "front.h"
+#include "keeping.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
 #include "fs/request/handle.h"
@@ -144,6 +145,7 @@ struct session {
 	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
+	struct kept on_disk;
 };
 
 const char *session_state_str(enum session_state state);

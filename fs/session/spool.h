@@ -28,6 +28,7 @@ struct spool {
 	uint64_t len, lost;
 	int err;
 	bool away;
+	bool kept; /* these bytes are in such a file as well */
 };
 
 void spool_fini(struct spool *sp, struct depot *d);
