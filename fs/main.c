@@ -19,6 +19,7 @@
 #include "vm/spawn/spawner.h"
 #include "fs/fuse/devfuse.h"
 #include "fs/keep/keeper.h"
+#include "fs/keep/store.h"
 #include "mount.h"
 #include "fs/session/spec.h"
 #include "mountpoint.h"
@@ -54,6 +55,7 @@ struct daemon {
 	struct conf conf;
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
+	struct store store;    /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
@@ -308,16 +310,30 @@ static void on_vm_event(void *data, const char *kind, const char *words)
 
 static const struct vm_events vm_events = {.event = on_vm_event};
 
+static void die_of(struct daemon *d, const struct problem *p)
+{
+	char why[2048];
+
+	snprintf(why, sizeof(why), "sessions cannot be kept: %s%s%s", p->cause, *p->fix ? ". " : "",
+		 p->fix);
+	die(d, why);
+}
+
+/* Not before there is the spawner, which must not have the lock; nor behind the mount, for this may be refused, or wait. */
+static void open_store(struct daemon *d)
+{
+	struct problem p = {0};
+
+	if (store_open(d->conf.state_dir, &d->store, &p) < 0)
+		die_of(d, &p);
+}
+
 static void open_keeper(struct daemon *d)
 {
 	struct problem p = {0};
-	char why[2048];
 
-	if (keeper_open(d->fs, d->conf.state_dir, &d->keeper, &p) == 0)
-		return;
-	snprintf(why, sizeof(why), "sessions cannot be kept: %s%s%s", p.cause, *p.fix ? ". " : "",
-		 p.fix);
-	die(d, why);
+	if (keeper_open(d->fs, &d->store, &d->keeper, &p) < 0)
+		die_of(d, &p);
 }
 
 static void start_machinery(struct daemon *d)
@@ -452,6 +468,8 @@ static void start(struct daemon *d)
 	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
 		die(d, why);
 	start_spawner(d);
+	if (mounts && d->conf.keep)
+		open_store(d);
 	if (mounts)
 		mount_fuse(d);
 	if (confine_rings() < 0)

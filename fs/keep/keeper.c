@@ -41,6 +41,13 @@ static void tell_success(struct keeper *k, struct session *s)
 	k->told = false;
 }
 
+/* Something has come to its end. */
+static void look(struct keeper *k)
+{
+	if (k->look)
+		k->look(k);
+}
+
 /* ---- rounds ---- */
 
 static void on_timer(uv_timer_t *timer);
@@ -116,7 +123,7 @@ static void on_stored(void *data, int err, const struct problem *why)
 	if (err < 0 && err != -ECANCELED)
 		log_error("%s: what was saved was not written: %s", s ? s->path : "a session",
 			  why && *why->cause ? why->cause : strerror(-err));
-	keeper_look(k);
+	look(k);
 }
 
 static void store(struct keeper *k, struct session *s, struct saved *saved)
@@ -248,7 +255,7 @@ static void on_done(uv_work_t *work, int status)
 		begin(k); /* the round goes on */
 	else
 		schedule(k);
-	keeper_look(k);
+	look(k);
 }
 
 void keeper_flush(struct keeper *k)
@@ -273,20 +280,18 @@ bool keeper_is_idle(const struct keeper *k)
 static const struct keeping keeping = {
 	.changed = changed, .removed = removed, .bring = keeper_bring};
 
-int keeper_open(struct fs *fs, const char *path, struct keeper **ret_k, struct problem *why)
+int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct problem *why)
 {
-	struct keeper *k = calloc(1, sizeof(*k));
-	int r = k ? store_open(path, &k->store, why) : -ENOMEM;
+	struct keeper *k;
+	int r = vm_keep(fs->vm, st->dir, why);
 
-	if (r == 0) {
-		r = vm_keep(fs->vm, k->store.dir, why);
-		if (r < 0)
-			store_close(&k->store);
-	}
-	if (r < 0) {
-		free(k);
+	if (r < 0)
 		return r;
-	}
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
+	k->store = *st;
+	*st = (struct store){.dir = -1, .sessions = -1, .lock = -1};
 	k->fs = fs;
 	k->vault = vm_vault(fs->vm);
 	k->store.vault = k->vault;

@@ -8,6 +8,7 @@
 struct fs;
 struct keeper;
 struct problem;
+struct store;
 
 /*
  * Theory of operation
@@ -25,9 +26,8 @@ struct problem;
  * after a while, and at last killed. Only when all is written the mount goes on ending.
  */
 
-/* Finds or makes the state directory, and locks it. Before the daemon is confined. @fs has its `vm`. Return: 0, or -errno with
- * @why. */
-int keeper_open(struct fs *fs, const char *path, struct keeper **ret_k, struct problem *why);
+/* Before the daemon is confined. @fs has its `vm`; @st is taken over if all goes well. Return: 0, or -errno with @why. */
+int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct problem *why);
 
 /* Finds the sessions, and from now on keeps them. When the daemon is confined. */
 void keeper_load(struct keeper *k);

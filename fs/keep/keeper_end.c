@@ -191,7 +191,7 @@ static void on_end_timer(uv_timer_t *timer)
 	uv_timer_start(&k->end_timer, on_end_timer, LOOK_MS, 0);
 }
 
-void keeper_look(struct keeper *k)
+static void look(struct keeper *k)
 {
 	if (k->step == END_WRITE && keeper_is_idle(k))
 		uv_timer_start(&k->end_timer, on_end_timer, 0, 0);
@@ -202,6 +202,7 @@ void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *
 	k->done = done;
 	k->data = data;
 	k->fs->ending = true;
+	k->look = look;
 	if (k->step == END_NONE) {
 		log_info("sessions are put to sleep");
 		go_to(k, END_SLEEP);

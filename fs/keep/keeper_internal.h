@@ -78,6 +78,7 @@ struct keeper {
 	bool bringing;
 
 	enum keeper_end_step step;
+	void (*look)(struct keeper *k); /* from then on: something has come to its end */
 	uv_timer_t end_timer;
 	uint64_t step_ms;
 	void (*done)(void *data);
@@ -107,10 +108,5 @@ void keeper_item_free(struct keeper *k, struct keeper_item *item);
 struct store_output keeper_output_name(const struct keep_output *o);
 /* See keeping.h. */
 void keeper_bring(struct session *s, struct run *r, unsigned which);
-
-/* ---- keeper_end.c ---- */
-
-/* Something may have come to its end. */
-void keeper_look(struct keeper *k);
 
 #endif

@@ -23,7 +23,7 @@
 #define PIECE	     (64u << 10)	  /* of an output, sealed by itself */
 #define SEALED_MAX   (PIECE + (4u << 10)) /* one of them on the disk */
 #define RECORD_MOST  (512u << 20)
-#define LOCK_WAIT_MS 20000u
+#define LOCK_WAIT_MS 10000u
 
 /* ---- the directory ---- */
 
