@@ -61,7 +61,7 @@ struct keep_io {
 	int (*back)(void *data, const struct keep_output *o, struct spool *sp);
 	/* A name for what is saved, text of at most KEEP_NAME_MAX - 1 bytes; NULL: it can't be named, and so is not kept. */
 	const char *(*name)(void *data, const struct saved *saved);
-	/* What has that name, a reference. Return: 0, -ENOENT, -EBADMSG, -errno, with @why. */
+	/* What has that name, a reference. Return: 0; -ENOENT or -EBADMSG with @why: it is gone; another -errno: the session is refused. */
 	int (*find)(void *data, const char *name, struct saved **ret_saved, struct problem *why);
 };
 

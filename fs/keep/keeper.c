@@ -91,6 +91,7 @@ static void removed(struct session *s)
 	}
 	item->of = keeper_name(s);
 	item->remove = true;
+	item->fd = -1;
 	item->next = NULL;
 	*k->removals_end = item;
 	k->removals_end = &item->next;
@@ -162,8 +163,7 @@ static void on_work(uv_work_t *work)
 {
 	struct keeper *k = container_of(work, struct keeper, work);
 
-	for (struct keeper_item *item = k->job; item; item = item->next)
-		keeper_write(&k->store, item);
+	keeper_write(&k->store, k->job);
 }
 
 /* Takes what is dirty, as far as one job may have. */
@@ -178,17 +178,21 @@ static void fill(struct keeper *k)
 		end = k->removals_end;
 	k->removals = NULL;
 	k->removals_end = &k->removals;
-	while ((s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n++ < KEEPER_JOB_ITEMS) {
-		struct keeper_item *item = keeper_item_new(k, s);
+	while ((s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n < KEEPER_JOB_ITEMS) {
+		int err;
+		struct keeper_item *item = keeper_item_new(k, s, &err);
 
-		if (!item) {
+		if (err < 0) {
 			tell_failure(k, s, -ENOMEM);
 			break;
 		}
 		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
 		s->on_disk.dirty = false;
 		store_all(k, s);
+		if (!item)
+			continue;
 		bytes += item->bytes;
+		n++;
 		*end = item;
 		end = &item->next;
 	}
@@ -204,7 +208,10 @@ static void begin(struct keeper *k)
 	fill(k);
 	k->all = TAILQ_EMPTY(&k->dirty);
 	if (!k->job) {
-		schedule(k); /* there was no memory */
+		if (k->all)
+			vault_forget(k->vault, k->mark);
+		schedule(k); /* where there was no memory */
+		look(k);
 		return;
 	}
 	k->busy = true;
@@ -240,6 +247,15 @@ static void on_done(uv_work_t *work, int status)
 	struct keeper *k = container_of(work, struct keeper, work);
 	bool all = k->all && status == 0;
 	struct keeper_item *item;
+
+	if (k->closed) { /* nobody waits for it any more */
+		while ((item = k->job)) {
+			k->job = item->next;
+			keeper_item_free(k, item);
+		}
+		k->busy = false;
+		return;
+	}
 
 	while ((item = k->job)) {
 		k->job = item->next;
@@ -294,7 +310,10 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	*st = (struct store){.dir = -1, .sessions = -1, .lock = -1};
 	k->fs = fs;
 	k->vault = vm_vault(fs->vm);
-	k->store.vault = k->vault;
+	if (store_use(&k->store, k->vault) < 0) {
+		free(k);
+		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
+	}
 	k->removals_end = &k->removals;
 	TAILQ_INIT(&k->dirty);
 	uv_timer_init(fs->loop, &k->timer);
@@ -312,6 +331,7 @@ void keeper_stop(struct keeper *k)
 	if (k->closed)
 		return;
 	k->closed = true;
+	(void)store_use(&k->store, NULL);
 	uv_close((uv_handle_t *)&k->timer, NULL);
 	uv_close((uv_handle_t *)&k->end_timer, NULL);
 }

@@ -43,7 +43,9 @@ struct keeper_item {
 	struct store_output *wanted; /* all that the record names */
 	size_t nwanted;
 	size_t bytes;
-	int depot; /* descriptor of the depot's file */
+	int depot;    /* descriptor of the depot's file */
+	int fd;	      /* of the record that is being written */
+	uint64_t sum; /* of the record */
 	int err;
 };
 
@@ -97,10 +99,12 @@ void keeper_stop(struct keeper *k);
 /* ---- keeper_item.c ---- */
 
 struct store_name keeper_name(const struct session *s);
-/* Return: NULL if out of memory. */
-struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s);
-/* In another thread: writes it, and sets `err`. */
-void keeper_write(const struct store *st, struct keeper_item *item);
+/* Return: NULL with *@ret_err 0 if it is on the disk as it is, or -ENOMEM. */
+struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err);
+/* In another thread: writes them all, or sets their `err`. */
+void keeper_write(const struct store *st, struct keeper_item *items);
+/* Of a record's bytes. */
+uint64_t keeper_sum(const struct buf *record);
 /* It was written: its outputs need not be again. */
 void keeper_item_kept(const struct keeper_item *item, struct session *s);
 void keeper_item_free(struct keeper *k, struct keeper_item *item);

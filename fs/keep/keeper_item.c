@@ -100,19 +100,37 @@ static const char *on_name(void *data, const struct saved *saved)
 	return saved_id(saved);
 }
 
-struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s)
+uint64_t keeper_sum(const struct buf *record)
+{
+	uint64_t sum =
+		0xcbf29ce484222325u; /* FNV-1a: nobody has to be deceived, it is only to save writes */
+
+	for (size_t i = 0; i < record->len; i++)
+		sum = (sum ^ (unsigned char)record->data[i]) * 0x100000001b3u;
+	return sum ? sum : 1;
+}
+
+struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err)
 {
 	struct keeper_item *item = calloc(1, sizeof(*item));
 	struct making m = {k, item};
 	const struct keep_io io = {.data = &m, .away = on_away, .name = on_name};
 
+	*ret_err = -ENOMEM;
 	if (!item)
 		return NULL;
 	item->of = keeper_name(s);
+	item->fd = -1;
 	item->slot = s->slot;
 	item->generation = s->generation;
 	item->depot = k->fs->depot.fd;
 	if (keep_put(&item->record, s, &io) < 0 || item->err < 0) {
+		keeper_item_free(k, item);
+		return NULL;
+	}
+	item->sum = keeper_sum(&item->record);
+	*ret_err = 0;
+	if (item->sum == s->on_disk.sum && !item->noutputs) {
 		keeper_item_free(k, item);
 		return NULL;
 	}
@@ -161,7 +179,7 @@ static int read_piece(void *data, uint64_t offset, void *to, size_t len)
 	return fileio_read_at(of->item->depot, to, len, depot_place(p->block->slot));
 }
 
-void keeper_write(const struct store *st, struct keeper_item *item)
+static void stage(const struct store *st, struct keeper_item *item)
 {
 	if (item->remove) {
 		item->err = store_remove(st, item->of.template, item->of.name);
@@ -174,9 +192,42 @@ void keeper_write(const struct store *st, struct keeper_item *item)
 					     item->output[i].len, read_piece, &of);
 	}
 	if (item->err == 0)
-		item->err = store_write(st, &item->of, item->record.data, item->record.len);
-	if (item->err == 0)
-		store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+		item->fd = store_stage(st, &item->of, item->record.data, item->record.len);
+	item->err = item->err < 0 ? item->err : MIN(item->fd, 0);
+}
+
+/* Those of a template come one after the other, mostly. */
+static void sync_names(const struct store *st, struct keeper_item *items)
+{
+	const char *last = NULL;
+	int err = 0;
+
+	for (struct keeper_item *item = items; item; item = item->next) {
+		if (item->err < 0 || item->remove)
+			continue;
+		if (!last || strcmp(last, item->of.template) != 0)
+			err = store_sync(st, item->of.template);
+		last = item->of.template;
+		item->err = err;
+	}
+}
+
+void keeper_write(const struct store *st, struct keeper_item *items)
+{
+	struct keeper_item *item;
+
+	for (item = items; item; item = item->next)
+		stage(st, item);
+	for (item = items; item; item = item->next)
+		if (item->fd >= 0)
+			item->err = store_settle(item->fd);
+	for (item = items; item; item = item->next)
+		if (item->err == 0 && !item->remove)
+			item->err = store_publish(st, &item->of);
+	sync_names(st, items);
+	for (item = items; item; item = item->next)
+		if (item->err == 0 && !item->remove)
+			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
 }
 
 /* ---- afterwards ---- */
@@ -194,6 +245,7 @@ static struct run *run_of(struct session *s, const struct keep_output *id)
 
 void keeper_item_kept(const struct keeper_item *item, struct session *s)
 {
+	s->on_disk.sum = item->sum;
 	for (size_t i = 0; i < item->noutputs; i++) {
 		struct run *r = run_of(s, &item->output[i].id);
 

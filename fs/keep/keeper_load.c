@@ -134,6 +134,12 @@ static int check_name(const struct fs *fs, const char *template, const char *nam
 	return -EPERM;
 }
 
+static void found(struct finding *f, struct session *s, const struct buf *text)
+{
+	f->found++;
+	s->on_disk.sum = keeper_sum(text);
+}
+
 static void load_one(void *data, const char *template, const char *name)
 {
 	struct finding *f = data;
@@ -166,7 +172,7 @@ static void load_one(void *data, const char *template, const char *name)
 	if (e < 0)
 		show_damaged(f, template, name, *is.name && e != -EPERM ? &is : NULL, &why);
 	else
-		f->found++;
+		found(f, s, &text);
 	buf_clear(&text);
 }
 

@@ -161,6 +161,46 @@ void store_close(struct store *st)
 	cleanup_close(&st->dir);
 	cleanup_close(&st->lock);
 	st->dir = st->sessions = st->lock = -1;
+	if (st->gate)
+		pthread_mutex_destroy(st->gate);
+	free(st->gate);
+	st->gate = NULL;
+}
+
+int store_use(struct store *st, const struct vault *vault)
+{
+	if (!st->gate) {
+		st->gate = malloc(sizeof(*st->gate));
+		if (!st->gate)
+			return -ENOMEM;
+		pthread_mutex_init(st->gate, NULL);
+	}
+	pthread_mutex_lock(st->gate);
+	st->vault = vault;
+	pthread_mutex_unlock(st->gate);
+	return 0;
+}
+
+static int seal(const struct store *st, const void *data, size_t len, const char *what,
+		struct buf *out)
+{
+	int r;
+
+	pthread_mutex_lock(st->gate);
+	r = st->vault ? vault_seal(st->vault, data, len, what, out) : -ECANCELED;
+	pthread_mutex_unlock(st->gate);
+	return r;
+}
+
+static int unseal(const struct store *st, const void *data, size_t len, const char *what,
+		  struct buf *out)
+{
+	int r;
+
+	pthread_mutex_lock(st->gate);
+	r = st->vault ? vault_unseal(st->vault, data, len, what, out) : -ECANCELED;
+	pthread_mutex_unlock(st->gate);
+	return r;
 }
 
 /* ---- names ---- */
@@ -293,49 +333,68 @@ int store_read(const struct store *st, const char *template, const char *name, s
 		return fd;
 	r = read_whole(fd, &sealed, RECORD_MOST);
 	if (r == 0)
-		r = vault_unseal(st->vault, sealed.data, sealed.len,
-				 record_purpose(template, name).text, out);
+		r = unseal(st, sealed.data, sealed.len, record_purpose(template, name).text, out);
 	buf_clear(&sealed);
 	return r;
 }
 
-/* Writes @data to @name in @dir by way of another name. */
-static int replace(int dir, const char *name, const void *data, size_t len)
+/* The name under which it is written. */
+static struct file_name staged_name(const char *name)
 {
-	char other[176];
-	int fd, r;
+	struct file_name n;
 
-	snprintf(other, sizeof(other), ".%s", name);
-	fd = openat(dir, other, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = fileio_write(fd, data, len);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && renameat(dir, other, dir, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dir, other, 0);
-	return r;
+	snprintf(n.text, sizeof(n.text), ".%s" RECORD, name);
+	return n;
 }
 
-int store_write(const struct store *st, const struct store_name *of, const void *data, size_t len)
+int store_stage(const struct store *st, const struct store_name *of, const void *data, size_t len)
 {
 	_cleanup_close_ int dir = open_dir(st->sessions, of->template);
+	_cleanup_close_ int fd = -1;
 	struct buf sealed = {0};
 	int r;
 
 	if (dir < 0)
 		return dir;
-	r = vault_seal(st->vault, data, len, record_purpose(of->template, of->name).text, &sealed);
+	r = seal(st, data, len, record_purpose(of->template, of->name).text, &sealed);
+	if (r == 0) {
+		fd = openat(dir, staged_name(of->name).text,
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		r = fd < 0 ? -errno : fileio_write(fd, sealed.data, sealed.len);
+	}
 	if (r == 0)
-		r = replace(dir, record_name(of->name).text, sealed.data, sealed.len);
-	if (r == 0 && fsync(dir) < 0)
-		r = -errno;
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* begins with it */
+	else
+		(void)unlinkat(dir, staged_name(of->name).text, 0);
 	buf_clear(&sealed);
+	return r < 0 ? r : steal_fd(&fd);
+}
+
+int store_settle(int fd)
+{
+	int r = fsync(fd) < 0 ? -errno : 0;
+
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
 	return r;
+}
+
+int store_publish(const struct store *st, const struct store_name *of)
+{
+	_cleanup_close_ int dir = open_dir(st->sessions, of->template);
+
+	if (dir < 0)
+		return dir;
+	return renameat(dir, staged_name(of->name).text, dir, record_name(of->name).text) < 0
+		       ? -errno
+		       : 0;
+}
+
+int store_sync(const struct store *st, const char *template)
+{
+	_cleanup_close_ int dir = open_dir(st->sessions, template);
+
+	return dir < 0 ? dir : fsync(dir) < 0 ? -errno : 0;
 }
 
 /* ---- outputs ---- */
@@ -421,9 +480,8 @@ static int write_pieces(const struct store *st, const struct store_name *of,
 		sealed.len = 0;
 		r = read(data, at, plain, n);
 		if (r == 0)
-			r = vault_seal(st->vault, plain, n,
-				       output_purpose(of, o, at / PIECE, at + n == len).text,
-				       &sealed);
+			r = seal(st, plain, n,
+				 output_purpose(of, o, at / PIECE, at + n == len).text, &sealed);
 		head = htole32((uint32_t)sealed.len);
 		if (r == 0)
 			r = fileio_write(fd, &head, sizeof(head));
@@ -473,7 +531,7 @@ static int read_piece(const struct store *st, int fd, const char *what, struct b
 	r = buf_reserve(sealed, head);
 	if (r == 0)
 		r = fileio_read(fd, sealed->data, head);
-	return r < 0 ? r : vault_unseal(st->vault, sealed->data, head, what, plain);
+	return r < 0 ? r : unseal(st, sealed->data, head, what, plain);
 }
 
 int store_get_output(const struct store *st, const struct store_name *of,

@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_KEEP_STORE_H
 #define XSBX_FS_KEEP_STORE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,7 +35,8 @@ struct vault;
 struct store {
 	int dir, sessions; /* descriptors, or -1 */
 	int lock;
-	const struct vault *vault; /* what seals, set by the caller */
+	const struct vault *vault; /* what seals, set by store_use() */
+	pthread_mutex_t *gate;	   /* held while it seals */
 };
 
 /* Whose a file is. */
@@ -53,6 +55,10 @@ struct store_output {
 int store_open(const char *path, struct store *ret_st, struct problem *why);
 void store_close(struct store *st);
 
+/* What is read and written is sealed with @vault. NULL: it is gone, and a thread that still waits for the disk gets -ECANCELED for what
+ * follows. Return: 0 or -ENOMEM. */
+int store_use(struct store *st, const struct vault *vault);
+
 /* Calls @fn for each record. Return: 0 or -errno. */
 int store_list(const struct store *st,
 	       void (*fn)(void *data, const char *template, const char *name), void *data);
@@ -60,8 +66,19 @@ int store_list(const struct store *st,
 /* Appends a record to @out. Return: 0, -EBADMSG, -EKEYREJECTED, -errno. */
 int store_read(const struct store *st, const char *template, const char *name, struct buf *out);
 
-/* Replaces it. Return: 0 or -errno. */
-int store_write(const struct store *st, const struct store_name *of, const void *data, size_t len);
+/*
+ * Replaces a record, in steps, so that many can be written at the price of a few: a disk that has been told to write one file
+ * has mostly written the others as well.
+ */
+
+/* Writes it under another name. Return: a descriptor for store_settle(), or -errno. */
+int store_stage(const struct store *st, const struct store_name *of, const void *data, size_t len);
+/* It is on the disk; the descriptor is closed. Return: 0 or -errno. */
+int store_settle(int fd);
+/* It has its own name. Return: 0 or -errno. */
+int store_publish(const struct store *st, const struct store_name *of);
+/* So have it all of a template, on the disk. Return: 0 or -errno. */
+int store_sync(const struct store *st, const char *template);
 
 /* All that there is by that name. Return: 0, also if there is nothing; -errno. */
 int store_remove(const struct store *st, const char *template, const char *name);

@@ -231,10 +231,10 @@ int keep_get_saved(struct keep_in *in, const struct record_field *f, struct save
 	if (r < 0)
 		return r;
 	r = in->io->find(in->io->data, name, &saved, why);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
+	if (r == -ENOENT || r == -EBADMSG)
 		return 1;
+	if (r < 0)
+		return r; /* it may be there another time */
 	saved_unref(*dest);
 	*dest = saved;
 	return 0;

@@ -4,6 +4,7 @@
 #define XSBX_FS_SESSION_KEEPING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 struct fs;
@@ -25,6 +26,7 @@ struct kept {
 	bool dirty;	  /* on the list of those to be written: `link` */
 	bool damaged;	  /* its record could not be read, and it can do nothing but be removed */
 	bool told;	  /* that it could not be written */
+	uint64_t sum;	  /* of what was written last, 0: nothing */
 	unsigned storing; /* saved things of it that are on their way to the disk */
 	TAILQ_ENTRY(session) link;
 };

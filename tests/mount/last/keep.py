@@ -308,7 +308,7 @@ def full_disk():
         return
     state = f"{SCRATCH}/full.state"
     os.makedirs(state, 0o700)
-    if shell(f"mount -t tmpfs -o size=2m,mode=700 none {state}")[0]:
+    if shell(f"mount -t tmpfs -o size={128 if VM else 2}m,mode=700 none {state}")[0]:
         return
     k = Kept("full", state=state)
     s = k.make("demo")
@@ -317,7 +317,10 @@ def full_disk():
     write(f"{state}/filler", b"x" * (1 << 20))
     with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
         while True:
-            file.write(b"x" * 4096)
+            file.write(b"x" * 65536)
+    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
+        while True:
+            file.write(b"x" * 64)
     s.run(LONG)
     ok("it is said", wait_for(lambda: "not-kept" in s.text("error"), 10), s.text("error"))
     has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
