@@ -18,6 +18,8 @@
 #include "vm/base/remove.h"
 #include "vm/spawn/spawner.h"
 #include "fs/fuse/devfuse.h"
+#include "fs/keep/keeper.h"
+#include "fs/keep/store.h"
 #include "mount.h"
 #include "fs/session/spec.h"
 #include "mountpoint.h"
@@ -53,10 +55,13 @@ struct daemon {
 	struct conf conf;
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
+	struct store store;    /* until it is the keeper's */
+	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
 	int parent; /* waits there, or -1: see background() */
 	bool stopping;
+	bool kept;	 /* sessions were put to sleep, or there was none to keep */
 	bool over;	 /* no signals and timers any more */
 	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
@@ -177,6 +182,17 @@ static void on_stop_timer(uv_timer_t *timer)
 	uv_stop(&d->loop);
 }
 
+/* Sessions are asleep, where they are kept. */
+static void on_kept(void *data)
+{
+	struct daemon *d = data;
+
+	d->kept = true;
+	mount_stop(d->fs);
+	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
+	vm_close(d->fs->vm, on_vm_closed, d);
+}
+
 static void stop(struct daemon *d, const char *why)
 {
 	if (d->stopping)
@@ -184,9 +200,10 @@ static void stop(struct daemon *d, const char *why)
 	d->stopping = true;
 	log_info("ending: %s", why);
 	prefetch_close(&d->prefetch);
-	mount_stop(d->fs);
-	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
-	vm_close(d->fs->vm, on_vm_closed, d);
+	if (d->keeper)
+		keeper_end(d->keeper, false, on_kept, d);
+	else
+		on_kept(d);
 }
 
 /* An end that nobody asked for: the exit status says so. */
@@ -199,7 +216,11 @@ static void fail(struct daemon *d, const char *why)
 
 static void on_spawner_died(void *data)
 {
-	fail(data, "the spawner died");
+	struct daemon *d = data;
+
+	fail(d, "the spawner died");
+	if (d->keeper && !d->kept)
+		keeper_end(d->keeper, true, on_kept, d);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
@@ -208,6 +229,8 @@ static void on_signal(uv_signal_t *handle, int signum)
 
 	if (!d->stopping && d->conf.action != CONF_MOUNT)
 		d->status = 128 + signum;
+	if (d->stopping && d->keeper && !d->kept)
+		keeper_end(d->keeper, false, on_kept, d); /* he is in a hurry */
 	stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
 }
 
@@ -265,6 +288,7 @@ static void confine_daemon(struct daemon *d)
 		.runtime_dir = d->runtime_dir,
 		.spool_dir = d->conf.spool_dir,
 		.agent = d->conf.vm.agent,
+		.state_dir = d->keeper ? d->conf.state_dir : NULL,
 		.notify = d->conf.notify,
 	};
 	const char *step;
@@ -285,6 +309,32 @@ static void on_vm_event(void *data, const char *kind, const char *words)
 }
 
 static const struct vm_events vm_events = {.event = on_vm_event};
+
+static void die_of(struct daemon *d, const struct problem *p)
+{
+	char why[2048];
+
+	snprintf(why, sizeof(why), "sessions cannot be kept: %s%s%s", p->cause, *p->fix ? ". " : "",
+		 p->fix);
+	die(d, why);
+}
+
+/* Not before there is the spawner, which must not have the lock; nor behind the mount, for this may be refused, or wait. */
+static void open_store(struct daemon *d)
+{
+	struct problem p = {0};
+
+	if (store_open(d->conf.state_dir, &d->store, &p) < 0)
+		die_of(d, &p);
+}
+
+static void open_keeper(struct daemon *d)
+{
+	struct problem p = {0};
+
+	if (keeper_open(d->fs, &d->store, &d->keeper, &p) < 0)
+		die_of(d, &p);
+}
 
 static void start_machinery(struct daemon *d)
 {
@@ -309,6 +359,8 @@ static void start_machinery(struct daemon *d)
 		snprintf(why, sizeof(why), "cannot set up sandboxes: %s", strerror(-e));
 		die(d, why);
 	}
+	if (d->conf.keep && d->conf.action == CONF_MOUNT)
+		open_keeper(d);
 }
 
 /* What the configuration permits the spawner to start. Return: 0 or -ENOMEM. */
@@ -383,6 +435,7 @@ static void check_mountpoint(struct daemon *d)
 		{"the cache", c->vm.cache_dir, true},
 		{"the directory of long outputs", c->spool_dir, true},
 		{"the runtime directory", c->vm.runtime_dir, true},
+		{"the directory of what is kept", c->keep ? c->state_dir : NULL, true},
 		{"the system", "/usr", false},
 		{"the system", "/etc", false},
 		{"the system", "/dev", false},
@@ -415,6 +468,8 @@ static void start(struct daemon *d)
 	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)
 		die(d, why);
 	start_spawner(d);
+	if (mounts && d->conf.keep)
+		open_store(d);
 	if (mounts)
 		mount_fuse(d);
 	if (confine_rings() < 0)
@@ -432,6 +487,8 @@ static void start(struct daemon *d)
 	if (mounts)
 		devfuse_serve(&d->fuse, &d->loop, d->conf.mountpoint);
 	confine_daemon(d);
+	if (d->keeper)
+		keeper_load(d->keeper);
 	if (mounts)
 		announce(d);
 	if (mounts)
@@ -463,6 +520,7 @@ static int run(struct daemon *d)
 
 	/* With the mount's memory a thread may still have to do that waits for a disk. */
 	idle = mount_fini(d->fs);
+	idle = keeper_close(d->keeper) && idle;
 	devfuse_free(&d->fuse);
 	spawner_stop(d->spawner);
 	policy_free(d->policy);

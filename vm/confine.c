@@ -111,6 +111,8 @@ static int confine_files(const struct confine_spec *spec)
 	allow_cache(r, spec->cache_dir);
 	allow(r, true, "%s", spec->runtime_dir);
 	allow(r, true, "%s", spec->spool_dir);
+	if (spec->state_dir)
+		allow(r, true, "%s", spec->state_dir);
 	allow(r, true, "/dev/null");
 	if (spec->notify)
 		allow(r, true, "%s", spec->notify);

@@ -178,6 +178,31 @@ static bool has_machines(const struct conf *c)
 	return false;
 }
 
+/* One for each mountpoint: /home/me/box is home-me-box, and a dash in a name two. */
+static char *default_state_dir(const char *mountpoint)
+{
+	_cleanup_free_ char *name = calloc(2, strlen(mountpoint) + 1);
+	char *to = name;
+
+	if (!name)
+		return NULL;
+	for (const char *p = mountpoint + (*mountpoint == '/'); *p; p++) {
+		if (*p == '-')
+			*to++ = '-';
+		*to++ = *p == '/' ? '-' : *p;
+	}
+	if (getuid() == 0)
+		return join("/var/lib/xsbxfs", name);
+	to = xdg_path("XDG_STATE_HOME", ".local/state", "xsbxfs");
+	if (to) {
+		char *path = join(to, name);
+
+		free(to);
+		to = path;
+	}
+	return to;
+}
+
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
 	int r;
@@ -441,7 +466,11 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 		r = conf_settle(c, src);
 	if (r >= 0 && c->action == CONF_MOUNT)
 		r = find_mountpoint(c, a->mountpoint, src);
-	else if (r >= 0 && a->mountpoint)
+	if (r >= 0 && c->keep && c->mountpoint && !c->state_dir) {
+		c->state_dir = default_state_dir(c->mountpoint);
+		r = c->state_dir ? r : -ENOMEM;
+	}
+	if (r >= 0 && c->action != CONF_MOUNT && a->mountpoint)
 		r = conf_fail(src, EINVAL, "without a mount, no mount point is needed");
 	return r;
 }

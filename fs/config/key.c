@@ -39,6 +39,8 @@ static const struct key keys[] = {
 	{"cache_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.cache_dir)},
 	{"runtime_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.runtime_dir)},
 	{"spool_dir", CONF_GLOBAL, KEY_PATH, CONF(spool_dir)},
+	{"keep", CONF_GLOBAL, KEY_FLAG, CONF(keep), "no", YES_NO},
+	{"state_dir", CONF_GLOBAL, KEY_PATH, CONF(state_dir)},
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},
 	{"agent", CONF_GLOBAL, KEY_PATH, CONF(vm.agent)},
 	{"accel", CONF_GLOBAL, KEY_WORD, CONF(vm.accel), "auto", .words = {"auto", "kvm", "tcg"}},

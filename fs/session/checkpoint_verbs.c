@@ -76,6 +76,7 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 void session_remove_checkpoint(struct session *s, struct checkpoint *cp)
 {
 	checkpoint_remove(s, cp);
+	keeping_changed(s);
 	wait_wake(&s->front.wait);
 }
 

@@ -146,7 +146,7 @@ static void kick(struct depot *d)
 	struct depot_job *job = &d->job;
 	int r;
 
-	if (d->busy || d->closing || (TAILQ_EMPTY(&d->queue) && !d->nleft))
+	if (d->busy || d->closing || d->taken || (TAILQ_EMPTY(&d->queue) && !d->nleft))
 		return;
 	*job = (struct depot_job){.dir = d->dir, .fd = d->fd};
 	while (job->nleft < DEPOT_BATCH && d->nleft)
@@ -184,8 +184,11 @@ static void stored(struct depot *d, struct block *b)
 
 static void slot_free(struct depot *d, uint32_t slot)
 {
-	d->left[d->nleft++] = slot;
 	d->nused--;
+	if (d->taken)
+		d->taken[slot] = 0; /* depot_resumed() finds it */
+	else
+		d->left[d->nleft++] = slot;
 }
 
 /* Ends the job: blocks that were not written go back to the front of the queue, in order. */
@@ -321,6 +324,52 @@ int depot_read(const struct depot *d, const struct block *b, uint32_t offset, vo
 	return n == (ssize_t)len ? 0 : -EAGAIN;
 }
 
+/* ---- what was there before ---- */
+
+int depot_resume(struct depot *d, int fd, uint32_t nslots)
+{
+	assert(!d->nslots && !d->busy && TAILQ_EMPTY(&d->queue));
+	while (d->cap < nslots)
+		if (grow(d) < 0)
+			return -ENOMEM;
+	d->taken = calloc(nslots ? nslots : 1, 1);
+	if (!d->taken)
+		return -ENOMEM;
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = fd;
+	d->nslots = nslots;
+	return 0;
+}
+
+int depot_stored(struct depot *d, uint32_t slot, uint32_t len, struct block **ret_b)
+{
+	struct block *b;
+
+	if (!d->taken || slot >= d->nslots || d->taken[slot] || len == 0 || len > DEPOT_BLOCK)
+		return -EBADMSG;
+	b = block_new();
+	if (!b)
+		return -ENOMEM;
+	b->state = BLOCK_STORED;
+	b->slot = slot;
+	b->len = len;
+	d->taken[slot] = 1;
+	d->nused++;
+	*ret_b = b;
+	return 0;
+}
+
+void depot_resumed(struct depot *d)
+{
+	for (uint32_t i = 0; d->taken && i < d->nslots; i++)
+		if (!d->taken[i])
+			d->left[d->nleft++] = i;
+	free(d->taken);
+	d->taken = NULL;
+	kick(d);
+}
+
 /* ---- begin and end ---- */
 
 void depot_init(struct depot *d, uv_loop_t *loop, int dir)
@@ -349,6 +398,7 @@ bool depot_fini(struct depot *d)
 	if (d->busy)
 		return false;
 	assert(TAILQ_EMPTY(&d->queue) && d->waiting == 0);
+	free(d->taken);
 	free(d->vacant);
 	free(d->left);
 	if (d->fd >= 0)

@@ -61,6 +61,7 @@ struct depot {
 	uint32_t nvacant;
 	uint32_t *left;	     /* slots whose space is still to be freed */
 	uint32_t nleft, cap; /* cap: of `vacant` and of `left` each */
+	uint8_t *taken;	     /* between depot_resume() and depot_resumed(): by slot */
 	uv_timer_t retry;
 	/* Less is waiting, or `err` has changed. May be NULL. */
 	void (*relieved)(void *data);
@@ -88,6 +89,17 @@ off_t depot_place(uint32_t slot);
 void depot_close(struct depot *d);
 /* Return: false if a job is still under way, so that @d must not be freed. */
 bool depot_fini(struct depot *d);
+
+/*
+ * Of the daemon before this one: its file @fd, which is the depot's from now on, with @nslots slots. Before anything is put into
+ * it. Blocks are named by depot_stored(); behind depot_resumed() all other slots are free.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int depot_resume(struct depot *d, int fd, uint32_t nslots);
+/* Return: 0; -EBADMSG if there can be no such block; -ENOMEM. */
+int depot_stored(struct depot *d, uint32_t slot, uint32_t len, struct block **ret_b);
+void depot_resumed(struct depot *d);
 
 /* Return: an empty block with one reference, or NULL. */
 struct block *block_new(void);

@@ -174,12 +174,15 @@ void events_add(struct events *ev, struct session *s, const char *kind, const ch
 
 	if (e)
 		add(ev, s, e);
+	if (s)
+		keeping_changed(s);
 }
 
 void events_add_run(struct events *ev, struct session *s, const struct run *r)
 {
 	struct event *e = event_new(s, NULL, *r->job ? r->job : NULL);
 
+	keeping_changed(s);
 	if (!e)
 		return;
 	e->run = r->number;

@@ -102,12 +102,36 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 	}
 }
 
+/* It is in a file of what is kept, and is brought from there first. Return: false if it is not. */
+static bool bring(struct fetch *f, const struct waiter *w)
+{
+	const struct spool *sp = fetch_spool(w->h);
+
+	if (!sp->away)
+		return false;
+	f->busy = true;
+	f->serial = w->serial;
+	w->h->fs->keeping->bring(w->h->s, w->h->r, (unsigned)(sp - w->h->r->spool));
+	return true;
+}
+
+void fetch_brought(struct fetch *f, int err)
+{
+	struct waiter *w = find(f, f->serial);
+	struct handle *h = w ? w->h : NULL;
+
+	f->busy = false;
+	if (w && err < 0)
+		unreadable(h, wait_unpark(w), err);
+	next(f);
+}
+
 static void next(struct fetch *f)
 {
 	const struct waiter *w = TAILQ_FIRST(&f->wait.waiters);
 	int r;
 
-	if (f->busy || !w)
+	if (f->busy || !w || bring(f, w))
 		return;
 	divide(f, fetch_spool(w->h), w->size, w->offset);
 	f->serial = w->serial;

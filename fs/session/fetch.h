@@ -51,6 +51,9 @@ bool fetch_fini(struct fetch *f);
  * error; the caller then still owns the request. */
 bool fetch_output(struct handle *h, struct req *req, size_t size, uint64_t offset);
 
+/* The output that was to be brought back is there, or could not be: -errno. */
+void fetch_brought(struct fetch *f, int err);
+
 /* The output that a handle reads, or NULL if it has no run. */
 const struct spool *fetch_spool(const struct handle *h);
 

@@ -18,6 +18,7 @@
 #include "fs/request/alarm.h"
 #include "fs/request/clock.h"
 #include "fs/request/handle.h"
+#include "keeping.h"
 #include "netenv.h"
 #include "owner.h"
 #include "run.h"
@@ -90,6 +91,9 @@ struct fs {
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
 	uint64_t renew_ms;
+	const struct keeping *keeping; /* NULL: nothing is kept */
+	struct keeper *keeper;
+	bool ending; /* sessions are put to sleep: nothing begins any more */
 	bool stopping;
 	char io[FS_IO_MAX]; /* scratch buffer for replies, not preserved across a return to the loop */
 };

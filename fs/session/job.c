@@ -118,6 +118,7 @@ static int make_room(struct session *s)
 static void touch(const struct job *j)
 {
 	*(j->of_session ? &j->s->runs_mtime : &j->s->jobs_mtime) = clock_now();
+	keeping_changed(j->s);
 }
 
 static uint32_t next_number(struct session *s)
@@ -154,6 +155,29 @@ static int check(struct session *s, const char *name, bool of_session)
 	return -EOPNOTSUPP;
 }
 
+/* Return: one that is on no list yet but `kept_jobs`; NULL if out of memory. */
+static struct job *new_job(struct session *s, const char *name, bool of_session, uint32_t number)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j || job_settings_init(&j->settings, &s->settings) < 0) {
+		free(j);
+		return NULL;
+	}
+	j->s = s;
+	j->of_session = of_session;
+	j->refs = 1;
+	j->number = number;
+	snprintf(j->name, sizeof(j->name), "%s", name);
+	snprintf(j->path, sizeof(j->path), "%s/%s/%s", s->path, of_session ? "runs" : "jobs", name);
+	front_init(&j->front, s, j);
+	if (of_session)
+		j->front.waitlist = &s->front.wait;
+	j->config_mtime = j->front.created;
+	LIST_INSERT_HEAD(&s->kept_jobs, j, kept);
+	return j;
+}
+
 int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j)
 {
 	int e = check(s, name, of_session);
@@ -161,27 +185,33 @@ int job_create(struct session *s, const char *name, bool of_session, struct job 
 
 	if (e < 0)
 		return e;
-	j = calloc(1, sizeof(*j));
+	j = new_job(s, name, of_session, next_number(s));
 	if (!j)
 		return -ENOMEM;
-	e = job_settings_init(&j->settings, &s->settings);
-	if (e < 0) {
-		free(j);
-		return e;
-	}
-	j->s = s;
-	j->of_session = of_session;
-	j->refs = 1;
-	j->number = next_number(s);
-	snprintf(j->name, sizeof(j->name), "%s", name);
-	snprintf(j->path, sizeof(j->path), "%s/%s/%s", s->path, of_session ? "runs" : "jobs", name);
-	front_init(&j->front, s, j);
-	if (of_session)
-		j->front.waitlist = &s->front.wait;
-	j->config_mtime = j->front.created;
 	touch(j);
 	TAILQ_INSERT_TAIL(&s->jobs, j, link);
 	s->njobs++;
+	*ret_j = j;
+	return 0;
+}
+
+int job_revive(struct session *s, const char *name, bool of_session, uint32_t number, bool removed,
+	       struct job **ret_j)
+{
+	struct job *j;
+
+	if (!plain_name_ok(name) || number == 0 || number > JOB_NUMBER_MAX)
+		return -EINVAL;
+	if (!removed && (job_find(s, name, of_session) || job_by_number(s, number)))
+		return -EEXIST;
+	j = new_job(s, name, of_session, number);
+	if (!j)
+		return -ENOMEM;
+	j->removed = removed;
+	if (!removed) {
+		TAILQ_INSERT_TAIL(&s->jobs, j, link);
+		s->njobs++;
+	}
 	*ret_j = j;
 	return 0;
 }
@@ -198,6 +228,7 @@ void job_unref(struct job *j)
 	if (--j->refs)
 		return;
 	assert(j->removed && (j->of_session || !job_going(j)));
+	LIST_REMOVE(j, kept);
 	job_settings_clear(&j->settings);
 	front_fini(&j->front);
 	free(j);

@@ -34,6 +34,7 @@
  */
 struct job {
 	TAILQ_ENTRY(job) link;
+	LIST_ENTRY(job) kept;
 	struct session *s;
 	unsigned refs;
 	bool of_session; /* a named run */
@@ -64,6 +65,19 @@ struct job {
  * a sandbox of its own), -ENOMEM; the session's `error` says why.
  */
 int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j);
+/**
+ * job_revive() - Make a job that was there before
+ * @s: Session
+ * @name: Name
+ * @of_session: A named run
+ * @number: Its number
+ * @removed: It was removed, and is still open: it is on no list but `kept_jobs`
+ * @ret_j: Result, the session's reference; or, of a removed one, the caller's
+ *
+ * Return: 0, -EINVAL, -EEXIST, -ENOMEM.
+ */
+int job_revive(struct session *s, const char *name, bool of_session, uint32_t number, bool removed,
+	       struct job **ret_j);
 struct job *job_ref(struct job *j);
 void job_unref(struct job *j);
 

@@ -42,8 +42,16 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 		return problem_set(why, PROBLEM_INVALID,
 				   "Write a program to `in`, or set argv in `config`.",
 				   "there is nothing to start");
+	if (s->on_disk.damaged) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
 	if (s->state == SESSION_CLOSED) {
 		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
+	if (s->fs->ending) {
+		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
 		return -ESTALE;
 	}
 	if (j->of_session && s->nqueued >= SESSION_QUEUE_MAX) {

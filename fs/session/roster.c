@@ -153,6 +153,60 @@ int roster_reserve(struct roster *ro, uid_t uid)
 	return (int)(rested ? ro->oldest - 1 : ro->n);
 }
 
+/* Makes a slot the one that became free last. */
+static void add_free(struct roster *ro, unsigned slot)
+{
+	ro->at[slot].next = 0;
+	if (ro->newest)
+		ro->at[ro->newest - 1].next = slot + 1;
+	else
+		ro->oldest = slot + 1;
+	ro->newest = slot + 1;
+	ro->nfree++;
+}
+
+/* Makes a free slot the one that is taken next. */
+static void put_first(struct roster *ro, unsigned slot)
+{
+	unsigned at = ro->oldest, before = 0;
+
+	for (; at != slot + 1; at = ro->at[at - 1].next)
+		before = at;
+	if (!before)
+		return;
+	ro->at[before - 1].next = ro->at[slot].next;
+	if (ro->newest == slot + 1)
+		ro->newest = before;
+	ro->at[slot].next = ro->oldest;
+	ro->oldest = slot + 1;
+}
+
+int roster_reserve_at(struct roster *ro, unsigned slot, unsigned generation, uid_t uid)
+{
+	if (slot >= ROSTER_MAX || generation > INO_GENERATIONS || roster_at(ro, slot))
+		return -EINVAL;
+	while (ro->n <= slot) {
+		if (!make_room(ro))
+			return -ENOMEM;
+		ro->at[ro->n] = (struct slot){0};
+		add_free(ro, ro->n++);
+	}
+	if (!take_user(ro, uid))
+		return -ENOMEM;
+	put_first(ro, slot);
+	ro->at[slot].generation = (uint16_t)generation;
+	return (int)slot;
+}
+
+bool roster_remember(struct roster *ro, uid_t uid)
+{
+	struct roster_user *u = take_user(ro, uid);
+
+	if (u)
+		u->removed++;
+	return u;
+}
+
 static void take_slot(struct roster *ro, unsigned slot)
 {
 	if (slot == ro->n) {
@@ -187,12 +241,7 @@ void roster_drop(struct roster *ro, struct session *s)
 	u->n--;
 	u->removed++;
 	*slot = (struct slot){.generation = (slot->generation + 1) & INO_GENERATIONS};
-	if (ro->newest)
-		ro->at[ro->newest - 1].next = s->slot + 1;
-	else
-		ro->oldest = s->slot + 1;
-	ro->newest = s->slot + 1;
-	ro->nfree++;
+	add_free(ro, s->slot);
 }
 
 void roster_forget(struct roster *ro, const struct session *s)

@@ -64,6 +64,13 @@ struct session *roster_next(struct session *s);
  * the slot, -ENOSPC, -ENOMEM. */
 int roster_reserve(struct roster *ro, uid_t uid);
 
+/* Likewise of one that was in @slot before, in the daemon before this one, with that generation. Return: @slot; -EINVAL if it
+ * can't be, or is taken; -ENOMEM. */
+int roster_reserve_at(struct roster *ro, unsigned slot, unsigned generation, uid_t uid);
+
+/* A session of @uid is removed, and was there before this daemon: behind it roster_forget(). Return: false if out of memory. */
+bool roster_remember(struct roster *ro, uid_t uid);
+
 /* The generation that the next session in @slot has. */
 unsigned roster_generation(const struct roster *ro, unsigned slot);
 

@@ -30,6 +30,7 @@ struct saving {
 	LIST_HEAD(copies, session) copies; /* linked by `copy` */
 	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
 	LIST_ENTRY(session) copy;	   /* ... and on whose `copies` it is then */
+	unsigned of_slot, of_generation;   /* its place, while records are read (fs/keep/) */
 };
 
 /**

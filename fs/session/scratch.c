@@ -26,6 +26,7 @@ bool scratch_takes(enum node_kind dir)
 /* A file was added to a directory, or removed from it; a job's has the time of its run. */
 static void touch(struct session *s, uint64_t dir)
 {
+	keeping_changed(s);
 	switch ((int)ino_kind(dir)) {
 	case NODE_NET: s->net_changed = clock_now(); break;
 	case NODE_SESSION: s->changed = clock_now(); break;

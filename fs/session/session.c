@@ -86,6 +86,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	TAILQ_INIT(&s->runs);
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->jobs);
+	LIST_INIT(&s->kept_jobs);
 	TAILQ_INIT(&s->scratch.files);
 	TAILQ_INIT(&s->checkpoints.list);
 	LIST_INIT(&s->saving.copies);
@@ -93,11 +94,30 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	return s;
 }
 
+/* Makes one in a free slot, or one that is in none. Return: 0 or -ENOMEM. */
+static int place(struct fs *fs, unsigned template_index, const char *name,
+		 const struct session_place *at, uid_t uid, struct session **ret_s)
+{
+	struct session *s = session_new(fs, template_index, at->slot, name);
+
+	if (!s)
+		return -ENOMEM;
+	s->uid = uid;
+	s->dead = at->dead;
+	LIST_INSERT_HEAD(&fs->sessions, s, kept);
+	if (at->dead)
+		s->generation = at->generation;
+	else
+		roster_put(&fs->roster, s);
+	*ret_s = s;
+	return 0;
+}
+
 int session_create(struct fs *fs, unsigned template_index, const char *name, uid_t uid, gid_t gid,
 		   struct session **ret_s)
 {
 	struct session *s;
-	int slot;
+	int slot, e;
 
 	if (fs->stopping)
 		return -EIO;
@@ -112,19 +132,39 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	slot = roster_reserve(&fs->roster, uid);
 	if (slot < 0)
 		return slot;
-
-	s = session_new(fs, template_index, (unsigned)slot, name);
-	if (!s)
-		return -ENOMEM;
-	s->uid = uid;
+	e = place(fs, template_index, name, &(struct session_place){.slot = (unsigned)slot}, uid,
+		  &s);
+	if (e < 0)
+		return e;
 	s->gid = gid;
-	LIST_INSERT_HEAD(&fs->sessions, s, kept);
-	roster_put(&fs->roster, s);
 	fs->template_mtime[template_index] = s->created;
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");
 	*ret_s = s;
 	return 0;
+}
+
+int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
+		   const struct session_place *at, struct session **ret_s)
+{
+	struct session_place free = {0};
+	int slot;
+
+	if (!plain_name_ok(name))
+		return -EINVAL;
+	if (at && at->dead)
+		return at->slot < ROSTER_MAX && at->generation <= INO_GENERATIONS &&
+				       roster_remember(&fs->roster, uid)
+			       ? place(fs, template_index, name, at, uid, ret_s)
+			       : -EINVAL;
+	if (session_find(fs, template_index, name))
+		return -EEXIST;
+	slot = at ? roster_reserve_at(&fs->roster, at->slot, at->generation, uid)
+		  : roster_reserve(&fs->roster, uid);
+	if (slot < 0)
+		return slot;
+	free.slot = (unsigned)slot;
+	return place(fs, template_index, name, &free, uid, ret_s);
 }
 
 struct session *session_ref(struct session *s)

@@ -15,6 +15,7 @@
 #include "checkpoint.h"
 #include "file_events.h"
 #include "front.h"
+#include "keeping.h"
 #include "pause.h"
 #include "fs/config/daemon.h"
 #include "fs/request/handle.h"
@@ -114,7 +115,8 @@ struct session {
 	struct run *active;	     /* reference */
 	struct front front;
 
-	struct job_list jobs; /* oldest first */
+	struct job_list jobs;		     /* oldest first */
+	LIST_HEAD(kept_jobs, job) kept_jobs; /* including removed ones that are still open */
 	unsigned njobs;
 	unsigned jobs_going; /* started, and not ended */
 	uint32_t last_job;   /* number of the newest */
@@ -143,6 +145,7 @@ struct session {
 	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
+	struct kept on_disk;
 };
 
 const char *session_state_str(enum session_state state);
@@ -163,8 +166,32 @@ const char *session_state_str(enum session_state state);
  */
 int session_create(struct fs *fs, unsigned template_index, const char *name, uid_t uid, gid_t gid,
 		   struct session **ret_s);
+
+/* Where one was, in the daemon before this one. */
+struct session_place {
+	unsigned slot, generation;
+	bool dead; /* it was removed, and is still open */
+};
+
+/**
+ * session_revive() - Make a session that was there before
+ * @fs: Mount
+ * @template_index: Template
+ * @name: Name
+ * @uid: Owner
+ * @at: Its place; NULL: any
+ * @ret_s: Result, the table's reference
+ *
+ * It is as one that mkdir has made, but no limit counts, and nobody is told.
+ *
+ * Return: 0, -EINVAL, -EEXIST, -ENOSPC, -ENOMEM.
+ */
+int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
+		   const struct session_place *at, struct session **ret_s);
 /* Removes a session, for rmdir: everything ends now, the sandbox in the background. */
 void session_destroy(struct session *s);
+/* It was revived in vain: it goes as if it had never been. */
+void session_undo(struct session *s);
 struct session *session_ref(struct session *s);
 void session_unref(struct session *s);
 struct session *session_find(struct fs *fs, unsigned template_index, const char *name);

@@ -55,6 +55,17 @@ static struct block *last_block(struct spool *sp)
 	return b;
 }
 
+int spool_put(struct spool *sp, struct block *b)
+{
+	if (sp->nblocks && sp->block[sp->nblocks - 1]->len < DEPOT_BLOCK)
+		return -EBADMSG;
+	if (reserve(sp, sp->nblocks + 1) < 0)
+		return -ENOMEM;
+	sp->block[sp->nblocks++] = b;
+	sp->len += b->len;
+	return 0;
+}
+
 /* Bytes of it that are not on disk; what waits is always at the end. */
 static size_t waiting(const struct spool *sp)
 {
@@ -115,7 +126,7 @@ void spool_copy(struct spool *dst, const struct spool *src)
 	const uint32_t full = src->nblocks - (tail && tail->len < DEPOT_BLOCK);
 	struct block *b;
 
-	assert(!dst->len && !dst->err);
+	assert(!dst->len && !dst->err && !src->away);
 	if (reserve(dst, src->nblocks) < 0) {
 		spool_lose(dst, -ENOMEM, src->len + src->lost);
 		return;
@@ -153,6 +164,8 @@ ssize_t spool_read(const struct spool *sp, const struct depot *d, uint64_t offse
 
 	if (offset >= sp->len)
 		return sp->err ? -EIO : 0;
+	if (sp->away)
+		return -EAGAIN;
 	len = (size_t)MIN((uint64_t)len, sp->len - offset);
 	for (size_t done = 0; done < len;) {
 		uint32_t at;

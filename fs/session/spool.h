@@ -18,6 +18,8 @@
  * - block[i] starts at offset i * DEPOT_BLOCK; all blocks but the last are full.
  * - Once something could not be kept, `err` says why (-errno), `lost` counts the bytes, and no more are
  *   accepted: there is one gap, at the end.
+ * - While it is `away`, it has `len` bytes, and none of them here: they are in a file of what is kept (fs/keep/), and are
+ *   brought back when somebody reads them. Nothing is added to such a one.
  * - Zeroed memory is an empty spool.
  */
 struct spool {
@@ -25,6 +27,8 @@ struct spool {
 	uint32_t nblocks, cap;
 	uint64_t len, lost;
 	int err;
+	bool away;
+	bool kept; /* these bytes are in such a file as well */
 };
 
 void spool_fini(struct spool *sp, struct depot *d);
@@ -43,6 +47,10 @@ void spool_append(struct spool *sp, struct depot *d, const void *data, size_t le
 
 /* The spool is complete. */
 void spool_seal(struct spool *sp, struct depot *d);
+
+/* Adds a block, whose reference it takes. Return: 0; -EBADMSG where the last one is not full; -ENOMEM; it is the caller's
+ * then. */
+int spool_put(struct spool *sp, struct block *b);
 
 /* Counts the next bytes as lost. */
 void spool_lose(struct spool *sp, int err, uint64_t len);

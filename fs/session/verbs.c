@@ -16,8 +16,16 @@ static int may_submit(const struct session *s, struct problem *why)
 {
 	if (s->dead)
 		return -ESTALE;
+	if (s->on_disk.damaged) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
 	if (s->state == SESSION_CLOSED) {
 		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
+	if (s->fs->ending) {
+		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
 		return -ESTALE;
 	}
 	if (s->nqueued >= SESSION_QUEUE_MAX) {
@@ -122,7 +130,7 @@ int session_submit_late(struct session *s, struct buf *code, const struct timesp
 
 int session_start(struct session *s)
 {
-	if (s->dead || s->state == SESSION_CLOSED)
+	if (s->dead || s->state == SESSION_CLOSED || s->on_disk.damaged || s->fs->ending)
 		return -ESTALE;
 	if (s->saving.of) { /* there is nothing to begin from yet */
 		s->asleep.wake = true;
@@ -157,6 +165,13 @@ int session_kill(struct session *s)
 	binding_refuse(s, r, &killed);
 	wait_wake(&s->front.wait);
 	return 0;
+}
+
+/* Nothing is to become of it that would take the place of what is on the disk. */
+static int refuse_damaged(struct session *s)
+{
+	session_problem(s, problem_kept(&s->closed));
+	return -ESTALE;
 }
 
 /* Files outlast a reset, the interpreter does not. */
@@ -222,7 +237,7 @@ static int reset_sandbox(struct session *s)
 
 int session_reset(struct session *s)
 {
-	const int e = reset_sandbox(s);
+	const int e = s->on_disk.damaged ? refuse_damaged(s) : reset_sandbox(s);
 
 	if (e == 0)
 		launch_reset(s);
@@ -236,6 +251,8 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
+	if (s->on_disk.damaged)
+		return refuse_damaged(s);
 	asleep_end(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
@@ -382,6 +399,7 @@ void session_destroy(struct session *s)
 	struct fs *fs = s->fs;
 
 	assert(!s->dead);
+	keeping_removed(s);
 	s->dead = true;
 	binding_cut(s, &gone);
 	s->state = SESSION_CLOSED;
@@ -394,5 +412,18 @@ void session_destroy(struct session *s)
 	fs->template_mtime[session_template(s)] = clock_now();
 	session_leave_kin(s);
 	roster_drop(&fs->roster, s);
+	session_unref(s);
+}
+
+void session_undo(struct session *s)
+{
+	session_leave_kin(s);
+	if (!s->dead)
+		roster_drop(&s->fs->roster, s);
+	s->dead = true;
+	s->state = SESSION_CLOSED;
+	let_go(s);
+	buf_clear(&s->file_events.log);
+	buf_clear(&s->file_events.blind);
 	session_unref(s);
 }

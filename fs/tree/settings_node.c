@@ -77,6 +77,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	s->settings = *with;
 	s->config_mtime = clock_now();
 	session_touch(s);
+	keeping_changed(s);
 	return 0;
 }
 

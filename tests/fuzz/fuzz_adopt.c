@@ -97,7 +97,7 @@ static struct vm *start(uv_loop_t *loop, struct spawner *sp)
 	return vm;
 }
 
-/* The first is the agent's stream. Return: its other end. */
+/* All are the agent's stream. Return: its other end. */
 static int fill(struct fdbag *fds)
 {
 	int pair[2];
@@ -107,7 +107,7 @@ static int fill(struct fdbag *fds)
 	fds->owned = true;
 	fdbag_put(fds, pair[0]);
 	for (int i = 1; i < NFDS; i++)
-		fdbag_put(fds, open("/dev/null", O_RDWR | O_CLOEXEC));
+		fdbag_put(fds, fcntl(pair[0], F_DUPFD_CLOEXEC, 0));
 	return pair[1];
 }
 

@@ -54,7 +54,7 @@ want("man/xsbxfs.5", "verbs", re.findall(r'\[CTL_\w+\] = \{"(\w+)"', read("fs/tr
 
 # ENOENT, ENOTDIR and EISDIR mean what they always mean; the others are never seen by a caller.
 usual = {"ENOENT", "ENOTDIR", "EISDIR", "EBADF", "ECANCELED", "EADDRINUSE", "ECONNABORTED", "EINPROGRESS",
-         "EMFILE"}
+         "EMFILE", "EBADMSG"}
 ops = "".join(sources(f"fs/{folder}/*.c") for folder in ("request", "session", "files", "tree", "fuse"))
 want("man/xsbxfs.5", "error numbers", set(re.findall(r"-(E[A-Z]{3,})\b", ops)) - usual)
 

@@ -9,12 +9,20 @@
 
 #define NAME(group, enumerator, name, ...) [PROBLEM_##enumerator] = (name),
 
+static const char *const names[] = {[PROBLEM_NONE] = "", PROBLEM_CODES(NAME)};
+static_assert(ARRAY_SIZE(names) == PROBLEM_NCODES, "a name for each code");
+
 const char *problem_code_str(enum problem_code code)
 {
-	static const char *const names[] = {[PROBLEM_NONE] = "", PROBLEM_CODES(NAME)};
-
-	static_assert(ARRAY_SIZE(names) == PROBLEM_NCODES, "a name for each code");
 	return names[code];
+}
+
+enum problem_code problem_code_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return (enum problem_code)i;
+	return PROBLEM_FAILED;
 }
 
 void problem_setv(struct problem *p, enum problem_code code, const char *fix, const char *cause,

@@ -31,7 +31,7 @@
  *
  * Only fs/ turns a problem into an errno, when it replies to the kernel.
  *
- * Codes are made by the daemon, for users: they are never read from a file or from a peer. The agent sends an errno
+ * Codes are made by the daemon, for users: they are read from nothing but its own records, by name, and never from a peer. The agent sends an errno
  * and a text, from which the guest makes a problem.
  */
 struct problem {
@@ -43,6 +43,9 @@ struct problem {
 
 /* The name of @code as in `error`; "" for PROBLEM_NONE. */
 const char *problem_code_str(enum problem_code code);
+
+/* The code of that name, of a record (record.h); PROBLEM_FAILED if there is none of it in this version. */
+enum problem_code problem_code_find(const char *name);
 
 /**
  * problem_set() - Describe what went wrong

@@ -184,6 +184,12 @@
 	X(CLOSED, UNMOUNTED, "unmounted", LATER, \
 	  "xsbxfs was ended.", \
 	  "") \
+	X(CLOSED, NOT_KEPT, "not-kept", LATER, \
+	  "With `keep = yes`: xsbxfs was ended, or died, before what the session had could be written down.", \
+	  "`reset` gives a new one; `restore` goes back to a checkpoint.") \
+	X(CLOSED, DAMAGED, "damaged", NO, \
+	  "What was kept of the session, or of a checkpoint, can't be read.", \
+	  "Remove it with `rmdir`; the cause says more.") \
 	X(WAITING, NO_PLACE, "no-place", LATER, \
 	  "No place was free for `admission_timeout_s`, or there can be none of that size.", \
 	  "The cause says what was lacking.") \

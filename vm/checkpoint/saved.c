@@ -41,6 +41,7 @@ void saved_attach(struct saved *s, struct pack *pack, struct point *point)
 void saved_detach(struct saved *s)
 {
 	count(s, false);
+	s->flaws = saved_flaws(s);
 	s->pack = pack_unref(s->pack);
 	s->point = point_unref(s->point);
 }
@@ -74,6 +75,7 @@ struct saved *saved_files_only(struct saved *s)
 	if (!files)
 		return NULL;
 	files->mtime = s->mtime;
+	files->flaws = s->flaws;
 	files->files_bytes = s->files_bytes;
 	files->flaws = s->flaws;
 	if (!s->pack && s->ops) {

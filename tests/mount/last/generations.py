@@ -4,6 +4,7 @@
 that nothing grows."""
 # backends: local vm
 # timeout: 180
+# conf: boot_timeout_s = 240
 from sleepers import again
 from xsbx import *
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of what a session and a job have alike: front.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "fs/request/clock.h"
+#include "internal.h"
+
+/* Never reuse a number. */
+enum {
+	FRONT_CREATED = 1,
+	FRONT_LATEST,
+	FRONT_CODE, /* missing: that of the newest run */
+	FRONT_IN_MTIME,
+	FRONT_IN_ABSENT,
+	FRONT_STDIN,
+	FRONT_STDIN_TAKEN,
+	FRONT_STDIN_MTIME,
+	FRONT_ERROR,
+	FRONT_CONFIG_ERROR,
+	FRONT_ERROR_MTIME,
+	FRONT_NO_CODE,
+};
+
+static bool has_code_of(const struct front *front, const struct run *r)
+{
+	const struct buf *a = &front->last_code;
+
+	return r && a->len == r->code.len &&
+	       (!a->len || memcmp(a->data, r->code.data, a->len) == 0);
+}
+
+static void put_code(struct keep_out *o, const struct front *front, uint64_t latest)
+{
+	if (latest && has_code_of(front, front->latest))
+		return;
+	keep_put_u64(o->out, FRONT_NO_CODE, !front->last_code.len);
+	keep_put_buf(o->out, FRONT_CODE, &front->last_code);
+}
+
+void keep_put_front(struct keep_out *o, unsigned tag, const struct front *front)
+{
+	const size_t at = record_open(o->out, tag);
+	const uint64_t latest = keep_run_place(o, front->latest);
+	const bool closes = !front->job && !o->io->live && o->s->state != SESSION_CLOSED &&
+			    keep_state(o) == SESSION_CLOSED;
+	const struct timespec now = clock_now();
+
+	record_time(o->out, FRONT_CREATED, &front->created);
+	keep_put_u64(o->out, FRONT_LATEST, latest);
+	put_code(o, front, latest);
+	record_time(o->out, FRONT_IN_MTIME, &front->in_mtime);
+	keep_put_u64(o->out, FRONT_IN_ABSENT, front->in_absent);
+	keep_put_buf(o->out, FRONT_STDIN, &front->next_stdin);
+	keep_put_u64(o->out, FRONT_STDIN_TAKEN, front->stdin_taken);
+	record_time(o->out, FRONT_STDIN_MTIME, &front->stdin_mtime);
+	keep_put_problem(o->out, FRONT_ERROR,
+			 closes ? keep_closed(o) : problem_kept(&front->error));
+	keep_put_u64(o->out, FRONT_CONFIG_ERROR, front->config_error);
+	record_time(o->out, FRONT_ERROR_MTIME, closes ? &now : &front->error_mtime);
+	record_close(o->out, at);
+}
+
+struct fronting {
+	struct front *front;
+	bool own_code;
+};
+
+static int get_latest(struct keep_in *in, struct front *front, const struct record_field *f)
+{
+	struct run *r;
+	const int e = keep_run_at(in, f, &r);
+
+	if (e < 0 || front->latest)
+		return -EBADMSG;
+	/* A job's run is its own; a named run's, and a session's, are the session's. */
+	if (front->job && !front->job->of_session &&
+	    (strcmp(r->job, front->job->name) != 0 ||
+	     r->id != (SANDBOX_JOB_ID | front->job->number)))
+		return -EBADMSG;
+	if ((!front->job || front->job->of_session) && *r->job)
+		return -EBADMSG;
+	front->latest = run_ref(r);
+	return 0;
+}
+
+static int front_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct fronting *fronting = to;
+	struct front *front = fronting->front;
+
+	switch (f->tag) {
+	case FRONT_CREATED: return record_get_time(f, &front->created);
+	case FRONT_LATEST: return get_latest(in, front, f);
+	case FRONT_CODE:
+		fronting->own_code = true;
+		return keep_get_buf(f, &front->last_code, SESSION_CODE_MAX);
+	case FRONT_NO_CODE: return record_get_bool(f, &fronting->own_code);
+	case FRONT_IN_MTIME: return record_get_time(f, &front->in_mtime);
+	case FRONT_IN_ABSENT: return record_get_bool(f, &front->in_absent);
+	case FRONT_STDIN: return keep_get_buf(f, &front->next_stdin, SESSION_STDIN_MAX);
+	case FRONT_STDIN_TAKEN: return record_get(f, 0, UINT64_MAX, &front->stdin_taken);
+	case FRONT_STDIN_MTIME: return record_get_time(f, &front->stdin_mtime);
+	case FRONT_ERROR: return keep_get_kept(f, &front->error);
+	case FRONT_CONFIG_ERROR: return record_get_bool(f, &front->config_error);
+	case FRONT_ERROR_MTIME: return record_get_time(f, &front->error_mtime);
+	default: return 0;
+	}
+}
+
+int keep_get_front(struct keep_in *in, const struct record_field *f, struct front *front)
+{
+	struct fronting fronting = {front, false};
+	int e = keep_inside(in, f, front_field, &fronting);
+
+	if (e == 0 && front->latest && !fronting.own_code)
+		e = buf_append(&front->last_code, front->latest->code.data,
+			       front->latest->code.len);
+	return e;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of fs/keep/ share: pairs of put and get, one for each noun. */
+#ifndef XSBX_FS_KEEP_INTERNAL_H
+#define XSBX_FS_KEEP_INTERNAL_H
+
+#include "fs/session/job.h"
+#include "fs/session/session.h"
+#include "keep.h"
+#include "vm/base/problem.h"
+
+/*
+ * Who puts appends fields to `out`, and looks at `out.failed` at the end. Who gets is called once for each field, by
+ * keep_fields(), and returns 0, also for tags that it does not know, or -EBADMSG, -ENOMEM.
+ *
+ * Tags are numbers in enums. Never give one to something else.
+ */
+
+/* A session's record that is being written. */
+struct keep_out {
+	struct buf *out;
+	const struct session *s;
+	const struct keep_io *io;
+	const struct run **
+		run; /* those that are in it, oldest first: runs are referred to by their place here, from 1 */
+	size_t nruns;
+	const struct job **job; /* likewise */
+	size_t njobs;
+};
+
+/* One that is being read. */
+struct keep_in {
+	struct fs *fs;
+	struct session *s;
+	const struct keep_io *io;
+	struct run **run; /* as above; each with a reference until the end */
+	size_t nruns, cap;
+	struct problem unset;	/* what was wrong with its settings, so that it has others */
+	struct problem unsaved; /* what it was to be asleep with can't be had */
+	struct problem *why;
+};
+
+/* Slots, until keep_join(). */
+#define KEEP_NOBODY  UINT32_MAX
+#define KEEP_BY_NAME (UINT32_MAX - 1) /* it is found by its name */
+
+typedef int (*keep_field_fn)(struct keep_in *in, void *to, const struct record_field *f);
+
+/* Return: 0, or what @fn returned, or -EBADMSG. */
+int keep_fields(struct keep_in *in, struct record_reader fields, keep_field_fn fn, void *to);
+/* Likewise of fields within a field. */
+int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn fn, void *to);
+
+/* ---- value.c ---- */
+
+/* Nothing, where there is none. */
+void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p);
+int keep_get_problem(const struct record_field *f, struct problem *ret_p);
+/* Likewise. Without memory to remember it there is none. */
+void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k);
+int keep_get_kept(const struct record_field *f, struct problem_kept *k);
+/* Nothing, if it is empty. */
+void keep_put_buf(struct buf *out, unsigned tag, const struct buf *b);
+/* At most @most bytes. */
+int keep_get_buf(const struct record_field *f, struct buf *dest, size_t most);
+/* Text of the heap, or NULL for "". */
+int keep_get_text(const struct record_field *f, char **dest, size_t most);
+/* Is each NAME=VALUE, with a NUL behind it? */
+bool keep_env_is_sound(const struct buf *env);
+/* Nothing if it is 0. */
+void keep_put_u64(struct buf *out, unsigned tag, uint64_t v);
+/* Whole settings, as text. */
+int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s);
+/* Replaces @dest. Where what the text says is not allowed any more, they are those of the template, and @why says so. Return:
+ * 1 then, 0, -EBADMSG, -ENOMEM. */
+int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
+		      struct problem *why);
+/* What is saved, by name. Return: whether it could be named. */
+bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved);
+/* Return: 0; 1 with @why: it is not there; -EBADMSG, -ENOMEM. */
+int keep_get_saved(struct keep_in *in, const struct record_field *f, struct saved **dest,
+		   struct problem *why);
+
+/* ---- run.c ---- */
+
+void keep_put_run(struct keep_out *o, unsigned tag, const struct run *r);
+/* Adds one to `in`, and to the session's lists. */
+int keep_get_run(struct keep_in *in, const struct record_field *f);
+/* How a run is referred to; 0: it is not in the record. */
+uint64_t keep_run_place(const struct keep_out *o, const struct run *r);
+/* Return: -EBADMSG if there is none. */
+int keep_run_at(const struct keep_in *in, const struct record_field *f, struct run **ret_r);
+
+/* ---- output.c ---- */
+
+void keep_put_outputs(struct keep_out *o, unsigned tag, const struct run *r);
+/* One of them. */
+int keep_get_output(struct keep_in *in, const struct record_field *f, struct run *r);
+/* Those that are elsewhere, once it is known whose they are. */
+int keep_outputs_back(struct keep_in *in, struct run *r);
+
+/* ---- front.c ---- */
+
+void keep_put_front(struct keep_out *o, unsigned tag, const struct front *front);
+int keep_get_front(struct keep_in *in, const struct record_field *f, struct front *front);
+
+/* ---- job.c ---- */
+
+void keep_put_job(struct keep_out *o, unsigned tag, const struct job *j);
+int keep_get_job(struct keep_in *in, const struct record_field *f);
+
+/* ---- lasting.c: what was saved of it, and whose copy it is ---- */
+
+/* What it is at rest. */
+enum session_state keep_state(const struct keep_out *o);
+/* ... and if it is closed then, why. */
+const struct problem *keep_closed(const struct keep_out *o);
+void keep_put_asleep(struct keep_out *o, unsigned tag);
+int keep_get_asleep(struct keep_in *in, const struct record_field *f);
+void keep_put_origin(struct keep_out *o, unsigned tag);
+int keep_get_origin(struct keep_in *in, const struct record_field *f);
+void keep_put_saving(struct keep_out *o, unsigned tag);
+int keep_get_saving(struct keep_in *in, const struct record_field *f);
+void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoint *cp);
+int keep_get_checkpoint(struct keep_in *in, const struct record_field *f);
+
+/* ---- sound.c ---- */
+
+/* Is there a sandbox in its state? */
+bool keep_is_up(const struct session *s);
+/* Do its parts fit together, and is it what a session can be? */
+bool keep_is_sound(const struct keep_in *in);
+
+/* ---- join.c ---- */
+
+/* Scratch files without a name that nobody has open. */
+void keep_drop_unlinked(struct session *s);
+
+/* ---- aside.c: what stands beside its runs ---- */
+
+void keep_put_netlog(struct keep_out *o, unsigned tag);
+int keep_get_netlog(struct keep_in *in, const struct record_field *f);
+void keep_put_file_events(struct keep_out *o, unsigned tag);
+int keep_get_file_events(struct keep_in *in, const struct record_field *f);
+void keep_put_changes(struct keep_out *o, unsigned tag);
+int keep_get_changes(struct keep_in *in, const struct record_field *f);
+void keep_put_pause(struct keep_out *o, unsigned tag);
+int keep_get_pause(struct keep_in *in, const struct record_field *f);
+void keep_put_scratch(struct keep_out *o, unsigned tag, const struct scratch_file *file);
+int keep_get_scratch(struct keep_in *in, const struct record_field *f);
+void keep_put_info(struct keep_out *o, unsigned tag);
+int keep_get_info(struct keep_in *in, const struct record_field *f);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps sessions in the state directory: what is written, and when. See keeper.h. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "keeper_internal.h"
+#include "vm/base/log.h"
+
+/* ---- what could not be written ---- */
+
+static void tell_failure(struct keeper *k, struct session *s, int err)
+{
+	struct problem p;
+
+	problem_set(&p, PROBLEM_NOT_KEPT,
+		    "Make room on the disk of state_dir, or mend it; it is tried again.",
+		    "what there is of the session can't be written to state_dir, and would not be "
+		    "there at the next mount: %s",
+		    strerror(-err));
+	if (s && !s->on_disk.told) {
+		s->on_disk.told = true;
+		session_problem(s, &p);
+	}
+	if (k->told)
+		return;
+	k->told = true;
+	log_error("sessions can't be written to state_dir: %s", strerror(-err));
+	complaint_tell(k->fs, k->fs->uid, &p);
+}
+
+static void tell_success(struct keeper *k, struct session *s)
+{
+	if (s)
+		s->on_disk.told = false;
+	if (k->told)
+		log_info("sessions can be written to state_dir again");
+	k->told = false;
+}
+
+/* Something has come to its end. */
+static void look(struct keeper *k)
+{
+	if (k->look)
+		k->look(k);
+}
+
+/* ---- rounds ---- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void schedule(struct keeper *k)
+{
+	const uint64_t now = uv_now(k->fs->loop);
+	const uint64_t pause = k->flushed ? 0 : k->told ? KEEPER_RETRY_MS : KEEPER_ROUND_MS;
+	const uint64_t due = k->round_ms + pause;
+
+	if (k->busy || k->closed || (TAILQ_EMPTY(&k->dirty) && !k->removals))
+		return;
+	uv_timer_start(&k->timer, on_timer, due > now ? due - now : 0, 0);
+}
+
+static void changed(struct session *s)
+{
+	struct keeper *k = s->fs->keeper;
+
+	if (s->on_disk.damaged || s->on_disk.dirty || k->closed || k->loading)
+		return;
+	s->on_disk.dirty = true;
+	TAILQ_INSERT_TAIL(&k->dirty, s, on_disk.link);
+	schedule(k);
+}
+
+static void removed(struct session *s)
+{
+	struct keeper *k = s->fs->keeper;
+	struct keeper_item *item;
+
+	if (s->on_disk.dirty)
+		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
+	s->on_disk.dirty = false;
+	if (k->closed)
+		return;
+	item = calloc(1, sizeof(*item));
+	if (!item) { /* it would come back */
+		tell_failure(k, NULL, -ENOMEM);
+		return;
+	}
+	item->of = keeper_name(s);
+	item->remove = true;
+	item->fd = -1;
+	item->next = NULL;
+	*k->removals_end = item;
+	k->removals_end = &item->next;
+	schedule(k);
+}
+
+/* ---- what is saved goes first ---- */
+
+/* One on its way: by its place, for it may be gone when it is there. */
+struct storing {
+	struct keeper *k;
+	unsigned slot, generation;
+};
+
+static void on_stored(void *data, int err, const struct problem *why)
+{
+	struct storing *st = data;
+	struct keeper *k = st->k;
+	struct session *s = session_by_slot(k->fs, st->slot, st->generation);
+
+	free(st);
+	k->storing--;
+	if (s) {
+		s->on_disk.storing--;
+		if (err == 0)
+			changed(s);
+		else if (err != -ECANCELED)
+			tell_failure(k, s, err);
+	}
+	if (err < 0 && err != -ECANCELED)
+		log_error("%s: what was saved was not written: %s", s ? s->path : "a session",
+			  why && *why->cause ? why->cause : strerror(-err));
+	look(k);
+}
+
+static void store(struct keeper *k, struct session *s, struct saved *saved)
+{
+	struct storing *st;
+
+	if (!saved || saved_id(saved))
+		return;
+	st = malloc(sizeof(*st));
+	if (!st) {
+		tell_failure(k, s, -ENOMEM);
+		return;
+	}
+	*st = (struct storing){k, s->slot, s->generation};
+	s->on_disk.storing++;
+	k->storing++;
+	vault_store(k->vault, saved, on_stored, st);
+}
+
+static void store_all(struct keeper *k, struct session *s)
+{
+	struct checkpoint *cp;
+
+	if (s->on_disk.storing)
+		return; /* it is looked at again behind these */
+	store(k, s, s->asleep.saved);
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		store(k, s, cp->saved);
+}
+
+/* ---- jobs ---- */
+
+static void on_done(uv_work_t *work, int status);
+
+static void on_work(uv_work_t *work)
+{
+	struct keeper *k = container_of(work, struct keeper, work);
+
+	keeper_write(&k->store, k->job);
+}
+
+/* Takes what is dirty, as far as one job may have. */
+static void fill(struct keeper *k)
+{
+	struct keeper_item **end = &k->job;
+	size_t bytes = 0, n = 0;
+	struct session *s;
+
+	k->job = k->removals;
+	if (k->job)
+		end = k->removals_end;
+	k->removals = NULL;
+	k->removals_end = &k->removals;
+	while ((s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n < KEEPER_JOB_ITEMS) {
+		int err;
+		struct keeper_item *item = keeper_item_new(k, s, &err);
+
+		if (err < 0) {
+			tell_failure(k, s, -ENOMEM);
+			break;
+		}
+		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
+		s->on_disk.dirty = false;
+		store_all(k, s);
+		if (!item)
+			continue;
+		bytes += item->bytes;
+		n++;
+		*end = item;
+		end = &item->next;
+	}
+	*end = NULL;
+}
+
+static void begin(struct keeper *k)
+{
+	int r;
+
+	k->round_ms = uv_now(k->fs->loop);
+	k->mark = vault_mark(k->vault);
+	fill(k);
+	k->all = TAILQ_EMPTY(&k->dirty);
+	if (!k->job) {
+		if (k->all)
+			vault_forget(k->vault, k->mark);
+		schedule(k); /* where there was no memory */
+		look(k);
+		return;
+	}
+	k->busy = true;
+	r = uv_queue_work(k->fs->loop, &k->work, on_work, on_done);
+	assert(r == 0);
+	(void)r;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	begin(timer->data);
+}
+
+/* Return: whether it was written. */
+static bool take_apart(struct keeper *k, struct keeper_item *item)
+{
+	struct session *s =
+		item->remove ? NULL : session_by_slot(k->fs, item->slot, item->generation);
+
+	if (item->err < 0)
+		tell_failure(k, s, item->err);
+	else
+		tell_success(k, s);
+	if (s && item->err == 0)
+		keeper_item_kept(item, s);
+	else if (s && !k->flushed)
+		changed(s);
+	return item->err == 0;
+}
+
+static void on_done(uv_work_t *work, int status)
+{
+	struct keeper *k = container_of(work, struct keeper, work);
+	bool all = k->all && status == 0;
+	struct keeper_item *item;
+
+	if (k->closed) { /* nobody waits for it any more */
+		while ((item = k->job)) {
+			k->job = item->next;
+			keeper_item_free(k, item);
+		}
+		k->busy = false;
+		return;
+	}
+
+	while ((item = k->job)) {
+		k->job = item->next;
+		if (status < 0)
+			item->err = status;
+		all = take_apart(k, item) && all;
+		keeper_item_free(k, item);
+	}
+	k->busy = false;
+	if (all && TAILQ_EMPTY(&k->dirty))
+		vault_forget(k->vault, k->mark);
+	if (!TAILQ_EMPTY(&k->dirty) && !k->told && !k->all)
+		begin(k); /* the round goes on */
+	else
+		schedule(k);
+	look(k);
+}
+
+void keeper_flush(struct keeper *k)
+{
+	k->flushed = true;
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		struct session *s = roster_at(&k->fs->roster, i);
+
+		if (s)
+			changed(s);
+	}
+	schedule(k);
+}
+
+bool keeper_is_idle(const struct keeper *k)
+{
+	return !k->busy && !k->storing && TAILQ_EMPTY(&k->dirty) && !k->removals;
+}
+
+/* ---- begin and end ---- */
+
+static const struct keeping keeping = {
+	.changed = changed, .removed = removed, .bring = keeper_bring};
+
+int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct problem *why)
+{
+	struct keeper *k;
+	int r = vm_keep(fs->vm, st->dir, why);
+
+	if (r < 0)
+		return r;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
+	k->store = *st;
+	*st = (struct store){.dir = -1, .sessions = -1, .lock = -1};
+	k->fs = fs;
+	k->vault = vm_vault(fs->vm);
+	if (store_use(&k->store, k->vault) < 0) {
+		free(k);
+		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
+	}
+	k->removals_end = &k->removals;
+	TAILQ_INIT(&k->dirty);
+	uv_timer_init(fs->loop, &k->timer);
+	k->timer.data = k;
+	uv_timer_init(fs->loop, &k->end_timer);
+	k->end_timer.data = k;
+	fs->keeper = k;
+	fs->keeping = &keeping;
+	*ret_k = k;
+	return 0;
+}
+
+void keeper_stop(struct keeper *k)
+{
+	if (k->closed)
+		return;
+	k->closed = true;
+	(void)store_use(&k->store, NULL);
+	uv_close((uv_handle_t *)&k->timer, NULL);
+	uv_close((uv_handle_t *)&k->end_timer, NULL);
+}
+
+bool keeper_close(struct keeper *k)
+{
+	struct keeper_item *item;
+
+	if (!k)
+		return true;
+	k->fs->keeping = NULL;
+	k->fs->keeper = NULL;
+	if (k->busy || k->bringing)
+		return false;
+	while ((item = k->removals)) {
+		k->removals = item->next;
+		keeper_item_free(k, item);
+	}
+	store_close(&k->store);
+	free(k);
+	return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps sessions in the state directory: finds them at the start, writes what changes, puts them to sleep at the end. */
+#ifndef XSBX_FS_KEEP_KEEPER_H
+#define XSBX_FS_KEEP_KEEPER_H
+
+#include <stdbool.h>
+
+struct fs;
+struct keeper;
+struct problem;
+struct store;
+
+/*
+ * Theory of operation
+ * -------------------
+ * Whatever a session tells the event log, and a few things more, makes it dirty (session/keeping.h). Those that are dirty are
+ * written about once a second: their records are made in the loop, at rest (keep.h), and sealed and written by a thread of
+ * libuv's pool, one job at a time, so that the loop never waits for a disk, and a disk that hangs blocks one thread. What is
+ * saved of them goes to the vault first; until it is there a record does without it, and is written again then. Long outputs
+ * have files of their own, which are written once, before the first record that names them.
+ *
+ * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk
+ * takes. What could not be written is told once, in the log, the session's `error` and the root's, and tried again.
+ *
+ * At the end sessions are put to sleep, as by `sleep`, in the moment between two runs. A run that goes on then is interrupted
+ * after a while, and at last killed. Only when all is written the mount goes on ending.
+ */
+
+/* Before the daemon is confined. @fs has its `vm`; @st is taken over if all goes well. Return: 0, or -errno with @why. */
+int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct problem *why);
+
+/* Finds the sessions, and from now on keeps them. When the daemon is confined. */
+void keeper_load(struct keeper *k);
+
+/* The end: @done is called from the loop when all is asleep and written, or as far as that could be. @at_once: nothing more can
+ * be saved. Called again, by somebody who can't wait: runs are not waited for any more. */
+void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data);
+
+/* Behind the loop's last turn. @k may be NULL. Return: false if a thread waits for a disk still, and uses it. */
+bool keeper_close(struct keeper *k);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a mount that keeps its sessions: they are put to sleep, and written. See keeper.h. */
+#include <assert.h>
+
+#include "fs/session/binding.h"
+#include "fs/session/fs.h"
+#include "fs/session/job.h"
+#include "keeper_internal.h"
+#include "vm/base/log.h"
+
+#define LOOK_MS	     50u
+#define INTERRUPT_MS 10000u /* runs are waited for */
+#define KILL_MS	     3000u  /* ... behind an interrupt */
+#define SLEEP_MS \
+	10000u /* ... behind their end, to be saved; a save that is under way is waited for longer */
+#define SAVE_MS	 60000u
+#define WRITE_MS 60000u
+
+static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
+				      .cause = "xsbxfs was ended before this run began",
+				      .fix = "Run it again."};
+static const struct problem not_saved = {.code = PROBLEM_NOT_KEPT,
+					 .cause = "xsbxfs ended before the session could be saved"};
+
+/* ---- sleep ---- */
+
+static bool is_asked(const struct session *s)
+{
+	return s->saving.sleep || s->saving.going;
+}
+
+/* One that is not to be saved, or has nothing to save yet, loses its sandbox at once. */
+static bool has_nothing(const struct session *s)
+{
+	struct problem why;
+
+	return !s->ready || s->settings.spec.work || s->settings.fresh ||
+	       saving_may(s, true, &why) < 0;
+}
+
+static void put_to_sleep(struct session *s)
+{
+	struct run *r;
+
+	while ((r = TAILQ_FIRST(&s->queue)))
+		binding_refuse(s, r, &ending);
+	launch_refuse(s, &ending);
+	if (!s->sandbox || is_asked(s))
+		return;
+	if (!s->active && !s->jobs_going && has_nothing(s)) {
+		binding_cut(s, &not_saved);
+		session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_NEW);
+		return;
+	}
+	s->saving.sleep = true;
+	s->saving.by_idle = false;
+	binding_pump(s);
+}
+
+struct awake {
+	unsigned running, saving, other;
+};
+
+static struct awake look_around(struct keeper *k)
+{
+	struct awake a = {0};
+
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		struct session *s = roster_at(&k->fs->roster, i);
+
+		if (!s)
+			continue;
+		session_ref(s);
+		put_to_sleep(s);
+		if (s->sandbox && (s->active || s->jobs_going))
+			a.running++;
+		else if (s->sandbox && s->saving.going)
+			a.saving++;
+		else if (s->sandbox)
+			a.other++;
+		session_unref(s);
+	}
+	return a;
+}
+
+/* ---- runs that go on ---- */
+
+static void end_runs(struct keeper *k, bool kill)
+{
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		struct session *s = roster_at(&k->fs->roster, i);
+		struct job *j, *next;
+
+		if (!s || !s->sandbox)
+			continue;
+		if (s->active)
+			(void)sandbox_signal(s->sandbox, s->active->number,
+					     kill ? SANDBOX_KILL : SANDBOX_INTERRUPT);
+		for (j = TAILQ_FIRST(&s->jobs); j; j = next) {
+			next = TAILQ_NEXT(j, link);
+			if (!j->of_session && job_going(j) && !j->unsent)
+				(void)job_signal(j, kill ? SANDBOX_KILL : SANDBOX_INTERRUPT);
+		}
+	}
+}
+
+/* ---- steps ---- */
+
+static void go_to(struct keeper *k, enum keeper_end_step step)
+{
+	k->step = step;
+	k->step_ms = uv_now(k->fs->loop);
+}
+
+/* Return: whether all that can be saved is, or there is no more time. */
+static bool sleep_step(struct keeper *k)
+{
+	const uint64_t past = uv_now(k->fs->loop) - k->step_ms;
+	const struct awake a = look_around(k);
+
+	if (!a.running && !a.saving && !a.other)
+		return true;
+	if (k->step == END_SLEEP && past >= INTERRUPT_MS && a.running) {
+		log_info("%u session%s run something still, which is interrupted", a.running,
+			 a.running == 1 ? "" : "s");
+		end_runs(k, false);
+		go_to(k, END_INTERRUPT);
+	} else if (k->step == END_INTERRUPT && past >= KILL_MS && a.running) {
+		log_info("%u run on, and are killed", a.running);
+		end_runs(k, true);
+		go_to(k, END_KILL);
+	} else if (past >= SLEEP_MS && (!a.saving || past >= SAVE_MS) &&
+		   !(k->step == END_SLEEP && a.running)) {
+		log_warn("%u session%s could not be saved in time, and are closed",
+			 a.running + a.saving + a.other,
+			 a.running + a.saving + a.other == 1 ? "" : "s");
+		return true;
+	}
+	return false;
+}
+
+/* What has a sandbox still loses it, so that its runs have ended when they are written. */
+static void cut_all(struct keeper *k)
+{
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		struct session *s = roster_at(&k->fs->roster, i);
+
+		if (!s || !s->sandbox)
+			continue;
+		binding_cut(s, &not_saved);
+		if (s->asleep.saved)
+			session_set_state(s, SESSION_ASLEEP);
+		else
+			session_set_closed(s, keep_lost(s));
+	}
+}
+
+static bool write_step(struct keeper *k)
+{
+	if (keeper_is_idle(k))
+		return true;
+	if (uv_now(k->fs->loop) - k->step_ms < WRITE_MS)
+		return false;
+	log_error("not all sessions could be written to state_dir in time");
+	return true;
+}
+
+static void over(struct keeper *k)
+{
+	go_to(k, END_OVER);
+	keeper_stop(k);
+	log_info("sessions are asleep, and written");
+	k->done(k->data);
+}
+
+static void on_end_timer(uv_timer_t *timer)
+{
+	struct keeper *k = timer->data;
+
+	if (k->step == END_OVER)
+		return;
+	if (k->step != END_WRITE && sleep_step(k)) {
+		cut_all(k);
+		go_to(k, END_WRITE);
+		keeper_flush(k);
+	}
+	if (k->step == END_WRITE && write_step(k)) {
+		over(k);
+		return;
+	}
+	uv_timer_start(&k->end_timer, on_end_timer, LOOK_MS, 0);
+}
+
+static void look(struct keeper *k)
+{
+	if (k->step == END_WRITE && keeper_is_idle(k))
+		uv_timer_start(&k->end_timer, on_end_timer, 0, 0);
+}
+
+void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data)
+{
+	k->done = done;
+	k->data = data;
+	k->fs->ending = true;
+	k->look = look;
+	if (k->step == END_NONE) {
+		log_info("sessions are put to sleep");
+		go_to(k, END_SLEEP);
+	} else if (k->step == END_SLEEP) { /* somebody is in a hurry */
+		end_runs(k, true);
+		go_to(k, END_KILL);
+	}
+	if (at_once && k->step != END_WRITE && k->step != END_OVER) {
+		cut_all(k);
+		go_to(k, END_WRITE);
+		keeper_flush(k);
+	}
+	if (k->step != END_OVER)
+		uv_timer_start(&k->end_timer, on_end_timer, 0, 0);
+}

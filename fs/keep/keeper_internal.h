@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the keeper share. */
+#ifndef XSBX_FS_KEEP_KEEPER_INTERNAL_H
+#define XSBX_FS_KEEP_KEEPER_INTERNAL_H
+
+#include <uv.h>
+
+#include "fs/session/session.h"
+#include "keep.h"
+#include "keeper.h"
+#include "store.h"
+#include "vm/base/problem.h"
+
+#define KEEPER_ROUND_MS	 1000u	    /* a session is written once in so long */
+#define KEEPER_RETRY_MS	 5000u	    /* ... if the disk has refused */
+#define KEEPER_JOB_BYTES (8u << 20) /* of records and outputs, of one job */
+#define KEEPER_JOB_ITEMS 256u
+
+/* A piece of a long output: in the depot's file, or a copy. */
+struct keeper_piece {
+	struct block *block; /* reference; is STORED */
+	char *copy;
+	uint32_t len;
+};
+
+struct keeper_output {
+	struct store_output name;
+	struct keep_output id;
+	struct keeper_piece *piece;
+	uint32_t npieces;
+	uint64_t len;
+};
+
+/* A session that is written, or removed, by a job. */
+struct keeper_item {
+	struct keeper_item *next;
+	struct store_name of;
+	unsigned slot, generation;
+	bool remove;
+	struct buf record;
+	struct keeper_output *output; /* that are written */
+	size_t noutputs;
+	struct store_output *wanted; /* all that the record names */
+	size_t nwanted;
+	size_t bytes;
+	int depot;    /* descriptor of the depot's file */
+	int fd;	      /* of the record that is being written */
+	uint64_t sum; /* of the record */
+	int err;
+};
+
+enum keeper_end_step {
+	END_NONE,
+	END_SLEEP,     /* sessions are to fall asleep */
+	END_INTERRUPT, /* runs were interrupted */
+	END_KILL,      /* ... and killed */
+	END_WRITE,
+	END_OVER,
+};
+
+struct keeper {
+	struct fs *fs;
+	struct store store;
+	struct vault *vault;
+	TAILQ_HEAD(, session) dirty;
+	struct keeper_item *removals, **removals_end; /* before what is dirty */
+	uv_timer_t timer;
+	uint64_t round_ms; /* uv_now() when the last round began */
+	unsigned storing;  /* by the vault */
+	bool told;	   /* that the disk refuses */
+	bool loading, closed;
+	bool flushed; /* it is the end: nothing is written twice */
+
+	bool busy; /* a job is under way */
+	uv_work_t work;
+	struct keeper_item *job;
+	uint64_t mark; /* vault_mark() before it */
+	bool all;      /* nothing else was dirty */
+
+	bool bringing;
+
+	enum keeper_end_step step;
+	void (*look)(struct keeper *k); /* from then on: something has come to its end */
+	uv_timer_t end_timer;
+	uint64_t step_ms;
+	void (*done)(void *data);
+	void *data;
+};
+
+/* ---- keeper.c ---- */
+
+/* All sessions are written once more. */
+void keeper_flush(struct keeper *k);
+/* Is nothing on its way? */
+bool keeper_is_idle(const struct keeper *k);
+/* No more of it. */
+void keeper_stop(struct keeper *k);
+
+/* ---- keeper_item.c ---- */
+
+struct store_name keeper_name(const struct session *s);
+/* Return: NULL with *@ret_err 0 if it is on the disk as it is, or -ENOMEM. */
+struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err);
+/* In another thread: writes them all, or sets their `err`. */
+void keeper_write(const struct store *st, struct keeper_item *items);
+/* Of a record's bytes. */
+uint64_t keeper_sum(const struct buf *record);
+/* It was written: its outputs need not be again. */
+void keeper_item_kept(const struct keeper_item *item, struct session *s);
+void keeper_item_free(struct keeper *k, struct keeper_item *item);
+/* The name of an output's file. */
+struct store_output keeper_output_name(const struct keep_output *o);
+/* See keeping.h. */
+void keeper_bring(struct session *s, struct run *r, unsigned which);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written of a session, and outputs that are brought back. See keeper.h. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "fs/session/job.h"
+#include "keeper_internal.h"
+#include "vm/base/io.h"
+
+struct store_name keeper_name(const struct session *s)
+{
+	struct store_name of = {.made = s->created};
+
+	snprintf(of.template, sizeof(of.template), "%s", s->t->name);
+	snprintf(of.name, sizeof(of.name), "%s", s->name);
+	return of;
+}
+
+struct store_output keeper_output_name(const struct keep_output *o)
+{
+	struct store_output name;
+
+	snprintf(name.name, sizeof(name.name), "%c%u.%u", o->of_job ? 'j' : 'r', o->number,
+		 o->which);
+	return name;
+}
+
+/* ---- outputs that are to be written ---- */
+
+/* The record's maker, which is told of long outputs. */
+struct making {
+	struct keeper *k;
+	struct keeper_item *item;
+};
+
+/* Blocks on the disk are read by the thread; others change when they get there, so they are copied. */
+static int take_pieces(struct keeper_output *o, const struct spool *sp)
+{
+	o->piece = calloc(sp->nblocks, sizeof(*o->piece));
+	if (!o->piece)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < sp->nblocks; i++) {
+		struct block *b = sp->block[i];
+		struct keeper_piece *p = &o->piece[i];
+
+		p->len = b->len;
+		o->npieces++;
+		if (b->state == BLOCK_STORED) {
+			p->block = block_ref(b);
+			continue;
+		}
+		p->copy = malloc(b->len);
+		if (!p->copy)
+			return -ENOMEM;
+		memcpy(p->copy, b->data, b->len);
+	}
+	return 0;
+}
+
+static bool add_output(struct keeper_item *item, const struct keep_output *id,
+		       const struct spool *sp)
+{
+	struct keeper_output *more =
+		reallocarray(item->output, item->noutputs + 1, sizeof(*item->output));
+
+	if (!more)
+		return false;
+	item->output = more;
+	more += item->noutputs++;
+	*more = (struct keeper_output){.name = keeper_output_name(id), .id = *id, .len = sp->len};
+	item->bytes += (size_t)sp->len;
+	return take_pieces(more, sp) == 0;
+}
+
+static bool on_away(void *data, const struct keep_output *id, const struct spool *sp)
+{
+	struct making *m = data;
+	struct keeper_item *item = m->item;
+	struct store_output *wanted =
+		reallocarray(item->wanted, item->nwanted + 1, sizeof(*wanted));
+
+	if (!wanted) {
+		item->err = -ENOMEM;
+		return true;
+	}
+	item->wanted = wanted;
+	wanted[item->nwanted++] = keeper_output_name(id);
+	if (!sp->away && !sp->kept && !add_output(item, id, sp))
+		item->err = -ENOMEM;
+	return true;
+}
+
+static const char *on_name(void *data, const struct saved *saved)
+{
+	(void)data;
+	return saved_id(saved);
+}
+
+uint64_t keeper_sum(const struct buf *record)
+{
+	uint64_t sum =
+		0xcbf29ce484222325u; /* FNV-1a: nobody has to be deceived, it is only to save writes */
+
+	for (size_t i = 0; i < record->len; i++)
+		sum = (sum ^ (unsigned char)record->data[i]) * 0x100000001b3u;
+	return sum ? sum : 1;
+}
+
+struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err)
+{
+	struct keeper_item *item = calloc(1, sizeof(*item));
+	struct making m = {k, item};
+	const struct keep_io io = {.data = &m, .away = on_away, .name = on_name};
+
+	*ret_err = -ENOMEM;
+	if (!item)
+		return NULL;
+	item->of = keeper_name(s);
+	item->fd = -1;
+	item->slot = s->slot;
+	item->generation = s->generation;
+	item->depot = k->fs->depot.fd;
+	if (keep_put(&item->record, s, &io) < 0 || item->err < 0) {
+		keeper_item_free(k, item);
+		return NULL;
+	}
+	item->sum = keeper_sum(&item->record);
+	*ret_err = 0;
+	if (item->sum == s->on_disk.sum && !item->noutputs) {
+		keeper_item_free(k, item);
+		return NULL;
+	}
+	item->bytes += item->record.len;
+	return item;
+}
+
+void keeper_item_free(struct keeper *k, struct keeper_item *item)
+{
+	for (size_t i = 0; i < item->noutputs; i++) {
+		struct keeper_output *o = &item->output[i];
+
+		for (uint32_t j = 0; j < o->npieces; j++) {
+			if (o->piece[j].block)
+				block_unref(&k->fs->depot, o->piece[j].block);
+			free(o->piece[j].copy);
+		}
+		free(o->piece);
+	}
+	free(item->output);
+	free(item->wanted);
+	buf_clear(&item->record);
+	free(item);
+}
+
+/* ---- in another thread ---- */
+
+struct piecing {
+	const struct keeper_item *item;
+	const struct keeper_output *o;
+};
+
+/* Pieces are read one by one, in order: see store.c. */
+static int read_piece(void *data, uint64_t offset, void *to, size_t len)
+{
+	const struct piecing *of = data;
+	const uint64_t i = offset / DEPOT_BLOCK;
+	const struct keeper_piece *p = &of->o->piece[i];
+
+	if (i >= of->o->npieces || offset % DEPOT_BLOCK || p->len != len)
+		return -EIO;
+	if (p->copy) {
+		memcpy(to, p->copy, len);
+		return 0;
+	}
+	return fileio_read_at(of->item->depot, to, len, depot_place(p->block->slot));
+}
+
+static void stage(const struct store *st, struct keeper_item *item)
+{
+	if (item->remove) {
+		item->err = store_remove(st, item->of.template, item->of.name);
+		return;
+	}
+	for (size_t i = 0; i < item->noutputs && item->err == 0; i++) {
+		struct piecing of = {item, &item->output[i]};
+
+		item->err = store_put_output(st, &item->of, &item->output[i].name,
+					     item->output[i].len, read_piece, &of);
+	}
+	if (item->err == 0)
+		item->fd = store_stage(st, &item->of, item->record.data, item->record.len);
+	item->err = item->err < 0 ? item->err : MIN(item->fd, 0);
+}
+
+/* Those of a template come one after the other, mostly. */
+static void sync_names(const struct store *st, struct keeper_item *items)
+{
+	const char *last = NULL;
+	int err = 0;
+
+	for (struct keeper_item *item = items; item; item = item->next) {
+		if (item->err < 0 || item->remove)
+			continue;
+		if (!last || strcmp(last, item->of.template) != 0)
+			err = store_sync(st, item->of.template);
+		last = item->of.template;
+		item->err = err;
+	}
+}
+
+void keeper_write(const struct store *st, struct keeper_item *items)
+{
+	struct keeper_item *item;
+
+	for (item = items; item; item = item->next)
+		stage(st, item);
+	for (item = items; item; item = item->next)
+		if (item->fd >= 0)
+			item->err = store_settle(item->fd);
+	for (item = items; item; item = item->next)
+		if (item->err == 0 && !item->remove)
+			item->err = store_publish(st, &item->of);
+	sync_names(st, items);
+	for (item = items; item; item = item->next)
+		if (item->err == 0 && !item->remove)
+			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+}
+
+/* ---- afterwards ---- */
+
+static struct run *run_of(struct session *s, const struct keep_output *id)
+{
+	struct job *j = id->of_job ? job_by_number(s, id->number) : NULL;
+
+	if (id->of_job)
+		return j ? j->front.latest : NULL;
+	if (s->front.latest && s->front.latest->number == id->number)
+		return s->front.latest;
+	return session_run(s, id->number);
+}
+
+void keeper_item_kept(const struct keeper_item *item, struct session *s)
+{
+	s->on_disk.sum = item->sum;
+	for (size_t i = 0; i < item->noutputs; i++) {
+		struct run *r = run_of(s, &item->output[i].id);
+
+		if (r && r->spool[item->output[i].id.which].len == item->output[i].len)
+			r->spool[item->output[i].id.which].kept = true;
+	}
+}
+
+/* ---- outputs that are brought back ---- */
+
+struct bringing {
+	struct keeper *k;
+	uv_work_t work;
+	struct session *s; /* references */
+	struct run *r;
+	unsigned which;
+	struct store_name of;
+	struct store_output name;
+	uint64_t len;
+	struct block **block;
+	uint32_t nblocks, cap;
+	int err;
+};
+
+static int put_piece(void *data, const void *bytes, size_t len)
+{
+	struct bringing *b = data;
+	struct block *block = b->nblocks < b->cap ? block_new() : NULL;
+
+	if (!block)
+		return -ENOMEM;
+	b->block[b->nblocks++] = block;
+	return block_append(block, bytes, len) == (ssize_t)len ? 0 : -ENOMEM;
+}
+
+static void on_bring(uv_work_t *work)
+{
+	struct bringing *b = container_of(work, struct bringing, work);
+
+	b->err = store_get_output(&b->k->store, &b->of, &b->name, b->len, put_piece, b);
+}
+
+/* The blocks become the spool's, and go to the depot's file as those of a run that has just ended. */
+static int attach(struct bringing *b, struct depot *d)
+{
+	struct spool *sp = &b->r->spool[b->which], there = {.lost = sp->lost, .err = sp->err};
+	uint32_t n = 0;
+	int e = 0;
+
+	for (; n < b->nblocks && e == 0; n++)
+		e = spool_put(&there, b->block[n]);
+	if (e < 0) {
+		for (uint32_t i = n - 1; i < b->nblocks; i++)
+			block_unref(d, b->block[i]);
+		spool_fini(&there, d);
+		return e;
+	}
+	there.kept = true;
+	*sp = there;
+	for (uint32_t i = 0; i < sp->nblocks; i++)
+		depot_put(d, sp->block[i]);
+	return 0;
+}
+
+static void on_brought(uv_work_t *work, int status)
+{
+	struct bringing *b = container_of(work, struct bringing, work);
+	struct keeper *k = b->k;
+	struct fs *fs = k->fs;
+	int err = status < 0 ? status : b->err;
+
+	k->bringing = false;
+	if (err == 0 && b->r->spool[b->which].away)
+		err = attach(b, &fs->depot);
+	else
+		for (uint32_t i = 0; i < b->nblocks; i++)
+			block_unref(&fs->depot, b->block[i]);
+	free(b->block);
+	run_unref(b->r);
+	session_unref(b->s);
+	free(b);
+	fetch_brought(&fs->fetch, err);
+}
+
+void keeper_bring(struct session *s, struct run *r, unsigned which)
+{
+	struct keeper *k = s->fs->keeper;
+	const struct keep_output id = {*r->job != '\0',
+				       *r->job ? r->id & JOB_NUMBER_MAX : r->number, which};
+	struct bringing *b = calloc(1, sizeof(*b));
+	const uint64_t n = (r->spool[which].len + DEPOT_BLOCK - 1) / DEPOT_BLOCK;
+	int e;
+
+	assert(!k->bringing);
+	if (b)
+		b->block = calloc(n, sizeof(struct block *));
+	if (!b || !b->block) {
+		free(b);
+		fetch_brought(&s->fs->fetch, -ENOMEM);
+		return;
+	}
+	b->k = k;
+	b->s = session_ref(s);
+	b->r = run_ref(r);
+	b->which = which;
+	b->of = keeper_name(s);
+	b->name = keeper_output_name(&id);
+	b->len = r->spool[which].len;
+	b->cap = (uint32_t)n;
+	k->bringing = true;
+	e = uv_queue_work(s->fs->loop, &b->work, on_bring, on_brought);
+	assert(e == 0);
+	(void)e;
+}

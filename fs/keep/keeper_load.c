@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the sessions of the state directory, when the mount begins. See keeper.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "keeper_internal.h"
+#include "vm/base/log.h"
+
+/* What was found. */
+struct finding {
+	struct keeper *k;
+	struct buf ids; /* names of all that is saved, VAULT_ID_MAX bytes each */
+	unsigned found, damaged;
+	unsigned homeless; /* of templates that are not there any more, */
+	char first[140];   /* ... the first of them */
+	bool unsure;	   /* there may be more that is saved than we know of */
+};
+
+/* ---- what is in no record ---- */
+
+static bool no_away(void *data, const struct keep_output *o, const struct spool *sp)
+{
+	(void)data;
+	(void)o;
+	return sp->away;
+}
+
+static int on_back(void *data, const struct keep_output *o, struct spool *sp)
+{
+	(void)data;
+	(void)o;
+	sp->kept = true;
+	return 0;
+}
+
+static const char *on_name(void *data, const struct saved *saved)
+{
+	(void)data;
+	return saved_id(saved);
+}
+
+static int on_find(void *data, const char *name, struct saved **ret_saved, struct problem *why)
+{
+	struct finding *f = data;
+	char id[VAULT_ID_MAX] = "";
+	int r;
+
+	if (strlen(name) >= sizeof(id)) {
+		problem_set(why, PROBLEM_DAMAGED, "", "its name is none");
+		return -EBADMSG;
+	}
+	snprintf(id, sizeof(id), "%s", name);
+	r = buf_append(&f->ids, id,
+		       sizeof(id)); /* also if it is damaged: it stays until that is removed */
+	if (r < 0)
+		return r;
+	return vault_find(f->k->vault, name, ret_saved, why);
+}
+
+/* ---- one that is there, and can't be read ---- */
+
+/* Return: index, or -1. */
+static int template_of(const struct fs *fs, const char *name)
+{
+	for (size_t i = 0; i < fs->conf->ntemplates; i++)
+		if (strcmp(fs->conf->template[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static void show_damaged(struct finding *f, const char *template, const char *name,
+			 const struct keep_name *whose, const struct problem *why)
+{
+	struct fs *fs = f->k->fs;
+	const int i = template_of(fs, template);
+	struct session *s;
+	struct problem p;
+
+	problem_set(
+		&p, PROBLEM_DAMAGED,
+		"rmdir removes it, and what there is of it in state_dir. A copy of state_dir that "
+		"is whole can be put there while nothing is mounted.",
+		"the session can't be read from state_dir: %s", why->cause);
+	log_warn("%s/%s: %s", template, name, p.cause);
+	f->damaged++;
+	f->unsure = true;
+	if (i < 0 ||
+	    session_revive(fs, (unsigned)i, name, whose ? whose->uid : fs->uid, NULL, &s) < 0)
+		return;
+	s->gid = whose ? whose->gid : fs->gid;
+	s->on_disk.damaged = true;
+	problem_keep(&s->closed, &p);
+	session_set_state(s, SESSION_FAILED);
+	session_problem(s, &p);
+}
+
+/* ---- one of them ---- */
+
+static int read_record(struct finding *f, const char *template, const char *name, struct buf *text,
+		       struct record *ret, struct problem *why)
+{
+	struct record_reader r;
+	int e = store_read(&f->k->store, template, name, text);
+
+	if (e == 0) {
+		r = record_reader(text->data, text->len);
+		e = record_next(&r, ret) > 0 ? 0 : -EBADMSG;
+	}
+	if (e == -EBADMSG)
+		problem_set(why, PROBLEM_DAMAGED, "", "its record is damaged");
+	else if (e == -EKEYREJECTED)
+		problem_set(why, PROBLEM_DAMAGED, "", "its record was sealed with another key");
+	else if (e < 0)
+		problem_set(why, PROBLEM_DAMAGED, "", "%s", strerror(-e));
+	return e;
+}
+
+/* Is it what its place says, and somebody's who may have sessions here? */
+static int check_name(const struct fs *fs, const char *template, const char *name,
+		      const struct keep_name *is, struct problem *why)
+{
+	if (strcmp(is->template, template) != 0 || strcmp(is->name, name) != 0) {
+		problem_set(why, PROBLEM_DAMAGED, "", "its record is another session's");
+		return -EBADMSG;
+	}
+	if (is->uid == fs->uid || fs->conf->allow_other)
+		return 0;
+	problem_set(
+		why, PROBLEM_DAMAGED, "",
+		"it belongs to another user, and without allow_other only who mounts has sessions");
+	return -EPERM;
+}
+
+static void found(struct finding *f, struct session *s, const struct buf *text)
+{
+	f->found++;
+	s->on_disk.sum = keeper_sum(text);
+}
+
+static void load_one(void *data, const char *template, const char *name)
+{
+	struct finding *f = data;
+	struct keeper *k = f->k;
+	const struct keep_io io = {
+		.data = f, .away = no_away, .back = on_back, .name = on_name, .find = on_find};
+	struct problem why = {0};
+	struct keep_name is = {0};
+	struct buf text = {0};
+	struct record record;
+	struct session *s;
+	int e;
+
+	if (template_of(k->fs, template) < 0) {
+		if (!f->homeless++)
+			snprintf(f->first, sizeof(f->first), "%s/%s", template, name);
+		f->unsure = true;
+		return;
+	}
+	e = read_record(f, template, name, &text, &record, &why);
+	if (e == 0) {
+		e = keep_get_name(&record, &is);
+		if (e < 0)
+			problem_set(&why, PROBLEM_DAMAGED, "", "its record is damaged");
+	}
+	if (e == 0)
+		e = check_name(k->fs, template, name, &is, &why);
+	if (e == 0)
+		e = keep_get(k->fs, &record, &io, &why, &s);
+	if (e < 0)
+		show_damaged(f, template, name, *is.name && e != -EPERM ? &is : NULL, &why);
+	else
+		found(f, s, &text);
+	buf_clear(&text);
+}
+
+/* ---- all of them ---- */
+
+struct sweeping {
+	struct fs *fs;
+	unsigned template;
+};
+
+static bool is_wanted(void *data, const char *name, const char *id)
+{
+	const struct sweeping *sw = data;
+	const struct session *s = session_find(sw->fs, sw->template, name);
+
+	return s && (s->on_disk.damaged || strcmp(store_id(&s->created).text, id) == 0);
+}
+
+/* What nobody has a name for any more: it was being written, or removed, when the last daemon ended. */
+static void sweep(struct finding *f)
+{
+	struct fs *fs = f->k->fs;
+	const char **ids;
+	const size_t n = f->ids.len / VAULT_ID_MAX;
+
+	for (unsigned i = 0; i < fs->conf->ntemplates; i++) {
+		struct sweeping sw = {fs, i};
+
+		store_sweep(&f->k->store, fs->conf->template[i].name, is_wanted, &sw);
+	}
+	if (f->unsure)
+		return; /* what can't be read may have names as well */
+	ids = calloc(n + 1, sizeof(char *));
+	if (!ids)
+		return;
+	for (size_t i = 0; i < n; i++)
+		ids[i] = f->ids.data + i * VAULT_ID_MAX;
+	vault_keep(f->k->vault, ids, n);
+	free(ids);
+}
+
+static void tell(const struct finding *f)
+{
+	struct fs *fs = f->k->fs;
+	struct problem p;
+
+	if (f->found || f->damaged)
+		log_info("%u session%s found in state_dir", f->found, f->found == 1 ? "" : "s");
+	if (!f->homeless)
+		return;
+	problem_set(&p, PROBLEM_NO_SUCH_TEMPLATE,
+		    "Mount with a configuration that has the template; or remove what is below "
+		    "`sessions` in state_dir.",
+		    "%u session%s in state_dir %s not shown, for there is no such template: %s%s",
+		    f->homeless, f->homeless == 1 ? "" : "s", f->homeless == 1 ? "is" : "are",
+		    f->first, f->homeless == 1 ? "" : " is the first");
+	log_warn("%s", p.cause);
+	complaint_tell(fs, fs->uid, &p);
+}
+
+void keeper_load(struct keeper *k)
+{
+	struct finding f = {.k = k};
+	struct problem p;
+	int r;
+
+	k->loading = true;
+	r = store_list(&k->store, load_one, &f);
+	keep_join(k->fs);
+	if (r == 0) {
+		sweep(&f);
+	} else {
+		problem_set(&p, PROBLEM_FAILED, "Mend its disk, and mount again.",
+			    "the sessions in state_dir can't be listed: %s", strerror(-r));
+		log_error("%s", p.cause);
+		complaint_tell(k->fs, k->fs->uid, &p);
+	}
+	tell(&f);
+	buf_clear(&f.ids);
+	k->loading = false;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of what was saved of a session: its sleep, its checkpoints, whose copy it is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/config/from.h"
+#include "fs/session/fs.h"
+#include "internal.h"
+
+/* Never reuse a number. */
+enum {
+	ASLEEP_SAVED = 1,
+	ASLEEP_FILES_ONLY,
+	ASLEEP_UNFIT,
+	ASLEEP_WAKE,
+	ASLEEP_SINCE,
+	ASLEEP_SINCE_MS,
+	ASLEEP_ASKED_MS,
+	ASLEEP_WOKEN,
+	ASLEEP_KEPT,
+	ASLEEP_SLEPT_MS,
+	ASLEEP_TOOK_MS,
+	ASLEEP_COPY,
+	ASLEEP_ANEW,
+	ASLEEP_LOST,
+};
+
+enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
+
+enum { SAVING_SLEEP = 1, SAVING_BY_IDLE, SAVING_OF };
+
+enum {
+	CP_NAME = 1,
+	CP_NUMBER,
+	CP_PLACE,
+	CP_STATE,
+	CP_AUTOMATIC,
+	CP_LEAVING,
+	CP_TIME,
+	CP_RUN,
+	CP_SAVED,
+	CP_SETTINGS, /* missing: those of the session */
+	CP_PROBLEM,
+};
+
+/* ---- at rest ---- */
+
+static bool is_named(const struct keep_out *o, const struct saved *saved)
+{
+	return saved && o->io->name(o->io->data, saved);
+}
+
+enum session_state keep_state(const struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	if (o->io->live)
+		return s->state;
+	if (s->state == SESSION_CLOSED || s->state == SESSION_FAILED)
+		return s->state;
+	if (is_named(o, s->asleep.saved))
+		return SESSION_ASLEEP;
+	/* There is nothing in it yet, or never will be more. */
+	if (s->state == SESSION_NEW || (s->state == SESSION_STARTING && !s->asleep.saved) ||
+	    s->settings.fresh)
+		return SESSION_NEW;
+	return SESSION_CLOSED;
+}
+
+const struct problem *keep_lost(const struct session *s)
+{
+	static const struct problem lost = {
+		.code = PROBLEM_NOT_KEPT,
+		.cause = "xsbxfs ended before the session was saved: its files and variables are "
+			 "lost",
+		.fix = "echo reset > ctl gives the session a new sandbox; `restore` goes back to "
+		       "a checkpoint."};
+	static const struct problem work = {
+		.code = PROBLEM_NOT_KEPT,
+		.cause = "xsbxfs ended, and with it the copy of a directory of the host that the "
+			 "session worked on",
+		.fix = "echo reset > ctl gives the session a new one."};
+
+	return s->settings.spec.work ? &work : &lost;
+}
+
+const struct problem *keep_closed(const struct keep_out *o)
+{
+	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed) : keep_lost(o->s);
+}
+
+/* ---- its sleep ---- */
+
+void keep_put_asleep(struct keep_out *o, unsigned tag)
+{
+	const struct asleep *a = &o->s->asleep;
+	const bool live = o->io->live, asleep = live || keep_state(o) == SESSION_ASLEEP;
+	const size_t at = record_open(o->out, tag);
+
+	if (asleep) {
+		(void)keep_put_saved(o, ASLEEP_SAVED, a->saved);
+		keep_put_u64(o->out, ASLEEP_FILES_ONLY, a->files_only);
+		keep_put_kept(o->out, ASLEEP_UNFIT, &a->unfit);
+		record_time(o->out, ASLEEP_SINCE, &a->since);
+		keep_put_u64(o->out, ASLEEP_COPY, a->copy);
+		keep_put_u64(o->out, ASLEEP_ANEW, a->anew);
+	}
+	if (live) {
+		keep_put_u64(o->out, ASLEEP_WAKE, a->wake);
+		record_u64(o->out, ASLEEP_SINCE_MS, a->since_ms);
+		record_u64(o->out, ASLEEP_ASKED_MS, a->asked_ms);
+	}
+	keep_put_u64(o->out, ASLEEP_WOKEN, a->woken);
+	keep_put_u64(o->out, ASLEEP_KEPT, a->kept);
+	keep_put_u64(o->out, ASLEEP_SLEPT_MS, a->slept_ms);
+	keep_put_u64(o->out, ASLEEP_TOOK_MS, a->took_ms);
+	record_str(o->out, ASLEEP_LOST, a->lost);
+	record_close(o->out, at);
+}
+
+/* What it was saved as is not there, or damaged: it comes back without that. */
+static int get_saved(struct keep_in *in, const struct record_field *f)
+{
+	struct problem why = {0};
+	const int e = keep_get_saved(in, f, &in->s->asleep.saved, &why);
+
+	if (e <= 0)
+		return e;
+	problem_set(&in->unsaved, PROBLEM_DAMAGED,
+		    "echo reset > ctl gives the session a new sandbox; `restore` goes back to a "
+		    "checkpoint; rmdir removes it.",
+		    "what was saved of the session when it fell asleep can't be had: %s",
+		    why.cause);
+	return 0;
+}
+
+static int asleep_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct asleep *a = to;
+
+	switch (f->tag) {
+	case ASLEEP_SAVED: return get_saved(in, f);
+	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
+	case ASLEEP_UNFIT: return keep_get_kept(f, &a->unfit);
+	case ASLEEP_WAKE: return record_get_bool(f, &a->wake);
+	case ASLEEP_SINCE: return record_get_time(f, &a->since);
+	case ASLEEP_SINCE_MS: return record_get(f, 0, UINT64_MAX, &a->since_ms);
+	case ASLEEP_ASKED_MS: return record_get(f, 0, UINT64_MAX, &a->asked_ms);
+	case ASLEEP_WOKEN: return record_get_bool(f, &a->woken);
+	case ASLEEP_KEPT: return record_get_bool(f, &a->kept);
+	case ASLEEP_SLEPT_MS: return record_get(f, 0, UINT64_MAX, &a->slept_ms);
+	case ASLEEP_COPY: return record_get_bool(f, &a->copy);
+	case ASLEEP_ANEW: return record_get_bool(f, &a->anew);
+	case ASLEEP_LOST: return keep_get_text(f, &a->lost, 4096);
+	case ASLEEP_TOOK_MS: return record_get(f, 0, UINT64_MAX, &a->took_ms);
+	default: return 0;
+	}
+}
+
+/* How long ago, by the wall clock; 0 if that has been set back. */
+static uint64_t ms_since(const struct timespec *t)
+{
+	const struct timespec now = clock_now();
+	const int64_t ms = (now.tv_sec - t->tv_sec) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000;
+
+	return ms > 0 ? (uint64_t)ms : 0;
+}
+
+int keep_get_asleep(struct keep_in *in, const struct record_field *f)
+{
+	struct asleep *a = &in->s->asleep;
+	const int e = keep_inside(in, f, asleep_field, a);
+
+	/* The clock of uv_now() may have begun later, so this may be below zero: it is only ever taken from another. */
+	if (e == 0 && !in->io->live)
+		a->since_ms = uv_now(in->fs->loop) - ms_since(&a->since);
+	return e;
+}
+
+/* ---- whose copy ---- */
+
+void keep_put_origin(struct keep_out *o, unsigned tag)
+{
+	const struct origin *origin = &o->s->origin;
+	size_t at;
+
+	if (!*origin->session)
+		return;
+	at = record_open(o->out, tag);
+	record_str(o->out, ORIGIN_SESSION, origin->session);
+	if (*origin->checkpoint)
+		record_str(o->out, ORIGIN_CHECKPOINT, origin->checkpoint);
+	if (o->io->live)
+		record_u64(o->out, ORIGIN_PLACE, (uint64_t)origin->slot << 32 | origin->generation);
+	else
+		keep_put_u64(o->out, ORIGIN_THERE,
+			     session_by_slot(o->s->fs, origin->slot, origin->generation) != NULL);
+	record_time(o->out, ORIGIN_TIME, &origin->time);
+	record_close(o->out, at);
+}
+
+static int get_place(const struct record_field *f, unsigned *ret_slot, unsigned *ret_generation)
+{
+	uint64_t v;
+	const int e = record_get(f, 0, UINT64_MAX, &v);
+
+	if (e < 0)
+		return e;
+	*ret_slot = (unsigned)(v >> 32);
+	*ret_generation = (unsigned)v;
+	return 0;
+}
+
+static int origin_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct origin *o = to;
+	bool there;
+
+	(void)in;
+	switch (f->tag) {
+	case ORIGIN_SESSION: return record_get_str(f, o->session, sizeof(o->session));
+	case ORIGIN_CHECKPOINT: return record_get_str(f, o->checkpoint, sizeof(o->checkpoint));
+	case ORIGIN_PLACE: return get_place(f, &o->slot, &o->generation);
+	case ORIGIN_TIME: return record_get_time(f, &o->time);
+	case ORIGIN_THERE:
+		if (record_get_bool(f, &there) < 0)
+			return -EBADMSG;
+		if (there)
+			o->slot = KEEP_BY_NAME;
+		return 0;
+	default: return 0;
+	}
+}
+
+int keep_get_origin(struct keep_in *in, const struct record_field *f)
+{
+	struct origin *o = &in->s->origin;
+	struct from from;
+	struct problem why;
+	int e;
+
+	o->slot = KEEP_NOBODY;
+	e = keep_inside(in, f, origin_field, o);
+	if (e == 0 && (from_parse(o->session, &from, &why) < 0 || !*from.template ||
+		       *from.checkpoint || (*o->checkpoint && !plain_name_ok(o->checkpoint))))
+		e = -EBADMSG;
+	return e;
+}
+
+/* ---- being saved ---- */
+
+void keep_put_saving(struct keep_out *o, unsigned tag)
+{
+	const struct saving *sv = &o->s->saving;
+	size_t at;
+
+	if (!o->io->live)
+		return;
+	at = record_open(o->out, tag);
+	keep_put_u64(o->out, SAVING_SLEEP, sv->sleep);
+	keep_put_u64(o->out, SAVING_BY_IDLE, sv->by_idle);
+	if (sv->of)
+		record_u64(o->out, SAVING_OF, (uint64_t)sv->of->slot << 32 | sv->of->generation);
+	record_close(o->out, at);
+}
+
+static int saving_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct saving *sv = to;
+
+	(void)in;
+	switch (f->tag) {
+	case SAVING_SLEEP: return record_get_bool(f, &sv->sleep);
+	case SAVING_BY_IDLE: return record_get_bool(f, &sv->by_idle);
+	case SAVING_OF: return get_place(f, &sv->of_slot, &sv->of_generation);
+	default: return 0;
+	}
+}
+
+int keep_get_saving(struct keep_in *in, const struct record_field *f)
+{
+	return in->io->live ? keep_inside(in, f, saving_field, &in->s->saving) : -EBADMSG;
+}
+
+/* ---- checkpoints ---- */
+
+static void put_checkpoint_settings(struct keep_out *o, const struct settings *s)
+{
+	struct buf mine = {0}, its = {0};
+
+	if (settings_render(&o->s->settings, &mine) < 0 || settings_render(s, &its) < 0 ||
+	    mine.len != its.len || memcmp(mine.data, its.data, its.len) != 0)
+		(void)keep_put_settings(o->out, CP_SETTINGS, s);
+	buf_clear(&mine);
+	buf_clear(&its);
+}
+
+void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoint *cp)
+{
+	const bool whole = cp->state == CHECKPOINT_WHOLE && is_named(o, cp->saved);
+	const bool ends = !o->io->live && !whole && cp->state != CHECKPOINT_FAILED;
+	struct problem why = *problem_kept(&cp->problem);
+	const size_t at = record_open(o->out, tag);
+
+	if (ends)
+		problem_set(&why, PROBLEM_NOT_KEPT, "Remove it: rmdir checkpoints/NAME.",
+			    "xsbxfs ended before the checkpoint was on the disk");
+	record_str(o->out, CP_NAME, cp->name);
+	record_u64(o->out, CP_NUMBER, cp->number);
+	record_u64(o->out, CP_PLACE, cp->place);
+	record_str(o->out, CP_STATE, checkpoint_state_str(ends ? CHECKPOINT_FAILED : cp->state));
+	keep_put_u64(o->out, CP_AUTOMATIC, cp->automatic);
+	keep_put_u64(o->out, CP_LEAVING, cp->leaving);
+	record_time(o->out, CP_TIME, &cp->time);
+	keep_put_u64(o->out, CP_RUN, cp->run);
+	if (whole)
+		(void)keep_put_saved(o, CP_SAVED, cp->saved);
+	put_checkpoint_settings(o, &cp->settings);
+	keep_put_problem(o->out, CP_PROBLEM, &why);
+	record_close(o->out, at);
+}
+
+static int get_checkpoint_state(const struct record_field *f, struct checkpoint *cp)
+{
+	char name[16];
+	int e = record_get_str(f, name, sizeof(name));
+
+	for (unsigned i = 0; e == 0 && i < CHECKPOINT_NSTATES; i++) {
+		if (strcmp(name, checkpoint_state_str((enum checkpoint_state)i)) != 0)
+			continue;
+		cp->state = (enum checkpoint_state)i;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static int checkpoint_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct checkpoint *cp = to;
+	struct problem why = {0}, damaged;
+	int e;
+
+	switch (f->tag) {
+	case CP_NAME: return record_get_str(f, cp->name, sizeof(cp->name));
+	case CP_NUMBER: return record_get_u32(f, UINT32_MAX, &cp->number);
+	case CP_PLACE: return record_get_u32(f, CHECKPOINT_PLACES, &cp->place);
+	case CP_STATE: return get_checkpoint_state(f, cp);
+	case CP_AUTOMATIC: return record_get_bool(f, &cp->automatic);
+	case CP_LEAVING: return record_get_bool(f, &cp->leaving);
+	case CP_TIME: return record_get_time(f, &cp->time);
+	case CP_RUN: return record_get_u32(f, UINT32_MAX, &cp->run);
+	case CP_SAVED:
+		e = keep_get_saved(in, f, &cp->saved, &why);
+		if (e > 0) {
+			problem_set(&damaged, PROBLEM_DAMAGED, "Remove it: rmdir checkpoints/NAME.",
+				    "what was saved for the checkpoint can't be had: %s",
+				    why.cause);
+			problem_keep(&cp->problem, &damaged);
+		}
+		return MIN(e, 0);
+	case CP_SETTINGS:
+		e = keep_get_settings(in, f, &cp->settings, &why);
+		return MIN(
+			e,
+			0); /* those of the template are as good as any: its memory will not fit */
+	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
+	default: return 0;
+	}
+}
+
+static bool is_free(const struct session *s, const struct checkpoint *cp)
+{
+	const struct checkpoint *other;
+
+	TAILQ_FOREACH(other, &s->checkpoints.list, link)
+		if (other->number == cp->number || other->place == cp->place ||
+		    strcmp(other->name, cp->name) == 0)
+			return false;
+	return true;
+}
+
+static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
+{
+	if (!plain_name_ok(cp->name) || !cp->number || !cp->place ||
+	    in->s->checkpoints.n >= CHECKPOINTS_MAX || !is_free(in->s, cp))
+		return -EBADMSG;
+	if (cp->state == CHECKPOINT_WHOLE && problem_kept(&cp->problem)->code == PROBLEM_DAMAGED)
+		cp->state = CHECKPOINT_FAILED;
+	if ((cp->state == CHECKPOINT_WHOLE) != (cp->saved != NULL))
+		return -EBADMSG;
+	return cp->state == CHECKPOINT_SAVING && !in->io->live ? -EBADMSG : 0;
+}
+
+int keep_get_checkpoint(struct keep_in *in, const struct record_field *f)
+{
+	struct checkpoint *cp = calloc(1, sizeof(*cp));
+	int e = cp ? settings_copy(&cp->settings, &in->s->settings) : -ENOMEM;
+
+	if (e == 0)
+		e = keep_inside(in, f, checkpoint_field, cp);
+	if (e == 0)
+		e = check_checkpoint(in, cp);
+	if (e < 0) {
+		if (cp) {
+			saved_unref(cp->saved);
+			settings_clear(&cp->settings);
+		}
+		free(cp);
+		return e;
+	}
+	TAILQ_INSERT_TAIL(&in->s->checkpoints.list, cp, link);
+	in->s->checkpoints.n++;
+	return 0;
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of sessions, as a whole. See keep.h. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "internal.h"
+
+/* Never reuse a number. The order in which they are written is that in which they are needed: runs before those whose they
+ * are. */
+enum {
+	S_NAME = 1,
+	S_TEMPLATE,
+	S_UID,
+	S_GID,
+	S_DEAD,
+	S_STATE,
+	S_SETTINGS,
+	S_CREATED,
+	S_CHANGED,
+	S_NET_CHANGED,
+	S_STATE_MTIME,
+	S_CONFIG_MTIME,
+	S_FILES_MTIME,
+	S_RUNS_MTIME,
+	S_PORTS_MTIME,
+	S_JOBS_MTIME,
+	S_CHECKPOINTS_MTIME,
+	S_CONSOLE_MTIME,
+	S_READY,
+	S_RESET_ASKED,
+	S_EPOCH,
+	S_DIR_EPOCH,
+	S_INFO,
+	S_RUN,
+	S_LAST_NUMBER,
+	S_LAST_RAN,
+	S_REMOVED_RUNS,
+	S_LAST_JOB,
+	S_LAST_CHECKPOINT,
+	S_LAST_SCRATCH,
+	S_FIRST_EVENT,
+	S_FRONT,
+	S_JOB,
+	S_SCRATCH,
+	S_STANDING,
+	S_CLOSED,
+	S_CONSOLE,
+	S_CONSOLE_LOST,
+	S_IDLE_SINCE,
+	S_CHANGES,
+	S_FILE_EVENTS,
+	S_PAUSE,
+	S_SAVING,
+	S_ASLEEP,
+	S_CHECKPOINT,
+	S_ORIGIN,
+	S_NETLOG,
+};
+
+/* ---- writing ---- */
+
+/* Does somebody have it but handles? */
+static bool is_run_kept(const struct session *s, const struct run *r)
+{
+	const struct run *other;
+	const struct job *j;
+
+	if (r == s->front.latest)
+		return true;
+	TAILQ_FOREACH(other, &s->runs, link)
+		if (other == r)
+			return true;
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->front.latest == r)
+			return true;
+	return false;
+}
+
+/* Those that belong into the record, oldest first. Return: 0 or -ENOMEM. */
+static int gather_runs(struct keep_out *o)
+{
+	const struct run *r;
+	size_t n = 0;
+
+	LIST_FOREACH(r, &o->s->kept_runs, kept)
+		n++;
+	o->run = calloc(n + 1, sizeof(struct run *));
+	if (!o->run)
+		return -ENOMEM;
+	LIST_FOREACH(r, &o->s->kept_runs, kept)
+		if (o->io->live || is_run_kept(o->s, r))
+			o->run[o->nruns++] = r;
+	for (size_t i = 0; i < o->nruns / 2; i++) {
+		r = o->run[i];
+		o->run[i] = o->run[o->nruns - 1 - i];
+		o->run[o->nruns - 1 - i] = r;
+	}
+	return 0;
+}
+
+/* Jobs that only handles have, oldest first. */
+static int gather_jobs(struct keep_out *o)
+{
+	const struct job *j;
+	size_t n = 0;
+
+	LIST_FOREACH(j, &o->s->kept_jobs, kept)
+		n += j->removed;
+	if (!o->io->live || !n)
+		return 0;
+	o->job = calloc(n, sizeof(struct job *));
+	if (!o->job)
+		return -ENOMEM;
+	o->njobs = n;
+	LIST_FOREACH(j, &o->s->kept_jobs, kept)
+		if (j->removed)
+			o->job[--n] = j;
+	return 0;
+}
+
+static void put_identity(struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	record_str(o->out, S_NAME, s->name);
+	record_str(o->out, S_TEMPLATE, s->t->name);
+	record_u64(o->out, S_UID, s->uid);
+	record_u64(o->out, S_GID, s->gid);
+	keep_put_u64(o->out, S_DEAD, s->dead);
+}
+
+static void put_times(struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	record_time(o->out, S_CREATED, &s->created);
+	record_time(o->out, S_CHANGED, &s->changed);
+	record_time(o->out, S_NET_CHANGED, &s->net_changed);
+	record_time(o->out, S_STATE_MTIME, &s->state_mtime);
+	record_time(o->out, S_CONFIG_MTIME, &s->config_mtime);
+	record_time(o->out, S_FILES_MTIME, &s->files_mtime);
+	record_time(o->out, S_RUNS_MTIME, &s->runs_mtime);
+	record_time(o->out, S_PORTS_MTIME, &s->ports_mtime);
+	record_time(o->out, S_JOBS_MTIME, &s->jobs_mtime);
+	record_time(o->out, S_CHECKPOINTS_MTIME, &s->checkpoints.mtime);
+	record_time(o->out, S_CONSOLE_MTIME, &s->console_mtime);
+}
+
+static void put_numbers(struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	keep_put_u64(o->out, S_LAST_NUMBER, s->last_number);
+	/* What runs at the end has been executed, if not to its end. */
+	keep_put_u64(o->out, S_LAST_RAN,
+		     s->active && !o->io->live ? s->active->number : s->last_ran);
+	keep_put_u64(o->out, S_REMOVED_RUNS, s->removed_runs);
+	keep_put_u64(o->out, S_LAST_JOB, s->last_job);
+	keep_put_u64(o->out, S_LAST_CHECKPOINT, s->checkpoints.last);
+	keep_put_u64(o->out, S_LAST_SCRATCH, s->scratch.last_id);
+	if (!o->io->live)
+		return;
+	keep_put_u64(o->out, S_READY, s->ready);
+	keep_put_u64(o->out, S_RESET_ASKED, s->reset_asked);
+	keep_put_u64(o->out, S_EPOCH, s->epoch);
+	keep_put_u64(o->out, S_DIR_EPOCH, s->dir_epoch);
+	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
+	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
+}
+
+static void put_state(struct keep_out *o)
+{
+	const enum session_state state = keep_state(o);
+
+	record_str(o->out, S_STATE, session_state_str(state));
+	if (state == SESSION_CLOSED)
+		keep_put_problem(o->out, S_CLOSED, keep_closed(o));
+	if (o->io->live)
+		keep_put_kept(o->out, S_STANDING, &o->s->standing);
+	(void)keep_put_settings(o->out, S_SETTINGS, &o->s->settings);
+}
+
+/* At rest only what has a name. */
+static void put_lists(struct keep_out *o)
+{
+	const struct scratch_file *file;
+	const struct checkpoint *cp;
+	const struct job *j;
+
+	for (size_t i = 0; i < o->njobs; i++)
+		keep_put_job(o, S_JOB, o->job[i]);
+	TAILQ_FOREACH(j, &o->s->jobs, link)
+		keep_put_job(o, S_JOB, j);
+	TAILQ_FOREACH(file, &o->s->scratch.files, link)
+		if (o->io->live || !file->unlinked)
+			keep_put_scratch(o, S_SCRATCH, file);
+	TAILQ_FOREACH(cp, &o->s->checkpoints.list, link)
+		keep_put_checkpoint(o, S_CHECKPOINT, cp);
+}
+
+static void put_fields(struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	put_identity(o);
+	if (!s->dead)
+		put_state(o);
+	put_times(o);
+	put_numbers(o);
+	for (size_t i = 0; i < o->nruns; i++)
+		keep_put_run(o, S_RUN, o->run[i]);
+	keep_put_front(o, S_FRONT, &s->front);
+	put_lists(o);
+	keep_put_asleep(o, S_ASLEEP);
+	keep_put_saving(o, S_SAVING);
+	keep_put_origin(o, S_ORIGIN);
+	keep_put_info(o, S_INFO);
+	keep_put_netlog(o, S_NETLOG);
+	keep_put_file_events(o, S_FILE_EVENTS);
+	keep_put_changes(o, S_CHANGES);
+	keep_put_pause(o, S_PAUSE);
+	keep_put_buf(o->out, S_CONSOLE, &s->console);
+	keep_put_u64(o->out, S_CONSOLE_LOST, s->console_lost);
+}
+
+int keep_put(struct buf *out, const struct session *s, const struct keep_io *io)
+{
+	struct keep_out o = {.out = out, .s = s, .io = io};
+	const size_t begin = out->len;
+	const uint64_t key = io->live ? (uint64_t)s->slot << 32 | s->generation : 0;
+	int e = gather_runs(&o) < 0 || gather_jobs(&o) < 0 ? -ENOMEM : 0;
+	size_t at;
+
+	assert(io->live || !s->dead);
+	if (e == 0) {
+		at = record_begin(out, KEEP_SESSION, key);
+		put_fields(&o);
+		e = record_end(out, at);
+	}
+	free(o.run);
+	free(o.job);
+	if (e < 0)
+		out->len = begin;
+	return e;
+}
+
+/* ---- who it is ---- */
+
+/* What is known of it before there is one. */
+struct whose {
+	struct keep_name name;
+	bool dead;
+};
+
+static int name_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct whose *of = to;
+
+	(void)in;
+	switch (f->tag) {
+	case S_NAME: return record_get_str(f, of->name.name, sizeof(of->name.name));
+	case S_TEMPLATE: return record_get_str(f, of->name.template, sizeof(of->name.template));
+	case S_UID: return record_get_u32(f, UINT32_MAX - 1, &of->name.uid);
+	case S_GID: return record_get_u32(f, UINT32_MAX - 1, &of->name.gid);
+	case S_DEAD: return record_get_bool(f, &of->dead);
+	default: return 0;
+	}
+}
+
+static int get_whose(const struct record *record, struct whose *ret)
+{
+	struct whose of = {.name = {.uid = UINT32_MAX, .gid = UINT32_MAX}};
+	int e = record->kind == KEEP_SESSION ? 0 : -EBADMSG;
+
+	if (e == 0)
+		e = keep_fields(NULL, record->fields, name_field, &of);
+	if (e == 0 && (!plain_name_ok(of.name.name) || !plain_name_ok(of.name.template) ||
+		       of.name.uid == UINT32_MAX || of.name.gid == UINT32_MAX))
+		e = -EBADMSG;
+	if (e == 0)
+		*ret = of;
+	return e;
+}
+
+int keep_get_name(const struct record *record, struct keep_name *ret_name)
+{
+	struct whose of;
+	const int e = get_whose(record, &of);
+
+	if (e == 0)
+		*ret_name = of.name;
+	return e;
+}
+
+/* ---- reading ---- */
+
+static int get_state(struct keep_in *in, const struct record_field *f)
+{
+	char name[16];
+	int e = record_get_str(f, name, sizeof(name));
+
+	for (unsigned i = 0; e == 0 && i < SESSION_NSTATES; i++) {
+		if (strcmp(name, session_state_str((enum session_state)i)) != 0)
+			continue;
+		in->s->state = (enum session_state)i;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* A text that is refused leaves the template's settings: it is told, and what has run stays. */
+static int get_settings(struct keep_in *in, const struct record_field *f)
+{
+	struct problem why = {0};
+	const int e = keep_get_settings(in, f, &in->s->settings, &why);
+
+	if (e <= 0)
+		return e;
+	problem_set(&in->unset, why.code, why.fix,
+		    "its settings are not allowed any more, and are those of the template now: %s",
+		    why.cause);
+	return 0;
+}
+
+static int time_field(struct session *s, const struct record_field *f)
+{
+	switch (f->tag) {
+	case S_CREATED: return record_get_time(f, &s->created);
+	case S_CHANGED: return record_get_time(f, &s->changed);
+	case S_NET_CHANGED: return record_get_time(f, &s->net_changed);
+	case S_STATE_MTIME: return record_get_time(f, &s->state_mtime);
+	case S_CONFIG_MTIME: return record_get_time(f, &s->config_mtime);
+	case S_FILES_MTIME: return record_get_time(f, &s->files_mtime);
+	case S_RUNS_MTIME: return record_get_time(f, &s->runs_mtime);
+	case S_PORTS_MTIME: return record_get_time(f, &s->ports_mtime);
+	case S_JOBS_MTIME: return record_get_time(f, &s->jobs_mtime);
+	case S_CHECKPOINTS_MTIME: return record_get_time(f, &s->checkpoints.mtime);
+	case S_CONSOLE_MTIME: return record_get_time(f, &s->console_mtime);
+	default: return 0;
+	}
+}
+
+static int number_field(struct session *s, const struct record_field *f)
+{
+	switch (f->tag) {
+	case S_LAST_NUMBER: return record_get_u32(f, SANDBOX_JOB_ID - 1, &s->last_number);
+	case S_LAST_RAN: return record_get_u32(f, SANDBOX_JOB_ID - 1, &s->last_ran);
+	case S_REMOVED_RUNS: return record_get_u32(f, UINT32_MAX, &s->removed_runs);
+	case S_LAST_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &s->last_job);
+	case S_LAST_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &s->checkpoints.last);
+	case S_LAST_SCRATCH: return record_get_u32(f, UINT32_MAX, &s->scratch.last_id);
+	default: return time_field(s, f);
+	}
+}
+
+static int live_field(struct session *s, const struct record_field *f)
+{
+	switch (f->tag) {
+	case S_READY: return record_get_bool(f, &s->ready);
+	case S_RESET_ASKED: return record_get_bool(f, &s->reset_asked);
+	case S_EPOCH: return record_get_u32(f, UINT32_MAX, &s->epoch);
+	case S_DIR_EPOCH: return record_get_u32(f, UINT32_MAX, &s->dir_epoch);
+	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
+	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
+	case S_STANDING: return keep_get_kept(f, &s->standing);
+	default: return number_field(s, f);
+	}
+}
+
+static int session_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct session *s = to;
+
+	switch (f->tag) {
+	case S_STATE: return get_state(in, f);
+	case S_SETTINGS: return get_settings(in, f);
+	case S_CLOSED: return keep_get_kept(f, &s->closed);
+	case S_RUN: return keep_get_run(in, f);
+	case S_FRONT: return keep_get_front(in, f, &s->front);
+	case S_JOB: return keep_get_job(in, f);
+	case S_SCRATCH: return keep_get_scratch(in, f);
+	case S_CHECKPOINT: return keep_get_checkpoint(in, f);
+	case S_ASLEEP: return keep_get_asleep(in, f);
+	case S_SAVING: return keep_get_saving(in, f);
+	case S_ORIGIN: return keep_get_origin(in, f);
+	case S_INFO: return keep_get_info(in, f);
+	case S_NETLOG: return keep_get_netlog(in, f);
+	case S_FILE_EVENTS: return keep_get_file_events(in, f);
+	case S_CHANGES: return keep_get_changes(in, f);
+	case S_PAUSE: return keep_get_pause(in, f);
+	case S_CONSOLE: return keep_get_buf(f, &s->console, 2 * SESSION_CONSOLE_MAX);
+	case S_CONSOLE_LOST: return record_get_bool(f, &s->console_lost);
+	default: return in->io->live ? live_field(s, f) : number_field(s, f);
+	}
+}
+
+/* ---- the whole ---- */
+
+/* Nothing of it is told to anybody. */
+static void discard(struct keep_in *in)
+{
+	struct session *s = in->s;
+	struct job *j, *next;
+	struct run *r;
+
+	while ((r = TAILQ_FIRST(&s->queue))) {
+		TAILQ_REMOVE(&s->queue, r, queue);
+		run_unref(r);
+	}
+	s->nqueued = 0;
+	if (s->active)
+		run_unref(s->active);
+	s->active = NULL;
+	LIST_FOREACH(r, &s->kept_runs, kept)
+		r->state = run_ended(r) ? r->state : RUN_LOST;
+	s->jobs_going = 0;
+	for (j = LIST_FIRST(&s->kept_jobs); j; j = next) {
+		next = LIST_NEXT(j, kept);
+		j->unsent = j->inside = false;
+		if (j->removed) {
+			front_clear(&j->front);
+			job_unref(j);
+		}
+	}
+	keep_drop_unlinked(s);
+	session_undo(s);
+}
+
+static void release_runs(struct keep_in *in)
+{
+	for (size_t i = 0; i < in->nruns; i++)
+		if (!in->io->live || !in->s)
+			run_unref(in->run[i]);
+	free(in->run);
+}
+
+/* It was asleep with something that is not there. */
+static void close_unsaved(struct keep_in *in)
+{
+	struct session *s = in->s;
+
+	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
+		return;
+	s->state = SESSION_CLOSED;
+	problem_keep(&s->closed, &in->unsaved);
+	session_problem(s, &in->unsaved);
+}
+
+/* What is left to do when all was read. */
+static void finish(struct keep_in *in)
+{
+	struct session *s = in->s;
+
+	if (in->io->live)
+		return;
+	if (in->unset.code)
+		session_problem(s, &in->unset);
+	s->first_event = in->fs->events.next;
+	s->idle_since = uv_now(in->fs->loop);
+	s->epoch++;
+}
+
+static int damaged(struct problem *why, const char *what)
+{
+	problem_set(why, PROBLEM_DAMAGED, "Remove it: rmdir.", "what was kept of it is damaged%s",
+		    what);
+	return -EBADMSG;
+}
+
+static int find_template(const struct fs *fs, const char *name, struct problem *why)
+{
+	for (size_t i = 0; i < fs->conf->ntemplates; i++)
+		if (strcmp(fs->conf->template[i].name, name) == 0)
+			return (int)i;
+	problem_set(why, PROBLEM_NO_SUCH_TEMPLATE, "Mount with a configuration that has it.",
+		    "its template \"%s\" is not there any more", name);
+	return -ENOENT;
+}
+
+static int revive(struct keep_in *in, const struct record *record, const struct whose *of,
+		  unsigned template)
+{
+	const struct session_place at = {.slot = (unsigned)(record->key >> 32),
+					 .generation = (unsigned)record->key,
+					 .dead = of->dead};
+	int e;
+
+	if (of->dead && !in->io->live)
+		return damaged(in->why, "");
+	e = session_revive(in->fs, template, of->name.name, of->name.uid, in->io->live ? &at : NULL,
+			   &in->s);
+	if (e == -EINVAL)
+		return damaged(in->why, ": it can't be where it was");
+	if (e < 0) {
+		problem_set(in->why, PROBLEM_FAILED, "", "it can't be made again: %s",
+			    strerror(-e));
+		return e;
+	}
+	in->s->saving.of_slot = KEEP_NOBODY;
+	in->s->gid = of->name.gid;
+	if (of->dead) { /* as session_destroy() has left it */
+		settings_clear(&in->s->settings);
+		in->s->state = SESSION_CLOSED;
+	}
+	return 0;
+}
+
+static int fill(struct keep_in *in, const struct record *record)
+{
+	int e = keep_fields(in, record->fields, session_field, in->s);
+
+	if (e == 0)
+		close_unsaved(in);
+	if (e == 0 && !keep_is_sound(in))
+		e = -EBADMSG;
+	if (e == -EBADMSG)
+		return damaged(in->why, "");
+	if (e < 0)
+		problem_set(in->why, PROBLEM_FAILED, "Free some memory, and mount again.",
+			    "it can't be made again: %s", strerror(-e));
+	return e;
+}
+
+int keep_get(struct fs *fs, const struct record *record, const struct keep_io *io,
+	     struct problem *why, struct session **ret_s)
+{
+	struct keep_in in = {.fs = fs, .io = io, .why = why};
+	struct whose of = {0};
+	int e, template;
+
+	if (get_whose(record, &of) < 0)
+		return damaged(why, "");
+	template = find_template(fs, of.name.template, why);
+	if (template <0)
+		return template;
+	e = revive(&in, record, &of, (unsigned)template);
+	if (e < 0)
+		return e;
+	e = fill(&in, record);
+	if (e < 0) {
+		struct session *s = steal_ptr(in.s);
+
+		release_runs(&in);
+		in.s = s;
+		discard(&in);
+		return e;
+	}
+	finish(&in);
+	release_runs(&in);
+	*ret_s = in.s;
+	return 0;
+}

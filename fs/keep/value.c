@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of records: problems, texts, settings, what is saved. */
+#include <errno.h>
+#include <string.h>
+
+#include "fs/session/fs.h"
+#include "internal.h"
+
+/* ---- fields ---- */
+
+int keep_fields(struct keep_in *in, struct record_reader fields, keep_field_fn fn, void *to)
+{
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = fn(in, to, &f);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn fn, void *to)
+{
+	return f->is_bytes ? keep_fields(in, record_inside(f), fn, to) : -EBADMSG;
+}
+
+/* ---- problems ---- */
+
+enum { P_CODE = 1, P_CAUSE, P_FIX, P_LOGGED }; /* never reuse */
+
+void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p)
+{
+	size_t at;
+
+	if (!p->code && !*p->cause)
+		return;
+	at = record_open(out, tag);
+	record_str(out, P_CODE, problem_code_str(p->code));
+	record_str(out, P_CAUSE, p->cause);
+	if (*p->fix)
+		record_str(out, P_FIX, p->fix);
+	if (p->logged)
+		record_u64(out, P_LOGGED, 1);
+	record_close(out, at);
+}
+
+static int problem_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct problem *p = to;
+	char code[64];
+	int r = 0;
+
+	(void)in;
+	switch (f->tag) {
+	case P_CODE:
+		r = record_get_str(f, code, sizeof(code));
+		if (r == 0)
+			p->code = problem_code_find(code);
+		return r;
+	case P_CAUSE: return record_get_str(f, p->cause, sizeof(p->cause));
+	case P_FIX: return record_get_str(f, p->fix, sizeof(p->fix));
+	case P_LOGGED: return record_get_bool(f, &p->logged);
+	default: return 0;
+	}
+}
+
+int keep_get_problem(const struct record_field *f, struct problem *ret_p)
+{
+	struct problem p = {0};
+	const int r = keep_inside(NULL, f, problem_field, &p);
+
+	if (r == 0)
+		*ret_p = p;
+	return r;
+}
+
+void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k)
+{
+	keep_put_problem(out, tag, problem_kept(k));
+}
+
+int keep_get_kept(const struct record_field *f, struct problem_kept *k)
+{
+	struct problem p;
+	const int r = keep_get_problem(f, &p);
+
+	if (r == 0)
+		problem_keep(k, &p);
+	return r;
+}
+
+/* ---- texts and numbers ---- */
+
+void keep_put_u64(struct buf *out, unsigned tag, uint64_t v)
+{
+	if (v)
+		record_u64(out, tag, v);
+}
+
+void keep_put_buf(struct buf *out, unsigned tag, const struct buf *b)
+{
+	if (b->len)
+		record_bytes(out, tag, b->data, b->len);
+}
+
+int keep_get_buf(const struct record_field *f, struct buf *dest, size_t most)
+{
+	if (!f->is_bytes || f->len > most)
+		return -EBADMSG;
+	return record_get_buf(f, dest);
+}
+
+int keep_get_text(const struct record_field *f, char **dest, size_t most)
+{
+	char *text;
+
+	if (!f->is_bytes || f->len > most || memchr(f->data, 0, f->len))
+		return -EBADMSG;
+	text = f->len ? strndup(f->data, f->len) : NULL;
+	if (f->len && !text)
+		return -ENOMEM;
+	free(*dest);
+	*dest = text;
+	return 0;
+}
+
+bool keep_env_is_sound(const struct buf *env)
+{
+	struct problem why;
+	char name[160];
+
+	if (env->len && env->data[env->len - 1])
+		return false;
+	for (size_t i = 0; i < env->len; i += strlen(env->data + i) + 1) {
+		const size_t n = strcspn(env->data + i, "=");
+
+		if (!env->data[i + n] || n >= sizeof(name))
+			return false;
+		snprintf(name, sizeof(name), "%.*s", (int)n, env->data + i);
+		if (settings_check_env_name(name, &why) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- settings ---- */
+
+/* As `config` shows them, without comments. */
+int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s)
+{
+	struct buf text = {0};
+	const int r = settings_render(s, &text);
+	size_t at;
+
+	if (r < 0) {
+		out->failed = out->failed ? out->failed : r;
+		buf_clear(&text);
+		return r;
+	}
+	at = record_open(out, tag);
+	for (size_t i = 0, n; i < text.len; i += n) {
+		const char *end = memchr(text.data + i, '\n', text.len - i);
+
+		n = end ? (size_t)(end - (text.data + i)) + 1 : text.len - i;
+		if (text.data[i] != '#' && text.data[i] != '\n')
+			buf_append(out, text.data + i, n);
+	}
+	record_close(out, at);
+	buf_clear(&text);
+	return out->failed;
+}
+
+/* The template's variables are not the session's, whose text has all of its own. Return: 0 or -ENOMEM. */
+static int unset_all(const struct conf_template *t, struct buf *text)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->settings.spec.nenv && r == 0; i++)
+		r = buf_printf(text, "unset env.%s\n", t->settings.spec.env[i].name);
+	return r;
+}
+
+int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
+		      struct problem *why)
+{
+	struct settings with = {0};
+	struct buf text = {0};
+	int r;
+
+	if (!f->is_bytes || f->len > SETTINGS_TEXT_MAX)
+		return -EBADMSG;
+	r = settings_copy(&with, &in->s->t->settings);
+	if (r == 0)
+		r = unset_all(in->s->t, &text);
+	if (r == 0)
+		r = buf_append(&text, f->data, f->len);
+	if (r == 0)
+		r = settings_parse(&with, text.data, text.len, 0, &in->fs->conf->limits, why);
+	buf_clear(&text);
+	if (r < 0) {
+		settings_clear(&with);
+		return r == -EINVAL ? 1 : r;
+	}
+	settings_clear(dest);
+	*dest = with;
+	return 0;
+}
+
+/* ---- what is saved ---- */
+
+bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved)
+{
+	const char *name = saved ? o->io->name(o->io->data, saved) : NULL;
+
+	if (name)
+		record_str(o->out, tag, name);
+	return name;
+}
+
+int keep_get_saved(struct keep_in *in, const struct record_field *f, struct saved **dest,
+		   struct problem *why)
+{
+	char name[KEEP_NAME_MAX];
+	struct saved *saved;
+	int r = record_get_str(f, name, sizeof(name));
+
+	if (r == 0 && !*name)
+		r = -EBADMSG;
+	if (r < 0)
+		return r;
+	r = in->io->find(in->io->data, name, &saved, why);
+	if (r == -ENOENT || r == -EBADMSG)
+		return 1;
+	if (r < 0)
+		return r; /* it may be there another time */
+	saved_unref(*dest);
+	*dest = saved;
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sessions tell whoever keeps them on a disk (fs/keep/), which is layered above them. */
+#ifndef XSBX_FS_SESSION_KEEPING_H
+#define XSBX_FS_SESSION_KEEPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct fs;
+struct run;
+struct session;
+
+/* Set once, or NULL: nothing is kept. */
+struct keeping {
+	/* Something of it is to be there after a power cut. */
+	void (*changed)(struct session *s);
+	/* It is removed: so is what was kept. */
+	void (*removed)(struct session *s);
+	/* A long output is to be brought back, for fetch.h: fetch_brought() is the answer. */
+	void (*bring)(struct session *s, struct run *r, unsigned which);
+};
+
+/* Embedded in a session. */
+struct kept {
+	bool dirty;	  /* on the list of those to be written: `link` */
+	bool damaged;	  /* its record could not be read, and it can do nothing but be removed */
+	bool told;	  /* that it could not be written */
+	uint64_t sum;	  /* of what was written last, 0: nothing */
+	unsigned storing; /* saved things of it that are on their way to the disk */
+	TAILQ_ENTRY(session) link;
+};
+
+/* Also of a removed one, of which it does nothing. */
+void keeping_changed(struct session *s);
+void keeping_removed(struct session *s);
+
+#endif

@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""keep = yes: sessions are there again at the next mount, whatever ended the one before."""
+# backends: local process vm
+# timeout: 400
+import glob
+
+from xsbx import *
+
+LONG = "seq 100000; seq 30000 >&2\n"
+
+
+class Kept:
+    """A mount of the test's own that ends and begins again with the same state directory."""
+
+    def __init__(self, name, state=None, conf=None, wait=True):
+        self.mnt, self.state = f"{SCRATCH}/{name}.mnt", state or f"{SCRATCH}/{name}.state"
+        self.log, self.conf = f"{SCRATCH}/{name}.log", conf
+        os.makedirs(self.mnt)
+        self.daemon = None
+        if wait:
+            self.begin()
+
+    def begin(self, *options):
+        self.daemon = start_daemon(self.mnt, "keep=yes", f"state_dir={self.state}", *options, log=self.log,
+                                   conf=self.conf)
+
+    def end(self, how=None):
+        if how:
+            self.daemon.send_signal(how)
+        else:
+            shell(f"fusermount3 -u {self.mnt}")
+        return self.daemon.wait(60 * SLOW * slack())
+
+    def again(self, how=None, *options):
+        self.end(how)
+        self.begin(*options)
+
+    def power_cut(self):
+        """Nobody has the time to put anything in order."""
+        spawner, daemon = kin_of(self.daemon.pid)
+        rest = children_of(daemon) + children_of(spawner)
+        for pid in (self.daemon.pid, spawner, daemon, *rest):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.daemon.wait(SOON)
+        wait_for(lambda: not alive(daemon))
+
+    def make(self, name, config=None, template="raw"):
+        return Session(name, template, config, self.mnt)
+
+    def there(self, name, template="raw"):
+        s = Session.__new__(Session)
+        s.path = f"{self.mnt}/{template}/{name}"
+        return s
+
+    def written(self, name, template="raw"):
+        """The record is on the disk, and what is saved."""
+        path = f"{self.state}/sessions/{template}/{name}.rec"
+        wait_for(lambda: os.path.exists(path), 10 * SLOW)
+        time.sleep(2.5)
+        return path
+
+
+def outlines(s):
+    return s.text("stdout").splitlines()[-1], s.text("stderr").splitlines()[-1]
+
+
+def unmount_and_mount():
+    k = Kept("plain")
+    s = k.make("demo", "timeout_s = 77\nenv.A = b c\n")
+    same("made", s.run("echo one > f; mkdir -p d; echo two > d/g\n").code, 0)
+    s.run(LONG)
+    write(s / "files/h", "from outside\n")
+    os.mkdir(s / "jobs/j")
+    write(s / "jobs/j/in", "echo job; exit 4\n")
+    same("a job", read(s / "jobs/j/exit_code"), b"4\n")
+    os.mkdir(s / "runs/named")
+    write(s / "runs/named/in", "echo named\n")
+    same("a named run", read(s / "runs/named/stdout"), b"named\n")
+    os.mkdir(s / "jobs/later")
+    write(s / "jobs/later/config", "argv = echo 'a b'\n")
+    os.mkdir(s / "checkpoints/c")
+    same("a checkpoint", read(s / "checkpoints/c/wait"), b"whole\n")
+    s.run("echo changed > f\n")
+    write(s / ".note.swp", "half")
+    fresh, gone = k.make("fresh"), k.make("gone")
+    gone.run("true\n")
+    gone.remove()
+    before = {node: read(s / node) for node in ("config", "summary", "exit_code", "runs/2/summary", "runs/1/in")}
+    created = os.stat(s / "runs/1").st_mtime
+
+    same("it ends", k.end(), 0)
+    for path in glob.glob(f"{k.state}/**", recursive=True):
+        ok(f"{path} is nobody else's", os.stat(path).st_mode & 0o077 == 0 or os.path.isdir(path))
+    ok("what was written is not to be read", b"from outside" not in b"".join(
+        read(p) for p in glob.glob(f"{k.state}/**", recursive=True) if os.path.isfile(p)))
+    k.begin()
+    same("those that are there", sorted(n for n in os.listdir(f"{k.mnt}/raw") if "." not in n), ["demo", "fresh"])
+    s, fresh = k.there("demo"), k.there("fresh")
+    same("states", (s.word(), fresh.word()), ("asleep", "new"))
+    same("no error", s.text("error"), "")
+    for node, text in before.items():
+        same(f"{node} is as it was", read(s / node), text)
+    same("a run's time", os.stat(s / "runs/1").st_mtime, created)
+    same("runs", s.runs(), [1, 2, 3, 4])
+    same("a long output", (read(s / "runs/2/stdout").splitlines()[-1], read(s / "runs/2/stderr").splitlines()[-1]),
+         (b"100000", b"30000"))
+    same("all of it", len(read(s / "runs/2/stdout")), 588895)
+    same("both", len(read(s / "runs/2/output")), 588895 + len(read(s / "runs/2/stderr")))
+    same("jobs", (sorted(os.listdir(s / "jobs")), read(s / "jobs/j/stdout"), read(s / "jobs/later/state")),
+         (["j", "later"], b"job\n", b"new\n"))
+    same("the named run", (read(s / "runs/named/stdout"), read(s / "runs/named/exit_code")), (b"named\n", b"0\n"))
+    same("a scratch file", read(s / ".note.swp"), b"half")
+    same("files, without waking it", (read(s / "files/f"), read(s / "files/d/g"), read(s / "files/h"), s.word()),
+         (b"changed\n", b"two\n", b"from outside\n", "asleep"))
+    same("the checkpoint's", read(s / "checkpoints/c/files/f"), b"one\n")
+    same("it wakes", s.run("cat f h\n").out, "changed\nfrom outside\n")
+    same("number of the run", s.runs()[-1], 5)
+    same("the job that waited", (write(s / "jobs/later/ctl", "start\n"), read(s / "jobs/later/stdout"))[1], b"a b\n")
+    s.ctl("restore c")
+    same("it goes back", s.run("cat f\n").out, "one\n")
+    same("it ends again", k.end(signal.SIGTERM), 0)
+
+
+def copies():
+    k = Kept("copies")
+    s = k.make("demo")
+    s.run("echo x > f\n")
+    os.mkdir(s / "checkpoints/c")
+    read(s / "checkpoints/c/wait")
+    copy = k.make("copy", "from = demo@c\n")
+    same("a copy", copy.run("cat f\n").out, "x\n")
+    k.again()
+    s, copy = k.there("demo"), k.there("copy")
+    same("whose copy it is", copy.json()["parent"]["session"], "raw/demo")
+    has("its source knows it", json.dumps(s.json()["children"]), "raw/copy")
+    same("it is one", copy.run("cat f\n").out, "x\n")
+    again = k.make("again", "from = demo@c\n")
+    same("another one, of a checkpoint that was there before", again.run("cat f\n").out, "x\n")
+    k.end()
+
+
+def a_run_goes_on():
+    k = Kept("going")
+    s = k.make("demo")
+    s.run("echo x > f\n")
+    s.submit("echo begun; exec sleep 1000\n")
+    wait_for(lambda: s.word() == "running")
+    s.submit("echo never\n")
+    same("it ends", k.end(signal.SIGTERM), 0)
+    k.begin()
+    s = k.there("demo")
+    ok("the run has ended", s.state_of(2) in ("done", "killed", "lost"), s.text("runs/2/summary"))
+    same("what it had said", read(s / "runs/2/stdout"), b"begun\n")
+    same("what waited has not begun", s.state_of(3), "refused")
+    same("it was saved", (s.word(), read(s / "files/f")), ("asleep", b"x\n"))
+    k.end()
+
+
+def power_cut():
+    k = Kept("cut")
+    s = k.make("sleeper")
+    s.run("echo x > f\n")
+    s.ctl("sleep")
+    ok("asleep", s.wait_state("asleep", 20 * SLOW), s.text("error"))
+    s = k.make("idle")
+    s.run("echo out; echo err >&2; exit 3\n")
+    s.run(LONG)
+    os.mkdir(s / "checkpoints/c")
+    read(s / "checkpoints/c/wait")
+    s = k.make("busy")
+    s.submit("echo begun; exec sleep 1000\n")
+    wait_for(lambda: s.word() == "running")
+    k.written("busy")
+    k.power_cut()
+    k.begin()
+    s = k.there("sleeper")
+    same("who slept sleeps", (s.word(), read(s / "files/f")), ("asleep", b"x\n"))
+    s = k.there("idle")
+    same("who did not is closed", s.word(), "closed")
+    has("with words", s.text("error"), "not-kept")
+    same("its results", (read(s / "runs/1/stdout"), read(s / "runs/1/stderr"), read(s / "runs/1/exit_code")),
+         (b"out\n", b"err\n", b"3\n"))
+    same("long ones", outlines(s), ("100000", "30000"))
+    s.ctl("restore c")
+    same("its checkpoint", s.run("echo back\n").out, "back\n")
+    s = k.there("busy")
+    same("what ran is lost", s.state_of(1), "lost")
+    has("with words", s.text("runs/1/summary"), "xsbxfs ended while run 1 went on")
+    s.ctl("reset")
+    same("it can be used", s.run("echo again\n").out, "again\n")
+    k.end()
+
+
+def damaged():
+    k = Kept("damaged")
+    for name in ("good", "bad", "moved", "saved"):
+        k.make(name).run(f"echo {name} > f\n")
+    same("it ends", k.end(), 0)
+    top = f"{k.state}/sessions/raw"
+    text = bytearray(read(f"{top}/bad.rec"))
+    text[len(text) // 2] ^= 1
+    write(f"{top}/bad.rec", bytes(text))
+    shutil.copy(f"{top}/good.rec", f"{top}/moved.rec")
+    bad = bytes(text)
+    k.begin()
+    same("good", (k.there("good").word(), read(k.there("good") / "files/f")), ("asleep", b"good\n"))
+    for name in ("bad", "moved"):
+        s = k.there(name)
+        same(f"{name}: state", s.word(), "failed")
+        has(f"{name}: code", s.text("error"), "damaged")
+        has(f"{name}: what to do", s.text("error"), "rmdir")
+        with raises(f"{name}: takes nothing", errno.ESTALE, errno.EBUSY, errno.EIO):
+            write(s / "in", "echo x\n")
+        with raises(f"{name}: reset", errno.ESTALE):
+            s.ctl("reset")
+        has(f"{name}: still says so", s.text("error"), "damaged")
+    same("it is as it was on the disk", read(f"{top}/bad.rec"), bad)
+    k.again()
+    same("and next time", k.there("bad").word(), "failed")
+    for name in ("bad", "moved"):
+        k.there(name).remove()
+    wait_for(lambda: not glob.glob(f"{top}/bad*") and not glob.glob(f"{top}/moved*"), 10)
+    same("removed from the disk", sorted(os.path.basename(p) for p in glob.glob(f"{top}/*.rec")), ["good.rec", "saved.rec"])
+    k.again()
+    same("what is left", sorted(n for n in os.listdir(f"{k.mnt}/raw") if "." not in n), ["good", "saved"])
+    k.end()
+    for path in glob.glob(f"{k.state}/saved/*/pack"):
+        text = bytearray(read(path))
+        text[len(text) // 2] ^= 1
+        write(path, bytes(text))
+    k.begin()
+    s = k.there("saved")
+    same("what was saved is damaged", s.state_of(1), "done")
+    with raises("its files", errno.EIO, errno.ESTALE, errno.ENOENT, errno.EBADMSG):
+        read(s / "files/f")
+    s.submit("cat f\n")
+    same("it does not run", s.wait_run(2, "refused", 20 * SLOW), True)
+    ok("and says why", "damaged" in s.text("error") or "not-restored" in s.text("error"), s.text("error"))
+    k.end()
+
+
+def template_gone():
+    conf = f"{SCRATCH}/templates.conf"
+    one = "[xsbxfs]\nspool_dir = %s/spool.t\n[limits]\nallow_process = yes\n[template %s]\nimage = raw\nlanguage = raw\n%s"
+    rest = "" if VM else "backend = process\n" if BACKEND == "process" else ""
+    write(conf, one % (SCRATCH, "mine", rest))
+    k = Kept("template", conf=conf)
+    k.make("demo", template="mine").run("echo x > f\n")
+    same("it ends", k.end(), 0)
+    write(conf, one % (SCRATCH, "other", rest))
+    k.begin()
+    has("the root says so", read(f"{k.mnt}/error", "r"), "mine/demo")
+    k.make("new", template="other").run("true\n")
+    same("it ends", k.end(), 0)
+    write(conf, one % (SCRATCH, "mine", rest))
+    k.begin()
+    same("with its template it is there again", read(k.there("demo", "mine") / "files/f"), b"x\n")
+    k.end()
+
+
+def refused_directories():
+    k = Kept("refused", wait=False)
+
+    def says(what, words):
+        try:
+            k.begin()
+        except RuntimeError as error:
+            has(what, str(error), words)
+            ok(f"{what}: no mount is left", not mounted(k.mnt))
+        else:
+            fail(what, "it was taken")
+            k.end()
+
+    os.makedirs(k.state, 0o777)
+    os.chmod(k.state, 0o777)
+    says("others may write", "others may write to it")
+    os.chmod(k.state, 0o700)
+    if os.geteuid() == 0:
+        os.chown(k.state, ALICE, ALICE)
+        says("another's", "belongs to another user")
+        os.chown(k.state, 0, 0)
+    write(f"{k.state}/version", "999\n")
+    says("of the future", "version 999")
+    write(f"{k.state}/version", "what\n")
+    says("no version", "damaged")
+    os.rename(k.state, f"{k.state}.real")
+    os.symlink(f"{k.state}.real", k.state)
+    says("a link", "or a link")
+    os.unlink(k.state)
+    k.begin()
+    other = Kept("refused2", state=k.state, wait=False)
+    try:
+        other.begin()
+    except RuntimeError as error:
+        has("two at once", str(error), "another mount has it")
+        ok("two at once: no mount is left", not mounted(other.mnt))
+    else:
+        fail("two at once", "it was taken")
+    k.make("demo").run("true\n")
+    same("the first one goes on", k.there("demo").word(), "idle")
+    k.end()
+
+
+def full_disk():
+    if os.geteuid() != 0:
+        return
+    state = f"{SCRATCH}/full.state"
+    os.makedirs(state, 0o700)
+    if shell(f"mount -t tmpfs -o size={128 if VM else 2}m,mode=700 none {state}")[0]:
+        return
+    k = Kept("full", state=state)
+    s = k.make("demo")
+    s.run("echo x > f\n")
+    k.written("demo")
+    write(f"{state}/filler", b"x" * (1 << 20))
+    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
+        while True:
+            file.write(b"x" * 65536)
+    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
+        while True:
+            file.write(b"x" * 64)
+    s.run(LONG)
+    ok("it is said", wait_for(lambda: "not-kept" in s.text("error"), 10), s.text("error"))
+    has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
+    same("it goes on", s.run("cat f\n").out, "x\n")
+    os.unlink(f"{state}/filler")
+    wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20)
+    same("once, and the end of it", (read(k.log, "r").count("can't be written"), read(k.log, "r").count("again")), (1, 1))
+    k.again()
+    same("and it is there", (k.there("demo").word(), k.there("demo").runs()), ("asleep", [1, 2, 3]))
+    k.end()
+    shell(f"umount {state}")
+
+
+def sleeps_on():
+    """Since when it sleeps is told by the wall clock."""
+    k = Kept("since")
+    s = k.make("demo")
+    s.run("true\n")
+    s.ctl("sleep")
+    ok("asleep", s.wait_state("asleep", 20 * SLOW))
+    since = s.json()["asleep"]["since"]
+    time.sleep(1.5)
+    k.again()
+    s = k.there("demo")
+    same("since", round(s.json()["asleep"]["since"], 3), round(since, 3))
+    s.run("true\n")
+    ok("how long", s.json()["woken"]["asleep_ms"] >= 1500, s.json()["woken"])
+    k.end()
+
+
+main(unmount_and_mount, copies, a_run_goes_on, power_cut, damaged, template_gone, refused_directories, full_disk,
+     sleeps_on)
