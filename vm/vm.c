@@ -219,8 +219,8 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	discard_stop(&vm->ctx); /* first: what goes from here on, goes at once */
 	vault_free(vm->vault);
-	discard_stop(&vm->ctx);
 	template_free_all(&vm->pool);
 	schedule_fini(vm);
 	image_jobs_fini(&vm->image_jobs);

@@ -79,9 +79,9 @@ static void finish(void)
 	context_close(&ctx, on_closed);
 	while (!ended)
 		uv_run(&loop, UV_RUN_ONCE);
+	discard_stop(&ctx);
 	vault_free(vault);
 	vault = NULL;
-	discard_stop(&ctx);
 	context_fini(&ctx);
 }
 
