@@ -216,8 +216,9 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	discard_stop(
+		&vm->ctx); /* it can hold nothing any more: what the vault drops goes at once */
 	vault_free(vm->vault);
-	discard_stop(&vm->ctx);
 	template_free_all(&vm->pool);
 	schedule_fini(vm);
 	image_jobs_fini(&vm->image_jobs);
