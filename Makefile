@@ -41,7 +41,7 @@ dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit pa
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # Sources shared by the daemon and these programs.
-shared_c := vm/store/kind.c agent/protocol.c agent/pack_record.c agent/files/lockbook.c
+shared_c := vm/store/kind.c agent/protocol.c agent/link.c agent/pack_record.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
 host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
 unit_c := $(foreach f,$(call below,tests/unit) $(wildcard tests/unit/*/*/*/*.c),$(if $(filter test_%,$(notdir $(f))),$(f)))
@@ -115,7 +115,7 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
 net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer) \
-	$(call in,vm/base,allow net_reason) $(filter-out vm/net/dial/main.c,$(dial_c))
+	$(call in,vm/base,allow buf fdbag net_reason record) $(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -270,6 +270,7 @@ check-lab:
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
 $(O)/bench/jail: tests/unit/fixture/free_rules.c $(O)/vm.a
+$(O)/bench/vault: $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

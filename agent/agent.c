@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "lease.h"
 #include "still.h"
 #include "agent/run/ipc.h"
@@ -80,17 +81,6 @@ static void send_hello_ok(struct agent *a)
 	conn_send(&a->conn, f);
 	if (a->kmsg.fd >= 0 && !a->kmsg.events)
 		loop_arm(&a->loop, &a->kmsg_timer, KMSG_DELAY);
-}
-
-void agent_send_frozen(struct agent *a, int err)
-{
-	struct frame *f = a->frozen.due ? frame_new(PROTO_FROZEN, a->frozen.id, 4) : NULL;
-
-	a->frozen.due = false;
-	if (!f)
-		return;
-	put_u32(&f->out, (uint32_t)-err);
-	conn_send(&a->conn, f);
 }
 
 /* Answers all that waits for an interpreter: there is none. */
@@ -187,6 +177,7 @@ static void agent_advance(struct agent *a)
 	bool seeded;
 
 	jobs_advance(&a->jobs);
+	freeze_advance(a);
 	if (a->freezer.state != FREEZER_THAWED) {
 		still_advance(a);
 		return; /* an interpreter that is stopped answers nobody */
@@ -317,13 +308,6 @@ static void on_swept(struct killer *k)
 	if (a->env->guest || a->env->jail)
 		ipc_clear();
 	/* agent_advance() goes on */
-}
-
-static void on_frozen(struct freezer *z, int err)
-{
-	struct agent *a = container_of(z, struct agent, freezer);
-
-	agent_send_frozen(a, err);
 }
 
 static void on_signal(struct loop_source *s, uint32_t events)
@@ -521,8 +505,7 @@ static void parts_init(struct agent *a)
 	jobs_init(&a->jobs);
 	a->sweeper.loop = &a->loop;
 	a->sweeper.done = on_swept;
-	a->freezer.loop = &a->loop;
-	a->freezer.done = on_frozen;
+	freeze_init(a);
 	a->kmsg = (struct loop_source){.fd = a->env->kmsg_fd, .ready = on_kmsg};
 	a->kmsg_timer.fire = on_kmsg_timer;
 	a->guard = (struct swap_guard){

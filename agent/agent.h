@@ -44,7 +44,10 @@ struct agent {
 	struct swap_guard guard;
 	uint64_t blamed; /* when a run was ended because memory was exhausted */
 	struct freezer freezer;
-	struct debt frozen;	/* FROZEN to FREEZE */
+	struct debt frozen; /* FROZEN to FREEZE; see freeze.h */
+	bool preparing;	    /* the interpreter gets ready for being copied, before that */
+	struct loop_timer prepare;
+	unsigned prepares;
 	struct killer sweeper;	/* RESET ends all user code, not just the interpreter */
 	bool wanted;		/* there should be an interpreter */
 	struct debt hello;	/* HELLO_OK, after the interpreter was given `seed` */
@@ -92,8 +95,5 @@ void agent_fini(struct agent *a);
  * The new one is started by the next agent_advance().
  */
 void agent_restart(struct agent *a);
-
-/** agent_send_frozen() - Answer FREEZE. @err: 0 or -errno. */
-void agent_send_frozen(struct agent *a, int err);
 
 #endif

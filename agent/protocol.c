@@ -160,7 +160,8 @@ static const char *const type_names[] = {
 	NAME(JOB),	  NAME(JOB_FORGET),  NAME(JOB_GONE),	 NAME(STDIN_CLOSED),
 	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
 	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
-	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED)};
+	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED),
+	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -188,7 +189,7 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_WAKE:
 	case PROTO_POINT:
 	case PROTO_LEASE: return true;
-	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_TOUCH;
+	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_HOLD;
 	}
 }
 
@@ -367,6 +368,30 @@ void proto_usage_pack(struct proto_out *o, const struct proto_usage *u)
 int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u)
 {
 	GET(in, ret_u, usage_fields);
+	return get_end(in) ? 0 : -EPROTO;
+}
+
+static const struct field resumed_fields[] = {F(resumed, version), F(resumed, generation),
+					      F(resumed, number), F(resumed, flags),
+					      F(resumed, nexecs)};
+static const struct field resumed_exec_fields[] = {
+	F(resumed_exec, id), F(resumed_exec, flags), F(resumed_exec, sequence),
+	F(resumed_exec, granted), F(resumed_exec, credit)};
+
+void proto_resumed_pack(struct proto_out *o, const struct proto_resumed *r)
+{
+	PUT(o, r, resumed_fields);
+	for (uint32_t i = 0; i < r->nexecs; i++)
+		PUT(o, &r->exec[i], resumed_exec_fields);
+}
+
+int proto_resumed_unpack(struct proto_in *in, struct proto_resumed *ret_r)
+{
+	GET(in, ret_r, resumed_fields);
+	if (in->bad || ret_r->nexecs > sizeof(ret_r->exec) / sizeof(ret_r->exec[0]))
+		return -EPROTO;
+	for (uint32_t i = 0; i < ret_r->nexecs; i++)
+		GET(in, &ret_r->exec[i], resumed_exec_fields);
 	return get_end(in) ? 0 : -EPROTO;
 }
 

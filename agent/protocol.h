@@ -20,6 +20,13 @@
  * frames of another generation are dropped on both sides, so nothing sent to one incarnation is
  * mistaken for an answer of the next.
  *
+ * Another host. HELLO is the word of a host that begins: what another one has asked for ends. A host that takes over where
+ * one ended, on the same connection and in the same generation, says RESUME instead, which disturbs nothing. Below the frames
+ * are records (link.h), so that nothing is lost or said twice between the two.
+ *
+ * Versions. Each side says which it is, in HELLO, HELLO_OK, RESUME and RESUMED, and refuses one older than it understands. A host
+ * sends only what the agent's version knows, for an agent may be older: it lives as long as its sandbox.
+ *
  * Credits. Output: RUN grants the agent a number of bytes it may send as OUTPUT for that run,
  * CREDIT adds to it; an agent without credit stops reading the pipe and the program blocks, as on
  * any full pipe. Input: the agent grants STDIN bytes in the same way with STDIN_CREDIT. File
@@ -30,7 +37,8 @@
  * connection. A run ends exactly once, with EXIT, after its last OUTPUT.
  */
 
-#define PROTO_VERSION	     1u
+#define PROTO_VERSION	     2u
+#define PROTO_VERSION_OLDEST 2u /* that is understood */
 #define PROTO_HEADER	     12u
 #define PROTO_PAYLOAD_MAX    (3u << 19) /* a job: its words and variables */
 #define PROTO_CODE_MAX	     (1u << 20)
@@ -76,7 +84,8 @@ enum proto_type {
 	PROTO_TRUST, /* up to 1 MiB: certificates, put into a file that user code can only read;
 		      * no answer. For guests; ignored elsewhere */
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
-		       * run since, else ECANCELED, and code continues. u32 0: continue, no answer; no run
+		       * run since, else ECANCELED, and code continues. u32 2: the same for a machine that is to be
+		       * copied, whose interpreter gets ready for that first. u32 0: continue, no answer; no run
 		       * starts until then. HELLO, SETUP and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
@@ -95,7 +104,9 @@ enum proto_type {
 		     * Forgotten when another frame comes */
 	PROTO_WAKE, /* u64 realtime_ns: the machine stood still, and its clock perhaps with it: one that is behind this
 		     * time is set to it. No answer */
-	PROTO_POINT, /* the machine is to be copied as it is: answered by POINTED */
+	PROTO_POINT,  /* the machine is to be copied as it is: answered by POINTED */
+	PROTO_RESUME, /* u32 version, u32 number of the last record (link.h) that was taken: another host goes on where one has
+		       * ended. Answered by RESUMED. Not before HELLO, and in its generation */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -131,6 +142,8 @@ enum proto_type {
 			      * and its owner's previous locks are restored. */
 	PROTO_F_TOUCH, /* u64 node; no answer. Somebody has read what was kept of the file during a lease: its time
 			* of last access is set as if it had been read here. NOTED follows */
+	PROTO_F_HOLD, /* u32 PROTO_HOLD_*, n x { u64 node, u64 lookups }; no answer. Of these nodes the host has so many
+		       * lookups, and of all others but the root none */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
@@ -168,13 +181,23 @@ enum proto_type {
 			* or will, str what */
 	PROTO_POINTED, /* u32 errno. 0: all that was due was sent before this frame, and nothing is sent until something is
 			* received, so nothing is on its way. EBUSY: there is a run or a job, or something is due */
+	PROTO_RESUMED, /* struct proto_resumed. In the order of OUTPUTs, EXITs and FILE_REPLYs: it tells how it is behind all
+			* that came before it */
 };
+
+/* Of FREEZE. */
+enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_COPIED };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */
 #define PROTO_F_TRACE 0x01u /* on HELLO */
 #define PROTO_F_COPY \
 	0x02u /* on HELLO: this machine is a copy, with a host that knows nothing of it yet */
+
+/* On F_HOLD: these are the first, the last. All in one frame: both. */
+#define PROTO_HOLD_FIRST 0x01u
+#define PROTO_HOLD_LAST	 0x02u
+#define PROTO_HOLD_MAX	 65536u /* in one frame */
 
 /* The low eight bits of `flags` of OUTPUT. */
 enum proto_stream { PROTO_STDOUT = 1, PROTO_STDERR = 2 };
@@ -286,7 +309,34 @@ struct proto_job {
 	struct proto_str code;
 };
 
-#define PROTO_NICE_MAX	     19u
+#define PROTO_NICE_MAX	      19u
+
+/* What is under way. */
+#define PROTO_RESUMED_READY   0x01u /* READY or FAILED is due, to SETUP, RESET or WARM */
+#define PROTO_RESUMED_FROZEN  0x02u /* FROZEN is due */
+#define PROTO_RESUMED_STILL   0x04u /* user code stands still, by FREEZE */
+#define PROTO_RESUMED_WATCHED 0x08u /* changes are told */
+#define PROTO_RESUMED_PACKING 0x10u /* PACKED or UNPACKED is due */
+#define PROTO_RESUMED_INTERP  0x20u /* there is an interpreter that is ready, or busy */
+
+/* Of a run or a job. */
+#define PROTO_RESUMED_ENDED   0x01u /* EXIT or FAILED was sent */
+#define PROTO_RESUMED_STDIN   0x02u /* its input is open */
+
+struct proto_resumed {
+	uint32_t version, generation;
+	uint32_t number; /* of the last record that was taken */
+	uint32_t flags;	 /* PROTO_RESUMED_READY ... */
+	uint32_t
+		nexecs; /* the run, unless its EXIT was sent, and all jobs of which JOB_GONE was not */
+	struct proto_resumed_exec {
+		uint32_t id;
+		uint32_t flags;	   /* PROTO_RESUMED_ENDED ... */
+		uint32_t sequence; /* of the next OUTPUT */
+		uint32_t granted;  /* bytes of STDIN that may come */
+		uint64_t credit;   /* bytes of OUTPUT that may be sent */
+	} exec[PROTO_JOBS_MAX + 1];
+};
 
 #define PROTO_UNKNOWN	     UINT64_MAX
 
@@ -454,6 +504,8 @@ void proto_exit_pack(struct proto_out *o, const struct proto_exit *e);
 int proto_exit_unpack(struct proto_in *in, struct proto_exit *ret_e);
 void proto_usage_pack(struct proto_out *o, const struct proto_usage *u);
 int proto_usage_unpack(struct proto_in *in, struct proto_usage *ret_u);
+void proto_resumed_pack(struct proto_out *o, const struct proto_resumed *r);
+int proto_resumed_unpack(struct proto_in *in, struct proto_resumed *ret_r);
 void proto_attr_pack(struct proto_out *o, const struct proto_attr *a);
 void proto_attr_get(struct proto_in *in, struct proto_attr *ret_a);
 void proto_entry_pack(struct proto_out *o, const struct proto_entry *e);

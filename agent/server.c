@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "freeze.h"
 #include "lease.h"
+#include "resume.h"
 #include "still.h"
 #include "agent/guest/clock.h"
 #include "agent/core/log.h"
@@ -56,13 +58,12 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 
 	get_bytes(in, entropy, sizeof(entropy));
 	name = get_str(in, 256);
-	if (!get_end(in) || version != PROTO_VERSION)
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST)
 		return -EPROTO;
 	memcpy(a->seed, entropy, sizeof(a->seed));
 	renew_machine(a, realtime_ns, name);
 	/* Everything under way was requested on a connection that is gone. */
-	freezer_thaw(&a->freezer);
-	a->frozen.due = false;
+	freeze_forget(a);
 	conn_renew(&a->conn, generation);
 	log_tracing(h->flags & PROTO_F_TRACE);
 	a->traced = 0;
@@ -131,13 +132,6 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	return 0;
 }
 
-/* A request for anything but to stand still ends the standing still. */
-static void thaw(struct agent *a)
-{
-	freezer_thaw(&a->freezer);
-	agent_send_frozen(a, -ECANCELED);
-}
-
 /* Has the interpreter replaced; READY comes when the new one is. */
 static void restart(struct agent *a, uint32_t id)
 {
@@ -155,7 +149,7 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 
 	if (r < 0)
 		return r;
-	thaw(a);
+	freeze_end(a);
 	if (a->run.state != RUN_NONE || a->ready.due || a->warm.due) {
 		conn_send_failed(&a->conn, h->id, EBUSY, "SETUP while something is under way");
 		return 0;
@@ -182,7 +176,7 @@ static int on_reset(struct agent *a, const struct proto_header *h, struct proto_
 {
 	if (!get_end(in))
 		return -EPROTO;
-	thaw(a);
+	freeze_end(a);
 	packer_stop(&a->packer);
 	unpacker_stop(&a->unpacker);
 	/* One that is being set up has had nothing to do yet: no fresher one could be had, and the READY that
@@ -407,28 +401,14 @@ static int on_shutdown(struct agent *a, const struct proto_header *h, struct pro
 
 static int on_freeze(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
-	const uint32_t on = get_u32(in);
-	int r = -EBUSY;
+	const uint32_t how = get_u32(in);
 
-	if (!get_end(in) || on > 1)
+	if (!get_end(in) || how > PROTO_FREEZE_COPIED)
 		return -EPROTO;
-	if (on && a->freezer.state == FREEZER_FROZEN) {
-		a->frozen = (struct debt){true, h->id};
-		r = freezer_check(&a->freezer);
-		if (r < 0)
-			freezer_thaw(&a->freezer);
-		agent_send_frozen(a, r);
-		return 0;
-	}
-	thaw(a);
-	if (!on)
-		return 0;
-	a->frozen = (struct debt){true, h->id};
-	if (a->run.state == RUN_NONE && !a->ready.due && !a->warm.due && !a->sweeper.active &&
-	    !jobs_active(&a->jobs))
-		r = freezer_start(&a->freezer);
-	if (r < 0)
-		agent_send_frozen(a, r);
+	if (how)
+		freeze_ask(a, h->id, how == PROTO_FREEZE_COPIED);
+	else
+		freeze_end(a);
 	return 0;
 }
 
@@ -487,6 +467,16 @@ static int on_wake(struct agent *a, const struct proto_header *h, struct proto_i
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
 	return 0;
+}
+
+static int on_resume(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const uint32_t version = get_u32(in), number = get_u32(in);
+
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST || !conn_has_sent(&a->conn, number))
+		return -EPROTO;
+	log_trace("another host goes on");
+	return resume_answer(a, h->id);
 }
 
 static int on_files(struct agent *a, const struct proto_header *h, const uint8_t *payload)
@@ -576,6 +566,7 @@ static const frame_fn handlers[] = {
 	[PROTO_REST] = on_rest,
 	[PROTO_WAKE] = on_wake,
 	[PROTO_POINT] = on_point,
+	[PROTO_RESUME] = on_resume,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -589,7 +580,7 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 	still_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_TOUCH)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_HOLD)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

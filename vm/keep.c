@@ -14,8 +14,6 @@
 #include "vm/spawn/order.h"
 #include "vm/spawn/program.h"
 
-#define COMMAND_MS 30000u
-
 /* ---- a key that a program tells ---- */
 
 static void on_over(struct program *p)
@@ -33,8 +31,8 @@ static int explain(const struct program *p, struct problem *why)
 		problem_set(why, PROBLEM_NOT_RESTORED, "", "key_command could not be started: %s",
 			    strerror(-p->failed));
 	else if (p->late)
-		problem_set(why, PROBLEM_NOT_RESTORED, fix, "key_command did not end in %u s",
-			    COMMAND_MS / 1000);
+		problem_set(why, PROBLEM_NOT_RESTORED, fix, "key_command did not end in %u ms",
+			    p->limit_ms);
 	else if (WIFSIGNALED(p->status))
 		problem_set(why, PROBLEM_NOT_RESTORED, fix, "key_command was killed by signal %d",
 			    WTERMSIG(p->status));
@@ -51,7 +49,7 @@ static int ask_command(struct vm *vm, struct seal_key **ret_key, struct problem 
 {
 	struct order order = {.program = ORDER_KEY};
 	bool over = false;
-	struct program p = {.limit_ms = COMMAND_MS, .over = on_over, .data = &over};
+	struct program p = {.limit_ms = vm->key_limit_ms, .over = on_over, .data = &over};
 	int r = vm->ctx.spawner
 			? program_start(&p, vm->ctx.loop, vm->ctx.spawner, &order, sizeof(order))
 			: -EPIPE;

@@ -15,6 +15,8 @@
 #include "vm/base/problem.h"
 #include "vm/sandbox/internal.h"
 
+#define KEY_LIMIT_MS 30000u
+
 /* ---- what the context asks for ---- */
 
 static void try_close(struct vm *vm);
@@ -202,6 +204,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->host_ports = cfg->host_ports;
 	vm->pool.snapshot_bytes = cfg->snapshot_bytes;
 	vm->key_command = cfg->key_command && *cfg->key_command;
+	vm->key_limit_ms = KEY_LIMIT_MS;
 	if (!b->qemu || !vm->agent)
 		return -ENOMEM;
 	digest_jobs_init(&b->digests, &vm->ctx, on_digests, vm);

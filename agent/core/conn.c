@@ -24,11 +24,13 @@
  *
  * The port accepts at most 32 KiB at a time, each in its own buffer, which costs an exit to the
  * host and a round through its event loop: so small frames that are queued are sent together,
- * through `stage`, and frames in quick succession are held for a moment.
+ * through `stage`, and frames in quick succession are held for a moment. Each write is a record of the link (link.h).
+ * Of a frame that is longer than one, the header of each record takes the place of bytes that were sent before.
  */
 
 #define IN_SIZE	    ((size_t)PROTO_HEADER + PROTO_PAYLOAD_MAX)
 #define IN_BUDGET   (512u << 10)
+#define FRAME_ROOM  ((size_t)LINK_HEADER + PROTO_HEADER) /* before its payload */
 
 /* EPOLLOUT is added while the descriptor is full. */
 #define CONN_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
@@ -124,14 +126,14 @@ void conn_renew(struct conn *c, uint32_t generation)
 
 struct frame *frame_new(enum proto_type type, uint32_t id, size_t cap)
 {
-	struct frame *f = malloc(sizeof(*f) + PROTO_HEADER + cap);
+	struct frame *f = malloc(sizeof(*f) + FRAME_ROOM + cap);
 
 	if (!f)
 		return NULL;
 	memset(f, 0, sizeof(*f));
 	f->type = (uint16_t)type;
 	f->id = id;
-	f->out.data = f->data + PROTO_HEADER;
+	f->out.data = f->data + FRAME_ROOM;
 	f->out.cap = cap;
 	return f;
 }
@@ -142,10 +144,10 @@ struct frame *frame_trim(struct frame *f)
 
 	if (f->out.cap - f->out.len < 4096)
 		return f;
-	small = realloc(f, sizeof(*f) + PROTO_HEADER + f->out.len);
+	small = realloc(f, sizeof(*f) + FRAME_ROOM + f->out.len);
 	if (!small)
 		return f;
-	small->out.data = small->data + PROTO_HEADER;
+	small->out.data = small->data + FRAME_ROOM;
 	small->out.cap = small->out.len;
 	return small;
 }
@@ -154,7 +156,7 @@ static bool is_prompt(uint16_t type)
 {
 	return type == PROTO_EXIT || type == PROTO_FILE_REPLY || type == PROTO_LOCKED ||
 	       (type >= PROTO_LEASED && type <= PROTO_JOB_GONE) || type == PROTO_PACKED ||
-	       type == PROTO_UNPACKED;
+	       type == PROTO_UNPACKED || type == PROTO_RESUMED;
 }
 
 static bool is_bulk(uint16_t type)
@@ -265,7 +267,7 @@ static struct frame *conn_next(struct conn *c)
 				  .flags = f->flags,
 				  .generation = (uint8_t)c->generation,
 				  .id = f->id};
-	proto_header_pack(&h, f->data);
+	proto_header_pack(&h, f->data + LINK_HEADER);
 	c->current = f;
 	c->sent = 0;
 	return f;
@@ -286,57 +288,75 @@ static ssize_t conn_put(struct conn *c, const void *data, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-static void stage_fill(struct conn *c)
+static size_t frame_left(const struct conn *c)
 {
-	struct frame *f;
+	return PROTO_HEADER + c->current->out.len - c->sent;
+}
 
-	while (c->stage_end < CONN_STAGE && (f = conn_next(c))) {
-		size_t left = PROTO_HEADER + f->out.len - c->sent;
-		size_t n = left < CONN_STAGE - c->stage_end ? left : CONN_STAGE - c->stage_end;
+/* Return: how many bytes are in the stage, behind room for their header. */
+static size_t stage_fill(struct conn *c)
+{
+	uint8_t *end = c->stage + LINK_HEADER;
+	size_t room = CONN_STAGE;
+
+	while (room && conn_next(c)) {
+		const size_t left = frame_left(c), n = left < room ? left : room;
 
 		/* What fills the stage by itself goes out without being copied. */
 		if (left >= CONN_STAGE)
 			break;
-		memcpy(c->stage + c->stage_end, f->data + c->sent, n);
-		c->stage_end += n;
+		memcpy(end, c->current->data + LINK_HEADER + c->sent, n);
+		end += n;
+		room -= n;
 		c->sent += n;
 		if (n < left)
 			break;
-		free(f);
+		free(c->current);
 		c->current = NULL;
 	}
+	return CONN_STAGE - room;
+}
+
+/* Begins the next record. Return: false if there is nothing to be sent. */
+static bool conn_begin(struct conn *c)
+{
+	uint8_t *head = c->stage;
+	size_t n;
+
+	if (c->current && !frame_left(c)) {
+		free(c->current);
+		c->current = NULL;
+	}
+	n = stage_fill(c);
+	if (!n && conn_next(c)) {
+		head = c->current->data + c->sent;
+		n = frame_left(c) < LINK_DATA_MAX ? frame_left(c) : LINK_DATA_MAX;
+		c->sent += n;
+	}
+	if (!n)
+		return false;
+	link_head(&c->to, n, head);
+	c->piece = head;
+	c->piece_left = LINK_HEADER + n;
+	return true;
 }
 
 int conn_transmit(struct conn *c)
 {
-	while (c->writable) {
-		struct frame *f;
-		ssize_t n;
+	while (c->writable && (c->piece_left || conn_begin(c))) {
+		const ssize_t n = conn_put(c, c->piece, c->piece_left);
 
-		if (c->stage_first == c->stage_end) {
-			c->stage_first = c->stage_end = 0;
-			stage_fill(c);
-		}
-		if (c->stage_first < c->stage_end) {
-			n = conn_put(c, c->stage + c->stage_first, c->stage_end - c->stage_first);
-			if (n < 0)
-				return (int)n;
-			c->stage_first += (size_t)n;
-			continue;
-		}
-		f = conn_next(c);
-		if (!f)
-			return 0;
-		n = conn_put(c, f->data + c->sent, PROTO_HEADER + f->out.len - c->sent);
 		if (n < 0)
 			return (int)n;
-		c->sent += (size_t)n;
-		if (c->sent == PROTO_HEADER + f->out.len) {
-			free(f);
-			c->current = NULL;
-		}
+		c->piece += n;
+		c->piece_left -= (size_t)n;
 	}
 	return 0;
+}
+
+bool conn_has_sent(const struct conn *c, uint32_t number)
+{
+	return link_has_sent(&c->to, number);
 }
 
 static size_t conn_queued(const struct conn *c)
@@ -393,10 +413,14 @@ static int conn_read(struct conn *c)
 			if (n < 0)
 				return errno == EAGAIN || errno == EPIPE ? 0 : -errno;
 			c->in_end = 0; /* half a frame of a host that went away */
+			link_cut(&c->from);
 			return 0;
 		}
-		c->in_end += (size_t)n;
 		budget -= (size_t)n < budget ? (size_t)n : budget;
+		n = link_take(&c->from, c->in + c->in_end, (size_t)n);
+		if (n < 0)
+			return (int)n;
+		c->in_end += (size_t)n;
 		r = conn_parse(c);
 		if (r < 0)
 			return r;
@@ -426,7 +450,7 @@ bool conn_more(struct conn *c)
 {
 	bool in = (c->readable || c->stalled) && (c->silent || conn_queued(c) < CONN_STALL);
 	bool queued = !c->silent && (c->urgent.bytes || c->last || bulk_due(c));
-	bool out = c->open && (c->current || c->stage_first < c->stage_end || queued);
+	bool out = c->open && (c->current || c->piece_left || queued);
 
 	return in || (out && c->writable);
 }

@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "loop.h"
+#include "agent/link.h"
 #include "agent/protocol.h"
 
 /*
@@ -28,7 +29,7 @@
 
 #define CONN_FULL    (256u << 10)
 #define CONN_STALL   (2u << 20)
-#define CONN_STAGE   (32u << 10)
+#define CONN_STAGE   LINK_DATA_MAX
 #define CONN_HOLD    (16u << 10)
 
 #define CONN_HOLD_US 10000u
@@ -40,7 +41,7 @@ struct frame {
 	uint16_t type;
 	uint8_t flags;
 	uint32_t id;
-	uint8_t data[]; /* header, then out.cap bytes */
+	uint8_t data[]; /* room for a link's header, then the frame's own, then out.cap bytes */
 };
 
 struct frame_queue {
@@ -68,14 +69,17 @@ struct conn {
 	bool silent;	    /* ... and it was the last */
 	uint64_t held;	    /* now_us() until which new bulk frames are held */
 	struct loop_timer hold;
-	struct frame *current; /* being written; its wire form starts at data[] */
-	size_t sent;	       /* bytes of `current` that were sent or are staged */
+	struct frame *current; /* being written */
+	size_t sent;	       /* bytes of `current` that are in records */
 
-	uint8_t stage[CONN_STAGE]; /* small frames to be sent together */
-	size_t stage_first, stage_end;
+	struct link_out to;
+	struct link_in from;
+	const uint8_t *piece;			 /* what was not written yet of the last record, */
+	size_t piece_left;			 /* in `stage` or `current` */
+	uint8_t stage[LINK_HEADER + CONN_STAGE]; /* a record of small frames to be sent together */
 
 	uint8_t *in;
-	size_t in_first, in_end; /* bytes received and not yet parsed */
+	size_t in_first, in_end; /* bytes received and not yet parsed, without what is the link's */
 };
 
 /**
@@ -102,6 +106,9 @@ int conn_receive(struct conn *c);
 
 /** conn_transmit() - Write as much as the descriptor accepts. Return: 0 or -errno. */
 int conn_transmit(struct conn *c);
+
+/** conn_has_sent() - Was a record with this number sent? */
+bool conn_has_sent(const struct conn *c, uint32_t number);
 
 /** conn_more() - True if there is work to do without waiting for an event. */
 bool conn_more(struct conn *c);

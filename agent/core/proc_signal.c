@@ -229,17 +229,21 @@ int proc_switches(uint64_t *ret_sum)
 	return r;
 }
 
+void proc_continue(const struct proc_set *all, const struct proc_set *keep)
+{
+	/* Children first: no parent sees one that is stopped. */
+	for (size_t i = all->n; i-- > 0;) {
+		if (all->v[i].live && !proc_set_has(keep, all->v[i].pid, all->v[i].start))
+			tell(&all->v[i], SIGCONT);
+	}
+}
+
 void proc_continue_except(const struct proc_set *keep)
 {
 	struct proc_set all = {0};
 
-	if (proc_scan(&all) == 0) {
-		/* Children first: no parent sees one that is stopped. */
-		for (size_t i = all.n; i-- > 0;) {
-			if (all.v[i].live && !proc_set_has(keep, all.v[i].pid, all.v[i].start))
-				tell(&all.v[i], SIGCONT);
-		}
-	}
+	if (proc_scan(&all) == 0)
+		proc_continue(&all, keep);
 	proc_set_clear(&all);
 }
 

@@ -64,6 +64,9 @@ int proc_running(bool stop);
  * a different sum means that something ran, or ended. Return: 0 or -errno. */
 int proc_switches(uint64_t *ret_sum);
 
+/** proc_continue() - Continue the processes of one set, except those of another. */
+void proc_continue(const struct proc_set *all, const struct proc_set *keep);
+
 /** proc_continue_except() - Continue stopped user code, except the processes in a set. */
 void proc_continue_except(const struct proc_set *keep);
 

@@ -48,6 +48,7 @@ static const files_op_fn ops[] = {
 	[PROTO_F_DROP_LOCKS - PROTO_F_LOOKUP] = files_drop_locks,
 	[PROTO_F_CANCEL_LOCK - PROTO_F_LOOKUP] = files_cancel_lock,
 	[PROTO_F_TOUCH - PROTO_F_LOOKUP] = files_touch,
+	[PROTO_F_HOLD - PROTO_F_LOOKUP] = files_hold,
 };
 
 int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn)
@@ -156,7 +157,8 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		  struct frame **ret_reply)
 {
 	bool silent = h->type == PROTO_F_FORGET || h->type == PROTO_F_RELEASE ||
-		      h->type == PROTO_F_CANCEL_LOCK || h->type == PROTO_F_TOUCH;
+		      h->type == PROTO_F_CANCEL_LOCK || h->type == PROTO_F_TOUCH ||
+		      h->type == PROTO_F_HOLD;
 	/* A lock, or that something was read, concerns what is open already, whatever the mode has become meanwhile. */
 	bool as_user = h->type < PROTO_F_LOCK;
 	struct proto_in in = {payload, payload + h->length, false};

@@ -48,7 +48,7 @@ void files_fini(struct files *f);
 /**
  * files_request() - Carry out one request
  * @f: Server
- * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_TOUCH
+ * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_HOLD
  * @payload: Its payload
  * @ret_reply: The answer to be sent, or NULL for a request that has none
  *

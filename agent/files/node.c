@@ -333,6 +333,36 @@ void node_forget(struct node_table *t, uint64_t id, uint64_t lookups)
 		node_free(t, n);
 }
 
+void node_hold_begin(struct node_table *t)
+{
+	for (size_t i = 0; i < NODE_BUCKETS; i++)
+		for (struct node *n = t->by_id[i]; n; n = n->id_next)
+			n->doubted = n->id != NODE_ROOT;
+}
+
+void node_hold(struct node_table *t, uint64_t id, uint64_t lookups)
+{
+	struct node *n = node_find(t, id);
+
+	if (!n || id == NODE_ROOT || !lookups)
+		return;
+	n->lookups = lookups;
+	n->doubted = false;
+}
+
+void node_hold_end(struct node_table *t)
+{
+	for (size_t i = 0; i < NODE_BUCKETS; i++) {
+		struct node *n, *next;
+
+		for (n = t->by_id[i]; n; n = next) {
+			next = n->id_next;
+			if (n->doubted)
+				node_free(t, n);
+		}
+	}
+}
+
 /* ---- handles ---- */
 
 int handle_room(struct node_table *t)

@@ -72,6 +72,7 @@ struct node {
 	char *path; /* of a closed one, below the root */
 	struct node_identity is;
 	uint64_t lookups;
+	bool doubted; /* node_hold() may still say that the host has it */
 };
 
 #define DIR_BUF 16384u
@@ -148,6 +149,14 @@ struct node *node_find(const struct node_table *t, uint64_t id);
  * @lookups: How many
  */
 void node_forget(struct node_table *t, uint64_t id, uint64_t lookups);
+
+/*
+ * The host says which nodes it has, between a begin and an end: of those that it names so many lookups, and those that it
+ * does not name are freed. Nodes that become known meanwhile stay.
+ */
+void node_hold_begin(struct node_table *t);
+void node_hold(struct node_table *t, uint64_t id, uint64_t lookups);
+void node_hold_end(struct node_table *t);
 
 /** handle_room() - May there be another handle? Return: 0 or -ENFILE. */
 int handle_room(struct node_table *t);

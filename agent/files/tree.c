@@ -140,6 +140,27 @@ int files_forget(struct files *f, struct proto_in *in, struct proto_out *out)
 	return in->bad ? files_malformed(in) : 0;
 }
 
+int files_hold(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	const uint32_t which = get_u32(in);
+
+	(void)out;
+	if (which & ~(PROTO_HOLD_FIRST | PROTO_HOLD_LAST))
+		return files_malformed(in);
+	if (which & PROTO_HOLD_FIRST)
+		node_hold_begin(&f->table);
+	while (in->p != in->end && !in->bad) {
+		const uint64_t id = get_u64(in);
+		const uint64_t lookups = get_u64(in);
+
+		if (!in->bad)
+			node_hold(&f->table, id, lookups);
+	}
+	if (!in->bad && (which & PROTO_HOLD_LAST))
+		node_hold_end(&f->table);
+	return in->bad ? files_malformed(in) : 0;
+}
+
 int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	uint64_t node = get_u64(in);

@@ -462,6 +462,11 @@ void watch_set(struct watch *w, bool on)
 	w->missed = w->beginning;
 }
 
+bool watch_is_on(const struct watch *w)
+{
+	return w->notify.fd >= 0;
+}
+
 void watch_drain(struct watch *w)
 {
 	/* What is made while this goes on is not waited for. */

@@ -71,6 +71,9 @@ void watch_init(struct watch *w, struct loop *loop, struct conn *conn, int root)
 /** watch_set() - Watch, from now on, or no more; or begin anew. What fails is told to the host. */
 void watch_set(struct watch *w, bool on);
 
+/** watch_is_on() - Does it watch? */
+bool watch_is_on(const struct watch *w);
+
 /** watch_drain() - Tell what has happened so far, before something else is told. */
 void watch_drain(struct watch *w);
 

@@ -61,6 +61,9 @@
  * has marked the descriptions with F_SETSIG, which has no other effect as long as nobody sets
  * O_ASYNC, and F_GETSIG is the cheapest question.
  *
+ * DRIVER_PREPARE says that the machine is about to be copied: a driver that announces DRIVER_CAN_PREPARE does what
+ * would otherwise be done in each copy, where it takes far longer, before that gets its seed. It has no answer.
+ *
  * SIGINT during a turn interrupts it (status 130, state kept); between turns it is ignored.
  * DRIVER_WARM makes the driver exercise itself (imports of common libraries, a compiled no-op)
  * without any visible effect on later turns; DRIVER_SEED reseeds the random generators from the
@@ -98,22 +101,24 @@ enum driver_type {
 	DRIVER_KEY,	  /* agent: `seed`; has no answer */
 	DRIVER_NUDGE,	  /* agent; has no answer */
 	DRIVER_TIMERS,	  /* agent, and driver: `status` */
+	DRIVER_PREPARE,	  /* agent; has no answer */
 };
 
 /* `status` of DRIVER_READY: what the driver can do. */
-#define DRIVER_CAN_COPY	  1
-#define DRIVER_CAN_SEED	  2  /* a turn may contain a seed; else it has to be sent separately */
-#define DRIVER_CAN_PROVE  4  /* it supports KEY and TIDY, and waits at one place */
-#define DRIVER_CAN_ORDER  8  /* it writes records, if it gets a pipe for them */
-#define DRIVER_CAN_IMPORT 16 /* it knows of DRIVER_RUN_TRIAL and DRIVER_RUN_IMPORT */
-#define DRIVER_CAN_PLACE  32 /* it knows of DRIVER_RUN_PLACE */
-#define DRIVER_CAN_TELL	  64 /* it knows of DRIVER_TIMERS */
+#define DRIVER_CAN_COPY	   1
+#define DRIVER_CAN_SEED	   2   /* a turn may contain a seed; else it has to be sent separately */
+#define DRIVER_CAN_PROVE   4   /* it supports KEY and TIDY, and waits at one place */
+#define DRIVER_CAN_ORDER   8   /* it writes records, if it gets a pipe for them */
+#define DRIVER_CAN_IMPORT  16  /* it knows of DRIVER_RUN_TRIAL and DRIVER_RUN_IMPORT */
+#define DRIVER_CAN_PLACE   32  /* it knows of DRIVER_RUN_PLACE */
+#define DRIVER_CAN_TELL	   64  /* it knows of DRIVER_TIMERS */
+#define DRIVER_CAN_PREPARE 128 /* it knows of DRIVER_PREPARE */
 
 /* `status` of DRIVER_RUN. */
-#define DRIVER_RUN_SEED	  1 /* it contains a seed */
-#define DRIVER_RUN_TRIAL  2 /* an exercise: it draws no random numbers */
-#define DRIVER_RUN_IMPORT 4 /* the code is names of packages, to be imported */
-#define DRIVER_RUN_PLACE  8 /* words come before it, see above */
+#define DRIVER_RUN_SEED	   1 /* it contains a seed */
+#define DRIVER_RUN_TRIAL   2 /* an exercise: it draws no random numbers */
+#define DRIVER_RUN_IMPORT  4 /* the code is names of packages, to be imported */
+#define DRIVER_RUN_PLACE   8 /* words come before it, see above */
 
 /* The descriptors of a turn: 0, 1 and 2, and these. */
 enum { DRIVER_FD_CODE = 3, DRIVER_FD_RECORDS, DRIVER_NFDS };

@@ -165,6 +165,7 @@ static void interp_message(struct interp *i, const struct driver_msg *m, const c
 		i->can_import = m->status & DRIVER_CAN_IMPORT;
 		i->can_place = m->status & DRIVER_CAN_PLACE;
 		i->can_tell = m->status & DRIVER_CAN_TELL;
+		i->can_prepare = m->status & DRIVER_CAN_PREPARE;
 		if (!i->can_prove)
 			log_line("the image is older than this agent: its driver is believed");
 		i->answered = true;
@@ -370,7 +371,7 @@ static void interp_begin(struct interp *i, enum interp_rank rank, uint64_t deadl
 	i->rank = rank;
 	i->killed = i->used = i->holds = i->touched = i->unread = i->warm = i->answered = false;
 	i->can_copy = i->can_seed = i->can_prove = i->can_order = i->can_import = false;
-	i->can_tell = false;
+	i->can_tell = i->can_prepare = false;
 	i->timers = -1;
 	rest_forget(&i->rest);
 	i->look.fire = on_look;
@@ -599,6 +600,11 @@ void interp_tidy(struct interp *i)
 bool interp_nudge(struct interp *i)
 {
 	return interp_tell(i, DRIVER_NUDGE);
+}
+
+bool interp_prepare(struct interp *i)
+{
+	return i->touched && i->can_prepare && interp_tell(i, DRIVER_PREPARE);
 }
 
 bool interp_ask_timers(struct interp *i)

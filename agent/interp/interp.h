@@ -60,6 +60,7 @@ struct interp {
 	bool can_import;	/* its driver imports packages */
 	bool can_place;		/* ... gives a turn a directory and variables of its own */
 	bool can_tell;		/* ... tells of timers */
+	bool can_prepare;	/* ... gets ready for being copied with the machine */
 	struct loop_source ctl; /* our end of the driver's socket */
 	uint64_t peer;		/* the driver's end, by rest_socket() */
 	struct loop_source out; /* its output before the first turn, for the log */
@@ -171,6 +172,13 @@ void interp_tidy(struct interp *i);
  * rest.
  */
 bool interp_nudge(struct interp *i);
+
+/**
+ * interp_prepare() - Let one that has executed code get ready for its machine to be copied
+ *
+ * Return: false if it was told nothing. Else it is done as interp_nudge() says.
+ */
+bool interp_prepare(struct interp *i);
 
 /** interp_ask_timers() - Ask a driver that can tell: `timers` will be known. Return: false if it was not asked. */
 bool interp_ask_timers(struct interp *i);

@@ -19,6 +19,9 @@
  * to check afterwards that nothing has run in the meantime.
  *
  * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY.
+ *
+ * Who is to continue is noted when all are stopped. To look for them again would be a large part of what a copy of a machine
+ * takes before it answers: it begins frozen, and on an emulated processor each instruction is new to it.
  */
 
 #define ROUND_US 1000u
@@ -44,6 +47,8 @@ static void on_round(struct loop_timer *t)
 	f->clean = running == 0 ? f->clean + 1 : 0;
 	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_running(true) == 0) {
 		f->state = FREEZER_FROZEN;
+		if (proc_scan(&f->all) < 0)
+			f->all.n = 0;
 		f->done(f, 0);
 	} else if (running < 0 || now > f->until) {
 		log_line("%d processes could not be stopped", running);
@@ -90,6 +95,10 @@ void freezer_thaw(struct freezer *f)
 		return;
 	f->state = FREEZER_THAWED;
 	loop_disarm(f->loop, &f->timer);
-	proc_continue_except(&f->before);
+	if (f->all.n)
+		proc_continue(&f->all, &f->before);
+	else
+		proc_continue_except(&f->before);
 	proc_set_clear(&f->before);
+	proc_set_clear(&f->all);
 }

@@ -19,6 +19,7 @@ struct freezer {
 	unsigned clean;		/* consecutive scans that found nothing running */
 	uint64_t switches;	/* proc_switches() when it became FROZEN */
 	struct proc_set before; /* processes that were stopped already, and stay stopped */
+	struct proc_set all;	/* those that there were when it became FROZEN; none: not known */
 };
 
 /**

@@ -300,7 +300,7 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 {
 	const bool whole = cp->state == CHECKPOINT_WHOLE && is_named(o, cp->saved);
 	const bool ends = !o->io->live && !whole && cp->state != CHECKPOINT_FAILED;
-	struct problem why = cp->problem;
+	struct problem why = *problem_kept(&cp->problem);
 	const size_t at = record_open(o->out, tag);
 
 	if (ends)
@@ -338,7 +338,7 @@ static int get_checkpoint_state(const struct record_field *f, struct checkpoint 
 static int checkpoint_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct checkpoint *cp = to;
-	struct problem why = {0};
+	struct problem why = {0}, damaged;
 	int e;
 
 	switch (f->tag) {
@@ -352,17 +352,19 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 	case CP_RUN: return record_get_u32(f, UINT32_MAX, &cp->run);
 	case CP_SAVED:
 		e = keep_get_saved(in, f, &cp->saved, &why);
-		if (e > 0)
-			problem_set(
-				&cp->problem, PROBLEM_DAMAGED, "Remove it: rmdir checkpoints/NAME.",
-				"what was saved for the checkpoint can't be had: %s", why.cause);
+		if (e > 0) {
+			problem_set(&damaged, PROBLEM_DAMAGED, "Remove it: rmdir checkpoints/NAME.",
+				    "what was saved for the checkpoint can't be had: %s",
+				    why.cause);
+			problem_keep(&cp->problem, &damaged);
+		}
 		return MIN(e, 0);
 	case CP_SETTINGS:
 		e = keep_get_settings(in, f, &cp->settings, &why);
 		return MIN(
 			e,
 			0); /* those of the template are as good as any: its memory will not fit */
-	case CP_PROBLEM: return keep_get_problem(f, &cp->problem);
+	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
 	default: return 0;
 	}
 }
@@ -383,7 +385,7 @@ static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
 	if (!plain_name_ok(cp->name) || !cp->number || !cp->place ||
 	    in->s->checkpoints.n >= CHECKPOINTS_MAX || !is_free(in->s, cp))
 		return -EBADMSG;
-	if (cp->state == CHECKPOINT_WHOLE && cp->problem.code == PROBLEM_DAMAGED)
+	if (cp->state == CHECKPOINT_WHOLE && problem_kept(&cp->problem)->code == PROBLEM_DAMAGED)
 		cp->state = CHECKPOINT_FAILED;
 	if ((cp->state == CHECKPOINT_WHOLE) != (cp->saved != NULL))
 		return -EBADMSG;

@@ -64,6 +64,16 @@ void wait_park(struct handle *h, struct req *req, size_t size, uint64_t offset)
 	wait_park_on(h->waitlist, h, req, size, offset);
 }
 
+void wait_or_refuse(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock)
+{
+	if (h->cached)
+		reply_err(req, -EIO);
+	else if (nonblock)
+		reply_err(req, -EAGAIN);
+	else
+		wait_park(h, req, size, offset);
+}
+
 static void wake_pollers(struct waitlist *wl)
 {
 	struct handle *h;

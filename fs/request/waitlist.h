@@ -44,7 +44,9 @@ void waitlist_init(struct waitlist *wl);
 
 /* Parks @req until the next wake of the handle's waitlist. */
 void wait_park(struct handle *h, struct req *req, size_t size, uint64_t offset);
-/* Likewise until it is explicitly removed from @wl. */
+/* The same for who can wait: what fills the page cache could not be interrupted (-EIO), and who must not, is told (-EAGAIN). */
+void wait_or_refuse(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
+/* As wait_park(), until it is explicitly removed from @wl. */
 void wait_park_on(struct waitlist *wl, struct handle *h, struct req *req, size_t size,
 		  uint64_t offset);
 /* Removes a waiter from its list, and frees it. Return: its request, to be answered by the caller. */

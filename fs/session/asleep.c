@@ -94,7 +94,7 @@ static struct duration duration(uint64_t ms)
 static void tell_loss(struct session *s)
 {
 	struct asleep *a = &s->asleep;
-	const struct flaws flaws = a->kept ? (struct flaws){0} : flaws_of_wake(a->saved);
+	const struct flaws flaws = flaws_of_wake(a->kept ? NULL : a->saved);
 	const char *why = a->kept	  ? ""
 			  : a->anew	  ? "its interpreter was to be a fresh one"
 			  : a->files_only ? problem_kept(&a->unfit)->cause
@@ -175,6 +175,16 @@ bool asleep_again(struct session *s, const struct problem *why)
 	a->files_only = true;
 	problem_keep(&a->unfit, why);
 	return true;
+}
+
+void asleep_stays(const struct session *s, struct problem *why)
+{
+	if (s->asleep.saved)
+		problem_add_fix(why, "%sWhat was saved is kept: the next run tries it again%s.",
+				*why->fix ? " " : "",
+				saved_memory_bytes(s->asleep.saved)
+					? ", and after `reset` with its files alone"
+					: "");
 }
 
 int asleep_reset(struct session *s)

@@ -157,6 +157,7 @@ void checkpoint_remove(struct session *s, struct checkpoint *cp)
 	s->checkpoints.mtime = clock_now();
 	saved_unref(cp->saved);
 	settings_clear(&cp->settings);
+	problem_keep(&cp->problem, NULL);
 	free(cp);
 }
 
@@ -203,7 +204,7 @@ void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct pr
 {
 	assert(cp->state == CHECKPOINT_SAVING);
 	cp->state = CHECKPOINT_FAILED;
-	cp->problem = *why;
+	problem_keep(&cp->problem, why);
 	cp->time = s->checkpoints.mtime = clock_now();
 	tell(s, cp, "failed");
 }

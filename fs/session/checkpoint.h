@@ -41,7 +41,7 @@ struct checkpoint {
 	uint32_t run;	      /* the last before it; 0: none */
 	struct saved *saved;  /* reference */
 	struct settings settings; /* what the session had then */
-	struct problem problem;
+	struct problem_kept problem;
 };
 
 TAILQ_HEAD(checkpoint_list, checkpoint);

@@ -7,6 +7,13 @@
 
 #include "vm/vm.h"
 
+static struct pack_flaws known(const struct saved *saved)
+{
+	static const struct pack_flaws none;
+
+	return saved ? saved_flaws(saved) : none;
+}
+
 static size_t say_changed(struct flaws *words, uint32_t n)
 {
 	if (!n)
@@ -17,16 +24,16 @@ static size_t say_changed(struct flaws *words, uint32_t n)
 
 struct flaws flaws_of_files(const struct saved *saved)
 {
-	const struct pack_flaws f = saved ? saved_flaws(saved) : (struct pack_flaws){0};
+	const struct pack_flaws f = known(saved);
 	struct flaws words = {0};
 	const size_t n = say_changed(&words, f.changed);
 
 	if (f.left_out)
 		snprintf(words.text + n, sizeof(words.text) - n,
-			 "%s%u are not all there: of sockets, FIFOs and devices there is the name, "
-			 "of what "
-			 "was mounted the directory, and of extended attributes nothing",
-			 n ? "; " : "", f.left_out);
+			 "%sof %u file%s not everything is there: of sockets, FIFOs and devices "
+			 "the name alone, of "
+			 "what was mounted the directory, of extended attributes none",
+			 n ? "; " : "", f.left_out, f.left_out == 1 ? "" : "s");
 	return words;
 }
 
@@ -46,16 +53,17 @@ static uint32_t count_fifos(const struct pack *pack)
 
 struct flaws flaws_of_wake(const struct saved *saved)
 {
-	const struct pack_flaws f = saved_flaws(saved);
+	const struct pack_flaws f = known(saved);
 	const uint32_t fifos = f.left_out && saved_pack(saved) ? count_fifos(saved_pack(saved)) : 0;
 	struct flaws words = {0};
 	const size_t n = say_changed(&words, f.changed);
 
 	if (f.left_out > fifos)
 		snprintf(words.text + n, sizeof(words.text) - n,
-			 "%s%u did not come back as they were: sockets, devices, what was mounted "
-			 "below "
-			 "files/, or extended attributes",
-			 n ? "; " : "", f.left_out - fifos);
+			 "%s%u file%s not as before: sockets, devices and what was mounted below "
+			 "files/ do not "
+			 "come back, nor do extended attributes",
+			 n ? "; " : "", f.left_out - fifos,
+			 f.left_out - fifos == 1 ? " is" : "s are");
 	return words;
 }

@@ -383,7 +383,7 @@ static void let_go(struct session *s)
 	s->nruns = 0;
 	while ((cp = TAILQ_FIRST(&s->checkpoints.list)))
 		checkpoint_remove(s, cp);
-	asleep_end(s);
+	asleep_fini(s);
 	changes_drop(s);
 	scratch_unlink_all(s, 0);
 	settings_clear(&s->settings);

@@ -41,14 +41,7 @@ static void wait_read(struct handle *h, struct req *req, size_t size, uint64_t o
 		return;
 	}
 	switch (n.checkpoint->state) {
-	case CHECKPOINT_SAVING:
-		if (h->cached)
-			reply_err(req, -EIO);
-		else if (nonblock)
-			reply_err(req, -EAGAIN);
-		else
-			wait_park(h, req, size, offset);
-		return;
+	case CHECKPOINT_SAVING: wait_or_refuse(h, req, size, offset, nonblock); return;
 	case CHECKPOINT_WHOLE: reply_buf(req, whole + at, MIN(size, len - at)); return;
 	case CHECKPOINT_FAILED:
 	case CHECKPOINT_NSTATES: break;
@@ -96,5 +89,5 @@ int status_checkpoint(const struct node *n, struct buf *out)
 			  "files_bytes", (json_int_t)files, "memory_bytes", (json_int_t)memory,
 			  "memory", cp->saved && saved_has_memory(cp->saved), "flaws",
 			  status_flaws(cp->saved), "needs", needs_json(&cp->settings), "problem",
-			  status_problem(&cp->problem)));
+			  status_problem(problem_kept(&cp->problem))));
 }

@@ -192,10 +192,8 @@ static void stream_read(struct handle *h, struct req *req, size_t size, uint64_t
 		return;
 	if (!h->r || run_ended(h->r))
 		reply_buf(req, "", 0);
-	else if (nonblock)
-		reply_err(req, -EAGAIN);
 	else
-		wait_park(h, req, size, offset);
+		wait_or_refuse(h, req, size, offset, nonblock);
 }
 
 /* poll(2) knows no offset: once the run has ended, or has written anything, a read may succeed. */
@@ -239,12 +237,7 @@ static void status_read(struct handle *h, struct req *req, size_t size, uint64_t
 		return;
 	}
 	if (h->r && !run_ended(h->r)) {
-		if (h->cached)
-			reply_err(req, -EIO);
-		else if (nonblock)
-			reply_err(req, -EAGAIN);
-		else
-			wait_park(h, req, size, offset);
+		wait_or_refuse(h, req, size, offset, nonblock);
 		return;
 	}
 	if (!h->r || !run_has_status(h->r)) {

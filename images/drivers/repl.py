@@ -38,6 +38,7 @@ from os.path import dirname, isdir
 from sys import getprofile, gettrace, setprofile, settrace
 
 READY, RUN, DONE, WARM, SEED, COPY, TIDY = range(1, 8)
+PREPARE = 11
 IMPORT, TRIAL = 9, 10  # kinds of RUN, as turn_python.c tells them apart
 WARMUP_TURN = 4294967294  # PROTO_RUN_ID_WARMUP in agent/protocol.h
 SOURCES_MAX = 16 << 20  # bytes of source text kept for tracebacks
@@ -669,6 +670,17 @@ def seed(data):
     return done
 
 
+def prepare():
+    """The machine is about to be copied: do what would only be slower in each copy."""
+    module = has_run and modules.get('_ssl')
+    try:
+        if module:
+            # The first use of OpenSSL's generator sets it up, which takes longer than all else that seed() does.
+            module.RAND_add(urandom(32), 32.0)
+    except BaseException:  # as in seed()
+        pass
+
+
 # --- requests ------------------------------------------------------------------------------------
 
 def become_copy():
@@ -692,6 +704,8 @@ def handle(kind, turn, code, data, place):
         warm()
     elif kind == TIDY:
         tidy_up()
+    elif kind == PREPARE:
+        prepare()
     elif kind == COPY:
         become_copy()
     return 0

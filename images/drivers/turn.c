@@ -61,6 +61,8 @@ static size_t place_len;
 static int former = -1; /* the directory that it was entered from */
 static volatile sig_atomic_t interrupted;
 static bool executed; /* code that may have drawn random numbers */
+static bool prepare;  /* DRIVER_PREPARE came: the machine will be copied while we wait */
+static bool prepared; /* for that, by turn_renew_prepare() */
 static int last_out;  /* the output that was written last in this turn, or 0 */
 static int steady;    /* how often in a row, at most STEADY */
 static bool unsteady; /* it was STEADY until a moment ago */
@@ -261,13 +263,41 @@ static int enter_place(void)
 	return r;
 }
 
+static bool is_only_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+/* The driver has done its part, and is about to wait: now nobody else is left who might do anything. */
+static void prepare_copies(void)
+{
+	if (prepare && executed && is_only_thread()) {
+		turn_renew_prepare();
+		prepared = true;
+	}
+	prepare = false;
+}
+
+/* Something has happened. */
+static void unprepare(void)
+{
+	if (prepared)
+		turn_renew_forget();
+	prepared = false;
+}
+
 /* Does this request say that the machine was copied? And what code does it bring? */
 static void note_seed(const struct driver_msg *msg)
 {
 	const bool run = msg->type == DRIVER_RUN;
+	const bool seed = msg->type == DRIVER_SEED || (run && (msg->status & DRIVER_RUN_SEED));
 
-	if (executed && (msg->type == DRIVER_SEED || (run && (msg->status & DRIVER_RUN_SEED))))
+	if (executed && seed)
 		(void)turn_renew(true);
+	unprepare();
+	prepare = msg->type == DRIVER_PREPARE;
 	if (run && (!(msg->status & DRIVER_RUN_TRIAL) || (msg->status & DRIVER_RUN_IMPORT))) {
 		executed = true;
 		turn_renew_forget();
@@ -330,13 +360,6 @@ struct kernel_action {
 
 static struct kernel_action library_actions[2];
 static bool hushed;
-
-static bool is_only_thread(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
-}
 
 static void set_library_signals(const struct kernel_action *set, struct kernel_action *ret_was)
 {
@@ -405,12 +428,15 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	int n, r;
 
 	make_room();
+	prepare_copies();
 	interrupted = 0;
 	last_out = steady = 0;
 	hush_library();
 	len = syscall(SYS_recvmsg, ctl_fd, &hdr, flags | MSG_CMSG_CLOEXEC);
 	r = len < 0 ? -errno : 0;
 	unhush_library();
+	if (len <= 0)
+		unprepare(); /* a handler of the user's may have run, or will */
 	if (len < 0)
 		return r;
 	if (len == 0)
@@ -418,7 +444,8 @@ int turn_receive(struct driver_msg *ret_msg, int flags)
 	n = take_rights(&hdr, fds);
 	/* A nudge has done all that it is for. */
 	if (len != sizeof(*ret_msg) || !from_parent(&hdr) || ret_msg->type == 0 ||
-	    (ret_msg->type > DRIVER_TIDY && ret_msg->type != DRIVER_TIMERS)) {
+	    (ret_msg->type > DRIVER_TIDY && ret_msg->type != DRIVER_TIMERS &&
+	     ret_msg->type != DRIVER_PREPARE)) {
 		close_all(fds, n);
 		return -EBADMSG;
 	}

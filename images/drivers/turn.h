@@ -124,6 +124,9 @@ bool turn_is_steady(int fd);
  */
 int turn_renew(bool wipe);
 
+/** turn_renew_prepare() - Find it out, for a seed that is the next thing that happens in this process. */
+void turn_renew_prepare(void);
+
 /** turn_renew_forget() - Code is about to run: what turn_renew() has found will not be true any more. */
 void turn_renew_forget(void);
 

@@ -452,7 +452,7 @@ static void send_ready(void)
 {
 	struct driver_msg ready = {.type = DRIVER_READY,
 				   .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED | DRIVER_CAN_PROVE |
-					     DRIVER_CAN_PLACE};
+					     DRIVER_CAN_PLACE | DRIVER_CAN_PREPARE};
 	const struct shell_var *var = find_variable("BASH_VERSION");
 	char version[DRIVER_VERSION];
 
@@ -519,6 +519,7 @@ static bool serve(void)
 			termsig_handler(terminating_signal);
 		return true;
 	case -EBADMSG:
+	case DRIVER_PREPARE:
 	case DRIVER_TIDY: return true;
 	case DRIVER_RUN:
 		if (msg.status & DRIVER_RUN_SEED)

@@ -260,10 +260,10 @@ static const char *version;
 
 static void send_ready(void)
 {
-	const struct driver_msg ready = {.type = DRIVER_READY,
-					 .status = DRIVER_CAN_COPY | DRIVER_CAN_SEED |
-						   DRIVER_CAN_PROVE | DRIVER_CAN_ORDER |
-						   DRIVER_CAN_IMPORT | DRIVER_CAN_PLACE};
+	const struct driver_msg ready = {
+		.type = DRIVER_READY,
+		.status = DRIVER_CAN_COPY | DRIVER_CAN_SEED | DRIVER_CAN_PROVE | DRIVER_CAN_ORDER |
+			  DRIVER_CAN_IMPORT | DRIVER_CAN_PLACE | DRIVER_CAN_PREPARE};
 
 	(void)turn_send(&ready, version);
 }
@@ -353,6 +353,11 @@ static int run_handlers(int request)
 	return PyErr_CheckSignals() < 0 ? put_aside(request) : 0;
 }
 
+static bool has_no_answer(int request)
+{
+	return request == DRIVER_TIDY || request == DRIVER_PREPARE;
+}
+
 /* Answer one request. Return: 0, or -1 if there are no more, perhaps with an exception set. */
 static int serve_one(void)
 {
@@ -370,8 +375,8 @@ static int serve_one(void)
 		return 0;
 	status = r == DRIVER_COPY ? copy(&msg) : handle((uint32_t)r, &msg);
 	if (status == -1)
-		return r == DRIVER_TIDY ? put_aside(r) : -1;
-	if (status < 0 || r == DRIVER_TIDY)
+		return has_no_answer(r) ? put_aside(r) : -1;
+	if (status < 0 || has_no_answer(r))
 		return 0;
 	msg.type = DRIVER_DONE;
 	msg.status = status;

@@ -21,6 +21,9 @@
  * noted beforehand. The process goes on meanwhile and may have mapped something else there, which must not be
  * emptied; so it is asked of /proc/self/maps, which costs a fraction, whether each is still a mapping of its own with
  * the same bounds. The kernel joins no such pages with others. If not, they are looked for again.
+ *
+ * Where code has run, new ones may have come as well. So what is noted for a machine that is about to be copied counts only
+ * if there is no other thread, and the seed is the very next thing that this one is woken by: then nothing has happened.
  */
 
 #define PAGES_MAX 64 /* ranges that are noted; those that are emptied at once are not counted */
@@ -29,6 +32,7 @@ static struct {
 	size_t len;
 } known[PAGES_MAX];
 static int nknown = -1; /* below 0: not known */
+static bool exact;	/* nobody can have changed anything since */
 
 /* Are the pages that are known still mapped as they were? Pages with this flag are never joined with others, so
  * their ranges tell. */
@@ -120,13 +124,21 @@ static int find_pages(bool wipe)
 
 int turn_renew(bool wipe)
 {
-	if (wipe && nknown >= 0 && are_there())
+	if (wipe && nknown >= 0 && (exact || are_there()))
 		return wipe_known();
 	nknown = find_pages(wipe);
+	exact = false;
 	return nknown;
+}
+
+void turn_renew_prepare(void)
+{
+	nknown = find_pages(false);
+	exact = nknown >= 0;
 }
 
 void turn_renew_forget(void)
 {
 	nknown = -1;
+	exact = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's end of the protocol, fed with frames, against a real directory and a fake interpreter. */
-/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/files/pack.c agent/files/unpack.c agent/files/walk.c agent/files/clear.c agent/pack_record.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/oom.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c agent/still.c */
+/* modules: agent/agent.c agent/lease.c agent/server.c agent/core/code.c agent/core/conn.c agent/protocol.c agent/link.c agent/files/files.c agent/files/tree.c agent/files/watch.c agent/files/watchdir.c agent/files/attr.c agent/files/io.c agent/files/ops.c agent/files/lock.c agent/files/locks.c agent/files/lockbook.c agent/files/node.c agent/files/note.c agent/files/pack.c agent/files/unpack.c agent/files/walk.c agent/files/clear.c agent/pack_record.c agent/interp/rest.c agent/core/log.c agent/core/loop.c agent/run/oom.c agent/run/run.c agent/job/job.c agent/job/program.c agent/job/tty.c agent/guest/swap.c agent/interp/spare.c agent/interp/loss.c agent/output/output.c agent/output/stream.c agent/output/apart.c agent/output/journal.c agent/output/records.c agent/output/pipe.c agent/output/drain.c agent/run/stdin.c agent/core/proc.c agent/core/proc_signal.c agent/run/acct.c agent/guest/quota.c agent/guest/clock.c agent/interp/config.c agent/run/ipc.c agent/guest/net.c agent/guest/ca.c vm/base/io.c agent/still.c agent/freeze.c agent/resume.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 /*
  * Theory of operation
  * -------------------
- * The first byte of an input chooses between two ways to read the rest: as a byte stream, sent as
- * it is after a HELLO; or as records {type, flags, id, u16 length, payload}, each of which becomes
+ * The first byte of an input chooses between ways to read the rest: as a byte stream, sent after a HELLO, as it is or in
+ * records of the link; or as rows {type, flags, id, u16 length, payload}, each of which becomes
  * a frame with a good header. Frames are fed one by one, and the loop goes round a few times
  * between them, so that runs have time to get somewhere.
  *
@@ -46,7 +46,8 @@ static struct {
 
 	int host; /* our end of the connection */
 	const uint8_t *next, *end;
-	bool raw;
+	bool raw, link;
+	struct link_out to;
 	unsigned idle;
 	bool (*before_wait)(struct loop *l);
 	unsigned nholders;
@@ -153,6 +154,11 @@ void interp_tidy(struct interp *i)
 }
 
 bool interp_nudge(struct interp *i)
+{
+	return i->state == INTERP_IDLE;
+}
+
+bool interp_prepare(struct interp *i)
 {
 	return i->state == INTERP_IDLE;
 }
@@ -372,6 +378,23 @@ static void host_send(const void *data, size_t len)
 		abort();
 }
 
+/* As a record of the link. */
+static void host_record(const void *data, size_t len)
+{
+	static uint8_t record[LINK_RECORD_MAX];
+	const uint8_t *p = data;
+
+	while (len) {
+		const size_t n = len < LINK_DATA_MAX ? len : LINK_DATA_MAX;
+
+		link_head(&fuzz.to, n, record);
+		memcpy(record + LINK_HEADER, p, n);
+		host_send(record, LINK_HEADER + n);
+		p += n;
+		len -= n;
+	}
+}
+
 static void host_frame(unsigned type, uint8_t flags, uint32_t id, const uint8_t *payload,
 		       size_t len)
 {
@@ -385,7 +408,7 @@ static void host_frame(unsigned type, uint8_t flags, uint32_t id, const uint8_t 
 	proto_header_pack(&h, frame);
 	if (len)
 		memcpy(frame + PROTO_HEADER, payload, len);
-	host_send(frame, PROTO_HEADER + len);
+	host_record(frame, PROTO_HEADER + len);
 }
 
 static void host_hello(void)
@@ -409,7 +432,10 @@ static void host_feed(void)
 	uint32_t id;
 
 	if (fuzz.raw || len < 5) {
-		host_send(p, len);
+		if (fuzz.link)
+			host_send(p, len);
+		else
+			host_record(p, len);
 		fuzz.next = fuzz.end;
 		return;
 	}
@@ -499,6 +525,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return -1;
 	memset(&fuzz, 0, sizeof(fuzz));
 	fuzz.raw = data[0] & 1;
+	fuzz.link = data[0] & 2;
 	fuzz.next = data + 1;
 	fuzz.end = data + size;
 	fuzz.turn_fds[0] = fuzz.turn_fds[1] = -1;

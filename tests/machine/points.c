@@ -42,7 +42,7 @@ static int wrong;
 struct box {
 	struct sandbox *s;
 	enum sandbox_state state;
-	bool closed, exited, frozen, saved, failed;
+	bool closed, exited, saved, failed;
 	struct buf out;
 	struct vm_result result;
 	struct saved *from;
@@ -90,11 +90,6 @@ static void on_exit_of(void *data, uint32_t run, const struct vm_result *result)
 	b->exited = true;
 }
 
-static void on_frozen(void *data, int err)
-{
-	((struct box *)data)->frozen = err == 0;
-}
-
 static void on_saved(void *data, struct saved *saved, const struct problem *why)
 {
 	struct box *b = data;
@@ -127,7 +122,6 @@ static const struct sandbox_events events = {
 	.console = on_console,
 	.output = on_output,
 	.exit = on_exit_of,
-	.frozen = on_frozen,
 	.saved = on_saved,
 	.closed = on_closed,
 };
@@ -212,21 +206,14 @@ static void expect(struct box *b, const char *code, const char *said)
 		complain("%s: %s: \"%s\" and not \"%s\"", b->name, code, out, said);
 }
 
-/* As sandbox_save(), but for the files. */
+/* Return: what it is at this moment. */
 static struct saved *point(struct box *b)
 {
-	int r;
+	const int r = sandbox_save(b->s, true);
 
-	b->frozen = b->saved = false;
-	if (sandbox_freeze(b->s) < 0 || !await(&b->frozen, b)) {
-		complain("%s was not frozen", b->name);
-		return NULL;
-	}
-	b->s->still = false;
-	b->s->save = (struct save){.step = SAVE_POINT, .memory = true};
-	r = guest_point(b->s->guest);
+	b->saved = false;
 	if (r < 0) {
-		complain("%s: no point: %s", b->name, strerror(-r));
+		complain("%s: not saved: %s", b->name, strerror(-r));
 		return NULL;
 	}
 	await(&b->saved, b);
@@ -565,7 +552,7 @@ int main(int argc, char **argv)
 		.runtime_dir = runtime,
 		.qemu = getenv("QEMU") ? getenv("QEMU") : "qemu-system-x86_64",
 		.agent = argc > 1 ? argv[1] : "",
-		.accel = getenv("ACCEL") ? getenv("ACCEL") : "tcg",
+		.accel = getenv("ACCEL") ? getenv("ACCEL") : "auto",
 		.image_builder = "none",
 		.admission_s = 60,
 		.boot_s = 120,

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "vm/base/log.h"
+#include "vm/spawn/child_record.h"
 
 static void on_console(struct program *p, const void *bytes, size_t len)
 {
@@ -77,6 +78,25 @@ int agent_process_start(struct agent_process *h, const struct order *order,
 	else
 		*ret_stream = pair[0];
 	return r;
+}
+
+int agent_process_put(const struct agent_process *h, struct buf *out, struct fdbag *fds)
+{
+	return h->over || h->destroying ? -EAGAIN : program_put(&h->program, out, fds);
+}
+
+int agent_process_take(struct agent_process *h, const struct record_reader *fields,
+		       struct fdbag *fds, const struct log_label *label)
+{
+	struct context *ctx = h->all->ctx;
+
+	h->last.run = on_last;
+	h->program = (struct program){.label = label,
+				      .bytes = on_console,
+				      .started = on_started,
+				      .over = on_over,
+				      .data = h};
+	return program_take(&h->program, ctx->loop, ctx->spawner, *fields, fds);
 }
 
 void agent_process_destroy(struct agent_process *h)

@@ -19,7 +19,9 @@
 #include "vm/spawn/order.h"
 
 struct buf;
+struct fdbag;
 struct problem;
+struct record_reader;
 struct sandbox_spec;
 struct cgroup_stat;
 struct layer;
@@ -186,6 +188,26 @@ struct backend_ops {
 	 * -EBUSY at the second call.
 	 */
 	int (*take_card)(struct backend *b, bool *ret_stream);
+
+	/**
+	 * put - Append the fields of a record by which another process can take it over
+	 * @b: Is up
+	 * @out: Record
+	 * @fds: Gets what it is held by
+	 *
+	 * Return: 0; -EAGAIN if that can't be now, because something is under way.
+	 */
+	int (*put)(const struct backend *b, struct buf *out, struct fdbag *fds);
+
+	/**
+	 * take - Take one over. As start(), with fields and descriptors that put() has made
+	 *
+	 * Both are NULL if not supported. Return: 0; -EBADMSG; -EPIPE if the spawner is gone; or -errno. On failure there is
+	 * nothing to destroy.
+	 */
+	int (*take)(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
+		    const struct backend_spec *spec, const struct backend_events *events,
+		    void *data, struct backend **ret_backend);
 
 	/* Delivers pending console output, so that it can explain the end. NULL if `down` is only called
 	 * after all of it. */

@@ -13,7 +13,9 @@
 #include "vm/spawn/policy.h"
 #include "process_jail.h"
 #include "vm/base/log.h"
+#include "vm/base/fdbag.h"
 #include "vm/base/problem.h"
+#include "vm/base/record.h"
 #include "vm/jail/view.h"
 #include "vm/image/layer.h"
 
@@ -255,6 +257,61 @@ static int process_take_card(struct backend *b, bool *ret_stream)
 	return b->card < 0 ? -EBUSY : steal_fd(&b->card);
 }
 
+/* ---- from one daemon to the next ---- */
+
+/* Never reuse one. */
+enum { TAG_AGENT = 1, TAG_CARD };
+
+static int process_put(const struct backend *b, struct buf *out, struct fdbag *fds)
+{
+	const size_t at = record_open(out, TAG_AGENT);
+	const int r = agent_process_put(&b->agent, out, fds);
+
+	record_close(out, at);
+	record_u64(out, TAG_CARD, fdbag_put(fds, b->card));
+	return b->stream >= 0 ? -EAGAIN : r;
+}
+
+static int process_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
+			const struct backend_spec *spec, const struct backend_events *events,
+			void *data, struct backend **ret_backend)
+{
+	struct record_reader r = *fields, agent = {0};
+	struct backend *b = calloc(1, sizeof(*b));
+	struct record_field f;
+	uint32_t card = 0;
+	int n;
+
+	if (!b)
+		return -ENOMEM;
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_AGENT && f.is_bytes)
+			agent = record_inside(&f);
+		else if (f.tag == TAG_CARD)
+			n = record_get_u32(&f, FDBAG_MAX, &card);
+		if (n < 0)
+			break;
+	}
+	b->stream = b->card = -1;
+	b->agent = (struct agent_process){.all = all,
+					  .events = events,
+					  .data = data,
+					  .started = on_started,
+					  .explain = explain_end,
+					  .gone = on_gone};
+	if (n == 0)
+		n = agent_process_take(&b->agent, &agent, fds, spec->label);
+	if (n < 0) {
+		free(b);
+		return n;
+	}
+	b->card = fdbag_take(fds, card);
+	all->jail_seen[VM_PROCESS] = true;
+	all->jail[VM_PROCESS] = b->agent.program.child.report;
+	*ret_backend = b;
+	return 0;
+}
+
 /* ---- in reserve ---- */
 
 static struct backend *prefork_make(struct backends *all, const void *bytes, size_t len,
@@ -299,4 +356,6 @@ const struct backend_ops backend_process = {
 	.destroy = process_destroy,
 	.info = process_info,
 	.take_card = process_take_card,
+	.put = process_put,
+	.take = process_take,
 };

@@ -232,3 +232,42 @@ void qmp_close(struct qmp *q)
 	fail_pending(q, "QEMU is being ended");
 	reader_close(&q->reader);
 }
+
+/* ---- from one daemon to the next ---- */
+
+/* Never reuse one. */
+enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LINE };
+
+void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
+{
+	record_u64(out, TAG_FD, fdbag_put(fds, q->reader.open ? q->reader.fd : -1));
+	record_u64(out, TAG_LAST_ID, q->last_id);
+	record_u64(out, TAG_GREETED, q->greeted);
+	record_bytes(out, TAG_LINE, q->line.data, q->line.len);
+}
+
+int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds)
+{
+	struct record_field f;
+	uint32_t number = 0;
+	int n, fd;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		switch (f.tag) {
+		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, &number); break;
+		case TAG_LAST_ID: n = record_get_u32(&f, UINT32_MAX, &q->last_id); break;
+		case TAG_GREETED: n = record_get_bool(&f, &q->greeted); break;
+		case TAG_LINE: n = record_get_buf(&f, &q->line); break;
+		default: break;
+		}
+		if (n < 0)
+			break;
+	}
+	fd = n < 0 || memchr(q->line.data ? q->line.data : "", '\n', q->line.len)
+		     ? -1
+		     : fdbag_take(fds, number);
+	if (fd >= 0)
+		return reader_open(&q->reader, loop, fd);
+	buf_clear(&q->line);
+	return -EBADMSG;
+}

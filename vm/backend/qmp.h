@@ -10,7 +10,9 @@
 #include <uv.h>
 
 #include "vm/base/buf.h"
+#include "vm/base/fdbag.h"
 #include "vm/base/reader.h"
+#include "vm/base/record.h"
 
 #define QMP_LINE_MAX	(64u << 10) /* longest line from QEMU, which a guest may have taken over */
 #define QMP_PENDING_MAX 32u
@@ -48,6 +50,12 @@ void qmp_init(struct qmp *q, const struct qmp_events *events, void *data);
 /* Takes ownership of @fd, our end of the socket, even on failure, and negotiates. May be called before QEMU
  * has started. Return: 0 or -errno. */
 int qmp_open(struct qmp *q, uv_loop_t *loop, int fd);
+
+/* One that another process has used, and that knows of no command without a reply, in a record. */
+void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds);
+
+/* Opens such a one, after qmp_init(). Return: 0, -EBADMSG or -errno. */
+int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds);
 
 /* Pending commands are answered first. `closed` is called from the loop. */
 void qmp_close(struct qmp *q);

@@ -55,3 +55,8 @@ int digest_of(const void *data, size_t len, char ret_hex[DIGEST_HEX])
 		digest_add(d, data, len);
 	return digest_end(d, ret_hex);
 }
+
+bool digest_is_hex(const char *s)
+{
+	return strspn(s, "0123456789abcdef") == DIGEST_HEX - 1 && s[DIGEST_HEX - 1] == '\0';
+}

@@ -29,7 +29,7 @@ void tail_add(struct tail *t, const void *bytes, size_t len)
 }
 
 /* The tail in order, terminated. Return: its length. */
-static size_t tail_linear(const struct tail *t, char out[TAIL_SIZE + 1])
+size_t tail_copy(const struct tail *t, char out[TAIL_SIZE + 1])
 {
 	size_t len = MIN(t->total, (size_t)TAIL_SIZE), start = t->total - len;
 
@@ -87,7 +87,7 @@ const char *tail_quote(const struct tail *t, const char *from, char *out, size_t
 {
 	char linear[TAIL_SIZE + 1], line[3 * TAIL_SIZE + 1];
 	const char *start = line, *found;
-	size_t len = tail_linear(t, linear);
+	size_t len = tail_copy(t, linear);
 
 	len = one_line(linear, len, line);
 	found = from ? strstr(line, from) : NULL;
@@ -102,7 +102,7 @@ const char *tail_quote(const struct tail *t, const char *from, char *out, size_t
 bool tail_contains(const struct tail *t, const char *word)
 {
 	char linear[TAIL_SIZE + 1];
-	size_t len = tail_linear(t, linear);
+	size_t len = tail_copy(t, linear);
 
 	return memmem(linear, len, word, strlen(word)) != NULL;
 }

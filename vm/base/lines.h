@@ -17,6 +17,9 @@ struct tail {
 
 void tail_add(struct tail *t, const void *bytes, size_t len);
 
+/* The bytes that were kept, in their order. Return: how many. */
+size_t tail_copy(const struct tail *t, char out[TAIL_SIZE + 1]);
+
 /**
  * tail_quote() - The end of the stream, fit for one line of text
  * @t: Tail

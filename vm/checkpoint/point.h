@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vm/base/digest.h"
+
 struct layer;
 
 /* What a machine must be like to go on from a point. */
@@ -13,6 +15,8 @@ struct point_fit {
 	unsigned memory_mb, cpus;
 	bool network, root;
 	const struct layer *layer; /* of its packages, or NULL */
+	/* What its interpreter was started with, see guest_interpreter_sum(); "": not known. */
+	char interpreter[DIGEST_HEX];
 };
 
 /*

@@ -34,6 +34,7 @@ enum {
 	FACT_CPUS,
 	FACT_NETWORK,
 	FACT_ROOT,
+	FACT_INTERPRETER,
 };
 
 void point_facts_put(struct buf *out, const struct point_facts *f)
@@ -52,6 +53,7 @@ void point_facts_put(struct buf *out, const struct point_facts *f)
 	record_u64(out, FACT_CPUS, p->fit.cpus);
 	record_u64(out, FACT_NETWORK, p->fit.network);
 	record_u64(out, FACT_ROOT, p->fit.root);
+	record_str(out, FACT_INTERPRETER, p->fit.interpreter);
 }
 
 static int get_fact(const struct record_field *field, struct point_facts *f)
@@ -70,6 +72,8 @@ static int get_fact(const struct record_field *field, struct point_facts *f)
 	case FACT_CPUS: return record_get_u32(field, 4096, &p->fit.cpus);
 	case FACT_NETWORK: return record_get_bool(field, &p->fit.network);
 	case FACT_ROOT: return record_get_bool(field, &p->fit.root);
+	case FACT_INTERPRETER:
+		return record_get_str(field, p->fit.interpreter, sizeof(p->fit.interpreter));
 	case FACT_MACHINE:
 		if (!field->is_bytes || field->len > POINT_MACHINE_MAX)
 			return -EBADMSG;

@@ -77,6 +77,7 @@ struct saved *saved_files_only(struct saved *s)
 	files->mtime = s->mtime;
 	files->flaws = s->flaws;
 	files->files_bytes = s->files_bytes;
+	files->flaws = s->flaws;
 	if (!s->pack && s->ops) {
 		files->ops = s->ops;
 		files->vault = s->vault;

@@ -67,9 +67,6 @@ struct saved *saved_ref(struct saved *s);
 /* Drops a reference; @s may be NULL. Return: NULL. */
 struct saved *saved_unref(struct saved *s);
 
-/* What its files lack. */
-struct pack_flaws saved_flaws(const struct saved *s);
-
 /* Its name on the disk, or NULL. */
 const char *saved_id(const struct saved *s);
 
@@ -93,6 +90,9 @@ void saved_unload(struct saved *s);
 
 /* When its working directory was changed last. */
 struct timespec saved_mtime(const struct saved *s);
+
+/* What its files lack. */
+struct pack_flaws saved_flaws(const struct saved *s);
 
 /* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of memory. */
 uint64_t saved_files_bytes(const struct saved *s);

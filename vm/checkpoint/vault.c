@@ -455,7 +455,8 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 			    .memory = h.memory,
 			    .files_bytes = h.files_bytes,
 			    .memory_bytes = h.memory_bytes,
-			    .mtime = h.mtime};
+			    .mtime = h.mtime,
+			    .flaws = h.flaws};
 	enter(v, s, id, &h);
 	TAILQ_FOREACH(o, &v->orphans, link)
 		if (strcmp(o->id, id) == 0)
@@ -468,7 +469,7 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 	return 0;
 }
 
-static void remove_all(struct vault *v, char (*ids)[SAVED_ID_MAX], size_t n)
+static void remove_all(struct vault *v, char (*ids)[VAULT_NAME_MAX], size_t n)
 {
 	struct vault_job *job = n && ids ? vault_job_new(&v->jobs, VAULT_REMOVE, NULL) : NULL;
 
@@ -496,7 +497,7 @@ void vault_keep(struct vault *v, const char *const *ids, size_t n)
 {
 	_cleanup_dir_ DIR *dir = fileio_list(v->disk.dir, ".");
 	_cleanup_free_ const char **sorted = calloc(n + 1, sizeof(*sorted));
-	char(*gone)[SAVED_ID_MAX] = NULL, (*more)[SAVED_ID_MAX];
+	char(*gone)[VAULT_NAME_MAX] = NULL, (*more)[VAULT_NAME_MAX];
 	struct dirent *e;
 	size_t ngone = 0;
 
@@ -506,13 +507,16 @@ void vault_keep(struct vault *v, const char *const *ids, size_t n)
 		memcpy(sorted, ids, n * sizeof(*ids));
 	qsort(sorted, n, sizeof(*sorted), compare_ids);
 	while (dir && (e = readdir(dir))) {
-		if (!vault_disk_id_ok(e->d_name) || is_wanted(v, e->d_name, sorted, n))
+		const char *begun = vault_disk_unfinished(e->d_name);
+
+		if (begun ? vault_jobs_make(&v->jobs, begun)
+			  : !vault_disk_id_ok(e->d_name) || is_wanted(v, e->d_name, sorted, n))
 			continue;
 		more = realloc(gone, (ngone + 1) * sizeof(*gone));
 		if (!more)
 			break;
 		gone = more;
-		memcpy(gone[ngone++], e->d_name, SAVED_ID_MAX);
+		snprintf(gone[ngone++], VAULT_NAME_MAX, "%.*s", (int)VAULT_NAME_MAX - 1, e->d_name);
 	}
 	remove_all(v, gone, ngone);
 }
@@ -525,7 +529,7 @@ uint64_t vault_mark(struct vault *v)
 void vault_forget(struct vault *v, uint64_t mark)
 {
 	struct orphan *o, *next;
-	char(*gone)[SAVED_ID_MAX] = NULL;
+	char(*gone)[VAULT_NAME_MAX] = NULL;
 	size_t n = 0;
 
 	TAILQ_FOREACH(o, &v->orphans, link)

@@ -43,7 +43,8 @@ void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *d
  */
 int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why);
 
-/* At the start: all that have none of these names are removed. */
+/* At the start: all that have none of these names are removed, and what was begun and never finished. Until then another
+ * process may have the vault open as well. */
 void vault_keep(struct vault *v, const char *const *ids, size_t n);
 
 /*

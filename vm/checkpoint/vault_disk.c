@@ -2,6 +2,7 @@
 /* The vault's directory. See vault_disk.h. */
 #include "vault_disk.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,8 @@
  *
  * All of it is sealed, each file for what it is and for the ID, so that none can stand for another. ID is written as .new-ID,
  * with a head that is written last, and renamed when it is on the disk; it never changes. To be removed, it is renamed to
- * .old-ID. So what has a hidden name is half of something, and goes at the next start: only one process has the directory.
+ * .old-ID. So what has a hidden name is half of something, and goes at the next start; not when the directory is opened, for
+ * another process may be about to hand it over.
  */
 
 #define VERSION	  1u
@@ -33,7 +35,6 @@
 #define CHECK	  "check"
 #define NEW	  ".new-"
 #define OLD	  ".old-"
-#define NAME_SIZE (SAVED_ID_MAX + 8)
 
 enum { KIND_HEAD = 1 };
 
@@ -46,6 +47,8 @@ enum {
 	HEAD_MTIME,
 	HEAD_POINT,
 	HEAD_DISK_BYTES,
+	HEAD_CHANGED,
+	HEAD_LEFT_OUT,
 };
 
 bool vault_disk_id_ok(const char *id)
@@ -105,15 +108,13 @@ static void remove_dir(int parent, const char *name)
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-static void remove_unfinished(int dir)
+const char *vault_disk_unfinished(const char *name)
 {
-	_cleanup_dir_ DIR *d = fileio_list(dir, ".");
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (strncmp(e->d_name, NEW, strlen(NEW)) == 0 ||
-		    strncmp(e->d_name, OLD, strlen(OLD)) == 0)
-			remove_dir(dir, e->d_name);
+	static_assert(sizeof(NEW) == sizeof(OLD), "both are skipped alike");
+	if (strncmp(name, NEW, strlen(NEW)) != 0 && strncmp(name, OLD, strlen(OLD)) != 0)
+		return NULL;
+	name += strlen(NEW);
+	return strlen(name) < SAVED_ID_MAX ? name : NULL;
 }
 
 static int open_dir(int parent, const char *name)
@@ -156,8 +157,6 @@ int vault_disk_open(int state_dir, const struct seal_key *key, struct vault_disk
 		r = ret_disk->bases = open_dir(ret_disk->dir, "bases");
 	if (r >= 0)
 		r = check_key(ret_disk);
-	if (r == 0)
-		remove_unfinished(ret_disk->dir);
 	return r;
 }
 
@@ -183,6 +182,8 @@ static void head_put(struct buf *out, const struct vault_head *h)
 	record_u64(out, HEAD_RECORDS, h->records);
 	record_u64(out, HEAD_ENTRIES, h->entries);
 	record_time(out, HEAD_MTIME, &h->mtime);
+	record_u64(out, HEAD_CHANGED, h->flaws.changed);
+	record_u64(out, HEAD_LEFT_OUT, h->flaws.left_out);
 	if (h->memory) {
 		inside = record_open(out, HEAD_POINT);
 		point_facts_put(out, &h->facts);
@@ -200,6 +201,8 @@ static int head_get(const struct record_field *f, struct vault_head *h)
 	case HEAD_RECORDS: return record_get(f, 0, BYTES_MAX, &h->records);
 	case HEAD_ENTRIES: return record_get_u32(f, UINT32_MAX, &h->entries);
 	case HEAD_MTIME: return record_get_time(f, &h->mtime);
+	case HEAD_CHANGED: return record_get_u32(f, UINT32_MAX, &h->flaws.changed);
+	case HEAD_LEFT_OUT: return record_get_u32(f, UINT32_MAX, &h->flaws.left_out);
 	case HEAD_POINT: h->memory = true; return point_facts_get(f, &h->facts);
 	default: return 0; /* a later version's */
 	}
@@ -304,6 +307,7 @@ static int store_into(const struct vault_disk *d, const char *id, int dir, const
 		.memory_bytes = point ? point->bytes : 0,
 		.records = pack_records_size(pack),
 		.entries = pack_entries(pack),
+		.flaws = pack_flaws(pack),
 		.memory = point,
 	};
 	struct buf text = {0};
@@ -332,7 +336,7 @@ int vault_disk_store(const struct vault_disk *d, const char *id, const struct pa
 		     const struct point *point, const char *base_sum, struct vault_head *ret_head)
 {
 	_cleanup_close_ int dir = -1;
-	char name[NAME_SIZE];
+	char name[VAULT_NAME_MAX];
 	int r;
 
 	snprintf(name, sizeof(name), NEW "%s", id);
@@ -393,13 +397,17 @@ int vault_disk_point(const struct vault_disk *d, const char *id, const struct va
 
 /* ---- removing ---- */
 
-void vault_disk_remove(const struct vault_disk *d, const char *id)
+void vault_disk_remove(const struct vault_disk *d, const char *name)
 {
-	char name[NAME_SIZE];
+	char hidden[VAULT_NAME_MAX];
 
-	snprintf(name, sizeof(name), OLD "%s", id);
-	if (renameat(d->dir, id, d->dir, name) == 0)
+	if (vault_disk_unfinished(name)) {
 		remove_dir(d->dir, name);
+		return;
+	}
+	snprintf(hidden, sizeof(hidden), OLD "%s", name);
+	if (renameat(d->dir, name, d->dir, hidden) == 0)
+		remove_dir(d->dir, hidden);
 }
 
 void vault_disk_sweep(const struct vault_disk *d)

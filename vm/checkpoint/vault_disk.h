@@ -18,6 +18,7 @@ struct vault_head {
 	uint64_t records;      /* bytes of the pack's */
 	uint32_t entries;      /* of the pack */
 	struct timespec mtime; /* of the working directory */
+	struct pack_flaws flaws;
 	bool memory;
 	struct point_facts facts; /* with `memory` */
 };
@@ -29,7 +30,7 @@ struct vault_disk {
 };
 
 /**
- * vault_disk_open() - Open the directory, or make it, and remove what was begun there and never finished
+ * vault_disk_open() - Open the directory, or make it
  * @state_dir: `saved` in this directory
  * @key: Kept
  * @ret_disk: Result, even on failure; vault_disk_close() is due
@@ -44,6 +45,11 @@ bool vault_disk_is_used(int state_dir);
 
 /* Is it a name that the vault gives? */
 bool vault_disk_id_ok(const char *id);
+
+#define VAULT_NAME_MAX (SAVED_ID_MAX + 8) /* of what lies in the directory, with the terminator */
+
+/* Is it the name of something that was begun, or is going, and never finished? Return: its id; or NULL. */
+const char *vault_disk_unfinished(const char *name);
 
 /*
  * These block. All return 0; -ENOENT; -EBADMSG if it is damaged; -EKEYREJECTED; or another -errno.
@@ -65,7 +71,8 @@ int vault_disk_point(const struct vault_disk *d, const char *id, const struct va
 /* Head as the fuzzer knows it: what is in the seal. Return: 0 or -EBADMSG. */
 int vault_head_parse(const void *data, size_t len, struct vault_head *ret_head);
 
-void vault_disk_remove(const struct vault_disk *d, const char *id);
+/* @name: an id, or of something unfinished. */
+void vault_disk_remove(const struct vault_disk *d, const char *name);
 /* Bases that nothing needs any more. */
 void vault_disk_sweep(const struct vault_disk *d);
 

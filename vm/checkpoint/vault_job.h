@@ -38,9 +38,9 @@ struct vault_job {
 	struct point *point;	/* likewise; may be NULL */
 	bool memory;		/* VAULT_LOAD: that as well */
 	int base;		/* VAULT_LOAD: the point's, if that is in memory already; or -1 */
-	char base_sum[DIGEST_HEX];     /* VAULT_STORE: if it is known; or "" */
-	struct vault_head head;	       /* VAULT_STORE: its result */
-	char (*removed)[SAVED_ID_MAX]; /* VAULT_REMOVE: `nremoved` of them, on the heap */
+	char base_sum[DIGEST_HEX];	 /* VAULT_STORE: if it is known; or "" */
+	struct vault_head head;		 /* VAULT_STORE: its result */
+	char (*removed)[VAULT_NAME_MAX]; /* VAULT_REMOVE: `nremoved` of them, on the heap */
 	size_t nremoved;
 	int err, memory_err;
 };
@@ -77,7 +77,7 @@ void vault_job_free(struct vault_job *job);
 /* Return: the job that stores @s, or NULL. */
 struct vault_job *vault_jobs_find(const struct vault_jobs *all, const struct saved *s);
 
-/* Is something of that name being made? */
+/* Is something of that id being worked on? */
 bool vault_jobs_make(const struct vault_jobs *all, const char *id);
 
 /* What has not begun will not. */

@@ -16,13 +16,12 @@
 /*
  * Theory of operation
  * -------------------
- * Reading. All channels read into one scratch buffer, and frames are handed on from there without
- * being copied. Only the frame that the buffer's end cuts off is kept, in `partial`, which grows to
- * the size of that frame; the next read puts its rest behind it, and what follows into the scratch
- * buffer again, with one system call. So an idle sandbox costs no buffer, a busy one no copying.
+ * Reading. All channels read into one scratch buffer, where records (the agent's link.h) are put together, and frames are
+ * handed on from there. Only the frame that the buffer's end cuts off is kept, in `partial`, which grows to
+ * the size of that frame; its rest is put behind it from what is read next. So an idle sandbox costs no buffer.
  *
  * Writing. A frame is written at once if the socket takes it; what it does not take waits, in one
- * queue per class, and goes out by gathering writes when the socket is writable again. An error in
+ * queue per class, and goes out by gathering writes, a record each, when the socket is writable again. An error in
  * writing is not reported where it happens, inside somebody's call: the frame stays, the loop sees
  * the same error on its own, and reports it from there. What is pushed while the channel is held waits in queues of its
  * own, so that nothing else has to know.
@@ -95,44 +94,81 @@ static void frames_sent(struct channel *ch, size_t n)
 	}
 }
 
-/* Collects what is to be written next, in the order in which frames_sent() accounts for it. */
-static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV])
+/* Adds up to @max bytes of @f. Return: how many. */
+static size_t add_part(struct iovec *v, struct channel_frame *f, size_t max)
 {
-	size_t n = 0;
+	*v = (struct iovec){f->wire + f->sent, MIN(f->len - f->sent, max)};
+	return v->iov_len;
+}
 
-	if (ch->current) {
-		struct channel_frame *f = ch->current;
+/* Collects up to @max bytes to be written next, in the order in which frames_sent() accounts for them. Return: how many. */
+static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV], size_t max, size_t *ret_n)
+{
+	size_t bytes = 0;
 
-		iov[n++] = (struct iovec){f->wire + f->sent, f->len - f->sent};
-	}
+	*ret_n = 0;
+	if (ch->current)
+		bytes = add_part(&iov[(*ret_n)++], ch->current, max);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		struct channel_frame *f;
 
 		STAILQ_FOREACH(f, &ch->queue[cl], link)
 		{
-			if (n == WRITE_IOV)
-				return n;
-			iov[n++] = (struct iovec){f->wire, f->len};
+			if (*ret_n == WRITE_IOV || bytes == max)
+				return bytes;
+			bytes += add_part(&iov[(*ret_n)++], f, max - bytes);
 		}
 	}
-	return n;
+	return bytes;
+}
+
+/* Accounts for @n bytes of the record that is being sent. */
+static void record_sent(struct channel *ch, size_t n)
+{
+	const size_t head = MIN(n, ch->head_left);
+
+	ch->head_left -= head;
+	ch->record_left -= n - head;
+	frames_sent(ch, n - head);
+}
+
+/* Sends one record, or the rest of one: a socket that takes a part of what is so short is not of this kernel.
+ * Return: 0 or -errno; nothing was sent then. */
+static int send_record(struct channel *ch)
+{
+	const bool fresh = !ch->head_left && !ch->record_left;
+	struct link_out to = ch->to;
+	struct iovec iov[1 + WRITE_IOV];
+	struct msghdr msg = {.msg_iov = iov};
+	size_t bytes, niov;
+	ssize_t n;
+
+	bytes = gather(ch, iov + 1, fresh ? LINK_DATA_MAX : ch->record_left, &niov);
+	if (fresh)
+		link_head(&to, bytes, ch->head);
+	iov[0].iov_len = fresh ? LINK_HEADER : ch->head_left;
+	iov[0].iov_base = ch->head + LINK_HEADER - iov[0].iov_len;
+	msg.msg_iovlen = niov + 1;
+	n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fresh) {
+		ch->to = to;
+		ch->head_left = LINK_HEADER;
+		ch->record_left = bytes;
+	}
+	record_sent(ch, (size_t)n);
+	return 0;
 }
 
 /* Writes what the socket takes. Return: 0, -EAGAIN if that was not all, or -errno. */
 static int flush(struct channel *ch)
 {
-	while (next_frame(ch)) {
-		struct iovec iov[WRITE_IOV];
-		struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather(ch, iov)};
-		ssize_t n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	int r = 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		frames_sent(ch, (size_t)n);
-	}
-	return 0;
+	while (r == 0 && next_frame(ch))
+		r = send_record(ch);
+	return r;
 }
 
 static void seal_frame(struct channel *ch, struct channel_frame *f)
@@ -153,7 +189,7 @@ static void queue_later(struct channel *ch)
 /* Sends what is queued, unless something was on its way already, which then takes it along. */
 static void begin_flush(struct channel *ch, bool idle)
 {
-	if (idle && flush(ch) < 0)
+	if (idle && !ch->waits && flush(ch) < 0)
 		poll_again(ch);
 }
 
@@ -368,33 +404,18 @@ int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len)
 /* One read. Return: 1 if there may be more, 0 if not, or -errno; -EPIPE at the end of file. */
 static int read_once(struct channel *ch)
 {
-	size_t missing, got, part;
-	struct iovec iov[2];
-	ssize_t n;
-	int r = partial_missing(ch, &missing);
+	uint8_t *bytes = ch->scratch->bytes;
+	const ssize_t n = read(ch->fd, bytes, sizeof(ch->scratch->bytes));
+	ssize_t r;
 
-	if (r < 0)
-		return r;
-	iov[0] = (struct iovec){ch->partial + ch->partial_len, missing};
-	iov[1] = (struct iovec){ch->scratch->bytes, sizeof(ch->scratch->bytes)};
-	if (missing)
-		n = readv(ch->fd, iov, 2);
-	else
-		n = read(ch->fd, ch->scratch->bytes, sizeof(ch->scratch->bytes));
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	got = (size_t)n;
-	part = MIN(missing, got);
-	if (part) {
-		ch->partial_len += part;
-		r = partial_advance(ch);
-		if (r < 0)
-			return r;
-	}
-	r = channel_feed(ch, ch->scratch->bytes, got - part);
-	return r < 0 ? r : got == missing + sizeof(ch->scratch->bytes);
+	r = link_take(&ch->from, bytes, (size_t)n);
+	if (r > 0)
+		r = channel_feed(ch, bytes, (size_t)r);
+	return r < 0 ? (int)r : n == sizeof(ch->scratch->bytes);
 }
 
 static void on_readable(struct channel *ch)
@@ -443,23 +464,29 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 
 static void poll_again(struct channel *ch)
 {
+	if (ch->waits)
+		return;
 	uv_poll_start(&ch->poll, UV_READABLE | (next_frame(ch) ? UV_WRITABLE : 0), on_poll);
 }
 
-int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
-		 const struct channel_events *events, void *data)
+void channel_init(struct channel *ch, struct channel_scratch *scratch,
+		  const struct channel_events *events, void *data)
 {
-	int r;
-
-	fcntl(fd, F_SETFL, O_NONBLOCK);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		STAILQ_INIT(&ch->queue[cl]);
 		STAILQ_INIT(&ch->later[cl]);
 	}
-	ch->fd = fd;
 	ch->scratch = scratch;
 	ch->events = events;
 	ch->data = data;
+}
+
+int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
+{
+	int r;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	ch->fd = fd;
 	ch->poll.data = ch;
 	r = uv_poll_init(loop, &ch->poll, fd);
 	if (r < 0) {
@@ -469,6 +496,21 @@ int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scr
 	ch->open = true;
 	poll_again(ch);
 	return 0;
+}
+
+int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
+		 const struct channel_events *events, void *data)
+{
+	channel_init(ch, scratch, events, data);
+	return channel_start(ch, loop, fd);
+}
+
+void channel_go(struct channel *ch)
+{
+	if (!ch->open || ch->lost || !ch->waits)
+		return;
+	ch->waits = false;
+	poll_again(ch);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -485,16 +527,11 @@ bool channel_hung_up(const struct channel *ch)
 	return poll(&p, 1, 0) > 0;
 }
 
-void channel_close(struct channel *ch, void (*closed)(void *data))
+void channel_drop(struct channel *ch)
 {
 	struct channel_frame *f;
 
-	assert(ch->open);
 	queue_later(ch);
-	ch->open = false;
-	ch->closed = closed;
-	uv_close((uv_handle_t *)&ch->poll, on_closed);
-	close(ch->fd);
 	begin_frame(ch);
 	while ((f = ch->current)) {
 		ch->current = NULL;
@@ -504,4 +541,14 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	free(ch->partial);
 	ch->partial = NULL;
 	ch->partial_len = ch->partial_cap = 0;
+}
+
+void channel_close(struct channel *ch, void (*closed)(void *data))
+{
+	assert(ch->open);
+	ch->open = false;
+	ch->closed = closed;
+	uv_close((uv_handle_t *)&ch->poll, on_closed);
+	close(ch->fd);
+	channel_drop(ch);
 }

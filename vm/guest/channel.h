@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "agent/link.h"
 #include "agent/protocol.h"
 
 /* The longest payload that an agent may send. */
@@ -59,9 +60,14 @@ struct channel {
 	int fd;
 	uint8_t generation;
 	bool open, lost; /* `lost`: nothing more is read or written */
+	bool waits;	 /* neither is anything before channel_go() */
 	const struct channel_events *events;
 	void *data;
 	struct channel_scratch *scratch;
+	struct link_in from;
+	struct link_out to;
+	uint8_t head[LINK_HEADER];     /* of the record that is being sent, */
+	size_t head_left, record_left; /* and what was not sent yet of it and of its bytes */
 	uint8_t *partial;
 	size_t partial_len, partial_cap;
 	struct channel_frame *current; /* partly sent */
@@ -79,6 +85,15 @@ struct channel {
 /* Takes ownership of @fd, a stream socket, even on failure. Return: 0 or -errno. */
 int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
 		 const struct channel_events *events, void *data);
+
+/* The same in steps: everything but its descriptor, then that. And: frees what it has, if it was not opened. */
+void channel_init(struct channel *ch, struct channel_scratch *scratch,
+		  const struct channel_events *events, void *data);
+int channel_start(struct channel *ch, uv_loop_t *loop, int fd);
+void channel_drop(struct channel *ch);
+
+/* One that waits begins to read and write. */
+void channel_go(struct channel *ch);
 
 /* Has the peer hung up, even if the loop has not noticed yet? */
 bool channel_hung_up(const struct channel *ch);
@@ -114,7 +129,7 @@ int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const vo
 int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n);
 
 /**
- * channel_feed() - Process bytes as if they had been read
+ * channel_feed() - Process bytes of frames as if records with them had been read
  * @ch: Channel
  * @bytes: From the agent: not trusted
  * @len: How many

@@ -151,6 +151,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_POINTED: return point_on_pointed(g, in);
 	case PROTO_TRACED: return on_traced(g, h->id, in);
 	case PROTO_RESTING: return still_on_resting(g, h->id, in);
+	case PROTO_RESUMED: return resume_on_resumed(g, in);
 	default: return -EPROTO;
 	}
 }
@@ -206,8 +207,10 @@ static void on_pushes(void *data, unsigned type)
 {
 	struct guest *g = data;
 
-	if (g->phase != GUEST_ENDING)
-		still_on_push(g, type);
+	if (g->phase == GUEST_ENDING)
+		return;
+	still_on_push(g, type);
+	resume_on_push(g);
 }
 
 const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs, on_pushes};

@@ -47,6 +47,25 @@ struct early *early_new(struct early_table *t, uint64_t node, void *owner)
 	return e;
 }
 
+int early_restore(struct early_table *t, const struct early *from, void *owner)
+{
+	struct early *e = early_find(t, from->handle) ? NULL : calloc(1, sizeof(*e));
+
+	if (!e)
+		return early_find(t, from->handle) ? -EBADMSG : -ENOMEM;
+	e->handle = from->handle;
+	e->node = from->node;
+	e->remote = from->remote;
+	e->err = from->err;
+	e->since = t->requests;
+	e->owner = owner;
+	STAILQ_INIT(&e->waiting);
+	e->state = EARLY_FAILED;
+	early_set(t, e, from->state);
+	RB_INSERT(early_tree, &t->tree, e);
+	return 0;
+}
+
 void early_free(struct early_table *t, struct early *e)
 {
 	assert(STAILQ_EMPTY(&e->waiting));
@@ -61,6 +80,16 @@ struct early *early_find(const struct early_table *t, uint64_t handle)
 	const struct early key = {.handle = handle};
 
 	return RB_FIND(early_tree, (struct early_tree *)&t->tree, (struct early *)&key);
+}
+
+const struct early *early_first(const struct early_table *t)
+{
+	return RB_MIN(early_tree, (struct early_tree *)&t->tree);
+}
+
+const struct early *early_next(const struct early *e)
+{
+	return early_tree_RB_NEXT((struct early *)e);
 }
 
 struct early *early_held(const struct early_table *t)

@@ -81,8 +81,14 @@ void early_fini(struct early_table *t);
 
 /* Return: a handle that is held, or NULL if out of memory. */
 struct early *early_new(struct early_table *t, uint64_t node, void *owner);
+/* One that another process has given out, with this handle, node, state, remote handle and error. Return: 0, -EBADMSG if there
+ * is such a handle, or -ENOMEM. */
+int early_restore(struct early_table *t, const struct early *from, void *owner);
 void early_free(struct early_table *t, struct early *e);
 struct early *early_find(const struct early_table *t, uint64_t handle);
+/* All, in the order of their handles: the first, and the one behind @e; or NULL. */
+const struct early *early_first(const struct early_table *t);
+const struct early *early_next(const struct early *e);
 /* Return: one that is held, or NULL. */
 struct early *early_held(const struct early_table *t);
 /* Another request is made. Return: is one held for very long? */

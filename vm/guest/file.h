@@ -92,6 +92,11 @@ struct vm_file {
 	size_t size;	  /* READ, READDIR: most bytes wanted; WRITE: bytes of @data */
 };
 
+/* A node that is referred to so often, see sandbox_hold_nodes(). */
+struct vm_held_node {
+	uint64_t node, lookups;
+};
+
 struct vm_dirent {
 	uint64_t ino, next;
 	uint32_t type;	  /* S_IFMT bits */

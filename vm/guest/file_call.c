@@ -11,8 +11,9 @@
 #include "file_wire.h"
 #include "vm/base/util.h"
 
-#define SLOT_BITS  8
-#define PIECES_MAX (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
+#define SLOT_BITS    8
+#define DISOWNED_MAX 4096u
+#define PIECES_MAX   (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
 static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
@@ -411,12 +412,63 @@ static void lock_done(struct file_calls *calls, struct file_call *call, int err)
 	call_free(call);
 }
 
+void file_calls_each_lock(const struct file_calls *calls, void (*fn)(void *data, uint64_t token),
+			  void *data)
+{
+	const struct file_call *call;
+
+	TAILQ_FOREACH(call, &calls->locks, link)
+		fn(data, call->token);
+	for (size_t i = 0; i < calls->ndisowned; i++)
+		fn(data, calls->disowned[i]);
+}
+
+int file_calls_disown(struct file_calls *calls, uint64_t token)
+{
+	if (!calls->disowned)
+		calls->disowned = calloc(DISOWNED_MAX, sizeof(*calls->disowned));
+	if (!calls->disowned || calls->ndisowned == DISOWNED_MAX)
+		return calls->disowned ? -EBADMSG : -ENOMEM;
+	calls->disowned[calls->ndisowned++] = token;
+	return 0;
+}
+
+int file_calls_cancel_disowned(struct file_calls *calls)
+{
+	struct vm_file req = {.op = VM_CANCEL_LOCK, .lock = {.undo = true}};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < calls->ndisowned; i++) {
+		req.lock.token = calls->disowned[i];
+		r = file_call_tell(calls, &req);
+	}
+	return r;
+}
+
+/* Its end, which comes once, is for nobody; if it was granted, the agent undoes that as it is told. */
+static bool take_disowned(struct file_calls *calls, uint64_t token)
+{
+	for (size_t i = 0; i < calls->ndisowned; i++) {
+		if (calls->disowned[i] != token)
+			continue;
+		calls->disowned[i] = calls->disowned[--calls->ndisowned];
+		if (!calls->ndisowned) {
+			free(calls->disowned);
+			calls->disowned = NULL;
+		}
+		return true;
+	}
+	return false;
+}
+
 int file_calls_on_locked(struct file_calls *calls, struct proto_in *in)
 {
 	uint64_t token = get_u64(in);
 	uint32_t err = get_u32(in);
 	struct file_call *call;
 
+	if (get_end(in) && take_disowned(calls, token))
+		return 0;
 	TAILQ_FOREACH(call, &calls->locks, link)
 		if (call->token == token)
 			break;
@@ -460,4 +512,7 @@ void file_calls_fail(struct file_calls *calls, int err)
 		piece_free(p);
 	}
 	calls->held = 0;
+	free(calls->disowned);
+	calls->disowned = NULL;
+	calls->ndisowned = 0;
 }

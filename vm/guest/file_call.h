@@ -66,6 +66,9 @@ struct file_calls {
 	TAILQ_HEAD(file_call_list, file_call)
 	locks;				/* calls that wait for a lock, without a slot */
 	uint64_t read_handle, read_end; /* the last READ that was not short, and where it ended */
+	uint64_t *
+		disowned; /* tokens of locks that another process waited for; LOCKED has not come yet */
+	size_t ndisowned;
 };
 
 /* @reserved is read whenever a slot is wanted. */
@@ -105,6 +108,17 @@ int file_calls_on_reply(struct file_calls *calls, uint32_t id, struct proto_in *
 
 /* Handles a LOCKED. Return: likewise. */
 int file_calls_on_locked(struct file_calls *calls, struct proto_in *in);
+
+/* The tokens of the locks that are waited for. */
+void file_calls_each_lock(const struct file_calls *calls, void (*fn)(void *data, uint64_t token),
+			  void *data);
+
+/* Another process has waited for the lock with this token, and nobody does any more. Return: 0, -EBADMSG for too many,
+ * -ENOMEM. */
+int file_calls_disown(struct file_calls *calls, uint64_t token);
+
+/* Tells the agent that nobody waits for those. Who still does asks once more. Return: 0 or -ENOMEM. */
+int file_calls_cancel_disowned(struct file_calls *calls);
 
 /* Ends all calls with @err. */
 void file_calls_fail(struct file_calls *calls, int err);

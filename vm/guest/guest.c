@@ -95,6 +95,7 @@ static void guest_free(struct guest *g)
 	layer_put(g->layer);
 	point_unref(g->point);
 	spec_free(&g->spec);
+	resume_fini(&g->resume);
 	free(g->imports);
 	free(g);
 }
@@ -269,8 +270,8 @@ static void init_timer(struct guest *g, uv_timer_t *timer)
 	g->nopen++;
 }
 
-int guest_new(struct guests *all, const struct guest_config *cfg, const struct guest_events *events,
-	      void *data, struct guest **ret_guest)
+int guest_make(struct guests *all, const struct guest_config *cfg,
+	       const struct guest_events *events, void *data, struct guest **ret_guest)
 {
 	struct guest *g = calloc(1, sizeof(*g));
 	int r = g ? spec_copy(&g->spec, cfg->spec) : -ENOMEM;
@@ -294,6 +295,7 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 	g->brief = cfg->brief;
 	g->phase = cfg->standby ? GUEST_STANDBY : GUEST_BOOT;
 	g->networked = g->spec.network && g->ops->take_card;
+	g->version = PROTO_VERSION_OLDEST;
 	g->work.run = on_work;
 	TAILQ_INIT(&g->jobs);
 	g->started_at = uv_now(all->ctx->loop);
@@ -305,8 +307,17 @@ int guest_new(struct guests *all, const struct guest_config *cfg, const struct g
 		uv_timer_start(&all->beat, on_beat, GUEST_BEAT_MS, GUEST_BEAT_MS);
 	TAILQ_INSERT_TAIL(&all->list, g, link);
 	*ret_guest = g;
-	handshake_start(g, cfg);
 	return 0;
+}
+
+int guest_new(struct guests *all, const struct guest_config *cfg, const struct guest_events *events,
+	      void *data, struct guest **ret_guest)
+{
+	const int r = guest_make(all, cfg, events, data, ret_guest);
+
+	if (r == 0)
+		handshake_start(*ret_guest, cfg);
+	return r;
 }
 
 void guest_restore(struct guest *g, bool brief)
@@ -355,18 +366,20 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-int guest_freeze(struct guest *g)
+int guest_freeze(struct guest *g, bool copied)
 {
+	const uint32_t how = copied ? PROTO_FREEZE_COPIED : PROTO_FREEZE_ALL;
+
 	if (!is_idle(g) || g->freezing || g->point || guest_has_jobs(g))
 		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, 1) == 0;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
 	return g->freezing ? 0 : -ENOMEM;
 }
 
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))
-		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, 0);
+		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_THAW);
 }
 
 int guest_reset(struct guest *g)
@@ -408,7 +421,7 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->imports_unproven = g->imports_unproven;
 	ret_info->import_failed = g->import_failed;
 	ret_info->culprit = g->culprit;
-	ret_info->stands_still = still_is_still(g);
+	ret_info->stands_still = still_has_stopped(g);
 	ret_info->goes_on = g->still.why;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
@@ -425,6 +438,11 @@ int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage)
 bool guest_is_up(const struct guest *g)
 {
 	return g->phase == GUEST_UP;
+}
+
+uint32_t guest_run_id(const struct guest *g)
+{
+	return g->exec.id;
 }
 
 bool guest_is_ending(const struct guest *g)

@@ -180,11 +180,14 @@ int guest_job_forget(struct guest *g, uint32_t id);
 /* Restarts the interpreter; all jobs are killed, and `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
 int guest_reset(struct guest *g);
 
-/* See sandbox_freeze(). */
-int guest_freeze(struct guest *g);
+/* See sandbox_freeze(). @copied: for the sake of guest_point(), which then makes faster copies. */
+int guest_freeze(struct guest *g, bool copied);
 void guest_thaw(struct guest *g);
 
 /* ---- saving ---- */
+
+/* The checksum of what an interpreter is started with: where it is another one, the agent starts another. Return: 0 or -ENOMEM. */
+int guest_interpreter_sum(const struct sandbox_spec *spec, char ret_hex[DIGEST_HEX]);
 
 /* Each only of a guest that is up, runs nothing and has no jobs, one of them at a time, and no run may be sent before its
  * answer. Return: 0, -EBUSY, -EOPNOTSUPP, -ENOMEM. */
@@ -204,6 +207,38 @@ int guest_watch(struct guest *g, bool on);
 
 /* See sandbox_file(). */
 int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data);
+
+/* ---- from one daemon to the next ---- */
+
+struct fdbag;
+struct record_reader;
+
+/* Appends the fields of a record by which another process can take it over. Nothing of it may happen here afterwards.
+ * Return: 0, or -EAGAIN: not now, because it is not up, or something is under way. */
+int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
+
+/**
+ * guest_take() - Take over a guest that another process has put
+ * @all: Shared by all guests
+ * @cfg: Of this `ops`, `spec` and `layer`
+ * @fields: Not trusted
+ * @fds: What it is held by
+ * @events: Kept
+ * @data: First argument of @events' callbacks
+ * @ret_guest: Result: up, but nothing is read from it or sent to it before guest_go()
+ *
+ * Return: as guest_new(), or -EOPNOTSUPP. Fields that make no sense are a failure that `closed` reports.
+ */
+int guest_take(struct guests *all, const struct guest_config *cfg,
+	       const struct record_reader *fields, struct fdbag *fds,
+	       const struct guest_events *events, void *data, struct guest **ret_guest);
+
+/* Of the nodes of its files the host holds so many lookups, and of no others, from guest_go() on. Return: 0 or -ENOMEM. */
+int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n);
+
+/* It goes on with a guest that was taken over. One that stands still is not disturbed: its agent hears of its new host before
+ * the next frame. */
+void guest_go(struct guest *g);
 
 /* ---- queries ---- */
 
@@ -229,6 +264,9 @@ void guest_info(const struct guest *g, struct guest_info *ret_info);
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 
 bool guest_is_up(const struct guest *g);
+
+/* The run that it has, or 0. */
+uint32_t guest_run_id(const struct guest *g);
 
 /* How many stand still. */
 unsigned guests_still(const struct guests *all);

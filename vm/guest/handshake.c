@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "channel_record.h"
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
@@ -111,6 +112,8 @@ void handshake_hello(struct guest *g)
 	g->channel.generation = (uint8_t)g->generation;
 	g->due = DUE_HELLO;
 	g->trace.greeted = log_now();
+	g->resume.due = false; /* that says as much, and more */
+	g->resume.asked = 0;
 	log_trace(&g->label, "guest", "greets the agent");
 	if (f) {
 		f->header.flags = (uint8_t)((log_has(LOG_LEVEL_DEBUG) ? PROTO_F_TRACE : 0) |
@@ -337,9 +340,10 @@ int handshake_on_hello(struct guest *g, struct proto_in *in)
 
 	get_u64(in);
 	get_str(in, 256);
-	if (!get_end(in) || version != PROTO_VERSION || generation != g->generation ||
+	if (!get_end(in) || version < PROTO_VERSION_OLDEST || generation != g->generation ||
 	    g->due != DUE_HELLO)
 		return -EPROTO;
+	g->version = MIN(version, PROTO_VERSION);
 	log_trace(&g->label, "guest", "the agent has answered");
 	/* guest_introduce() has sent SETUP already. */
 	g->due = g->phase == GUEST_BOOT ? DUE_NOTHING : DUE_READY;
@@ -573,6 +577,30 @@ void handshake_start(struct guest *g, const struct guest_config *cfg)
 	g->nopen++;
 	if (up)
 		on_up(g);
+}
+
+void handshake_take(struct guest *g, const struct record_reader *backend,
+		    const struct record_reader *channel, struct fdbag *fds)
+{
+	const struct backend_spec spec = {.name = g->spec.name, .label = &g->label};
+	int r = g->ops->take(g->all->backends, backend, fds, &spec, &backend_events, g,
+			     &g->backend);
+
+	if (r == 0) {
+		g->nopen++;
+		r = channel_take(&g->channel, *channel, fds, g->all->ctx->loop, &g->all->scratch,
+				 &dispatch_events, g);
+	} else {
+		g->backend = NULL;
+	}
+	if (r == 0) {
+		g->nopen++;
+		log_trace(&g->label, "guest", "%s: was taken over", g->ops->name);
+		return;
+	}
+	guest_failf(g, PROBLEM_AGENT_LOST, "Reset the session.",
+		    "the sandbox was not taken over: %s",
+		    r == -EBADMSG ? "what is known of it makes no sense" : strerror(-r));
 }
 
 void handshake_restore(struct guest *g)

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "files.h"
 #include "guest.h"
+#include "resume.h"
 #include "still.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
@@ -121,6 +122,8 @@ struct guest {
 	uint64_t oom_look;  /* likewise, at the last heartbeat */
 	struct guest_clock clock;
 	struct guest_still still;
+	struct guest_resume resume;
+	uint32_t version;    /* of its agent's protocol */
 	uint32_t generation; /* of HELLO */
 	bool warming, warmed_up;
 	char *imports;	       /* names of packages, one a line; or NULL */
@@ -151,6 +154,10 @@ struct guest {
 	bool usage_known;
 	bool usage_stale; /* something has changed since it was requested */
 };
+
+/* Makes one, without a backend. Return: as guest_new(). */
+int guest_make(struct guests *all, const struct guest_config *cfg,
+	       const struct guest_events *events, void *data, struct guest **ret_guest);
 
 /* As problem_set(), and guest_fail(). */
 void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
@@ -188,6 +195,10 @@ void handshake_again(struct guest *g);
 
 /* Sends code that no user has written. */
 void handshake_run(struct guest *g, uint32_t id, struct proto_run *run);
+
+/* Takes over its backend and channel; a failure ends the guest. */
+void handshake_take(struct guest *g, const struct record_reader *backend,
+		    const struct record_reader *channel, struct fdbag *fds);
 
 /* The deadline of the phase has passed. */
 void handshake_overdue(struct guest *g);

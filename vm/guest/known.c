@@ -470,6 +470,40 @@ uint64_t known_forget(struct known *k, uint64_t id, uint64_t n)
 	return n - owed;
 }
 
+void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
+		     void *data)
+{
+	struct known_node *node;
+
+	RB_FOREACH(node, known_nodes, (struct known_nodes *)&k->nodes)
+	if (node->owed)
+		fn(data, node->id, node->owed);
+}
+
+int known_owe(struct known *k, uint64_t id, uint64_t lookups)
+{
+	struct known_node *node;
+
+	if (node_find(k, id) || k->nowed >= OWED_MAX)
+		return -EBADMSG;
+	node = node_get(k, id);
+	if (!node)
+		return -ENOMEM;
+	node->owed = lookups;
+	k->nowed++;
+	return 0;
+}
+
+void known_owe_nothing(struct known *k)
+{
+	struct known_node *node;
+
+	RB_FOREACH(node, known_nodes, &k->nodes)
+	node->owed = 0;
+	k->nowed = 0;
+	drop_all(k);
+}
+
 /* ---- answers ---- */
 
 void known_attr(struct known *k, uint64_t node, const struct vm_attr *attr)

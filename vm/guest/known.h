@@ -152,6 +152,12 @@ void known_content(struct known *k, uint64_t handle, const void *bytes, size_t s
 
 /* @n lookups of node @id are forgotten. Return: how many of them the agent knows of. */
 uint64_t known_forget(struct known *k, uint64_t id, uint64_t n);
+/* What is owed, for a successor; and in one that has nothing else: so much is. Return: 0, -EBADMSG for one node too many or
+ * twice, -ENOMEM. And: nothing is, for the agent was told what the host holds. */
+void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
+		     void *data);
+int known_owe(struct known *k, uint64_t node, uint64_t lookups);
+void known_owe_nothing(struct known *k);
 /* A handle is closed. */
 void known_release(struct known *k, uint64_t handle);
 

@@ -254,13 +254,18 @@ bool still_is_still(const struct guest *g)
 	return g->still.state == STILL_STOPPING || g->still.state == STILL_STOPPED;
 }
 
+bool still_has_stopped(const struct guest *g)
+{
+	return g->still.state == STILL_STOPPED;
+}
+
 unsigned guests_still(const struct guests *all)
 {
 	const struct guest *g;
 	unsigned n = 0;
 
 	TAILQ_FOREACH(g, &all->list, link)
-		n += still_is_still(g) && g->phase != GUEST_ENDING;
+		n += still_has_stopped(g) && g->phase != GUEST_ENDING;
 	return n;
 }
 

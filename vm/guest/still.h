@@ -43,4 +43,7 @@ int still_on_resting(struct guest *g, uint32_t id, struct proto_in *in);
 /* Does it stand still, or will in a moment? Then nothing can be expected of it. */
 bool still_is_still(const struct guest *g);
 
+/* Does it stand still already? To stop takes QEMU a moment, and processor time. */
+bool still_has_stopped(const struct guest *g);
+
 #endif

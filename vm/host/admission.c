@@ -262,7 +262,13 @@ bool admission_room(const struct admission *a, unsigned memory_mb)
 
 void admission_place(struct admission *a, struct ticket *t)
 {
-	assert(t->state == TICKET_NONE && admission_room(a, t->memory_mb));
+	assert(admission_room(a, t->memory_mb));
+	admission_charge(a, t);
+}
+
+void admission_charge(struct admission *a, struct ticket *t)
+{
+	assert(t->state == TICKET_NONE);
 	TAILQ_INSERT_TAIL(&a->placed, t, link);
 	t->state = TICKET_RUNNING;
 	a->running++;

@@ -63,7 +63,8 @@ struct admission_now {
 /*
  * - running is the number of tickets STARTING or RUNNING, memory_used_mb their memory, and
  *   starting_mb the memory of those STARTING.
- * - starting <= running <= places; starting <= limits.starting; memory_used_mb <= memory_mb.
+ * - starting <= running; starting <= limits.starting. But for what was there before, see admission_charge(), running <= places
+ *   and memory_used_mb <= memory_mb.
  */
 struct admission {
 	struct admission_limits limits;
@@ -118,6 +119,9 @@ bool admission_room(const struct admission *a, unsigned memory_mb);
 /* Gives a place to a ticket in state TICKET_NONE, for which there is room. It does not count as
  * starting, so it keeps no other from starting. */
 void admission_place(struct admission *a, struct ticket *t);
+
+/* Likewise, whether there is room or not: its sandbox runs already, started by another process. */
+void admission_charge(struct admission *a, struct ticket *t);
 
 /* Does a ticket wait for room that ending a sandbox would free, and not just for others to finish
  * starting? */

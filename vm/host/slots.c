@@ -66,6 +66,12 @@ static void hold(struct slots *ss, struct slot *s)
 	set_busy(ss, s, true);
 }
 
+void slots_hold(struct slots *ss, struct slot *s)
+{
+	if (s->state == SLOT_NONE)
+		hold(ss, s);
+}
+
 static bool fits(const struct slots *ss, const struct slot *s)
 {
 	return !ss->used || ss->used + charge_of(ss, s) <= ss->budget;

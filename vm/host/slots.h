@@ -52,6 +52,9 @@ void slots_init(struct slots *ss, unsigned budget, unsigned most);
  */
 bool slots_take(struct slots *ss, struct slot *s, uint64_t now);
 
+/* It has them, whether there are any or not: it runs already, started by another process. */
+void slots_hold(struct slots *ss, struct slot *s);
+
 /* Gives processors to a waiting claim; the owner with the fewest slots comes first, then the
  * earliest. Return: the claim, now HELD, or NULL if none can be served at present. */
 struct slot *slots_next(struct slots *ss, uint64_t now);

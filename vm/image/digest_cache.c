@@ -145,11 +145,6 @@ int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known
 
 /* ---- on the disk ---- */
 
-static bool is_hex(const char *s)
-{
-	return strspn(s, "0123456789abcdef") == DIGEST_HEX - 1 && s[DIGEST_HEX - 1] == '\0';
-}
-
 static bool parse(const char *line, struct digest_known *ret_known)
 {
 	struct fileio_identity *id = &ret_known->id;
@@ -163,7 +158,7 @@ static bool parse(const char *line, struct digest_known *ret_known)
 		return false;
 	id->mtime = (struct timespec){(time_t)ms, mn};
 	id->ctime = (struct timespec){(time_t)cs, cn};
-	return is_hex(ret_known->hex) && (line[end] == '\n' || line[end] == '\0');
+	return digest_is_hex(ret_known->hex) && (line[end] == '\n' || line[end] == '\0');
 }
 
 static void print(FILE *f, const struct digest_known *k)

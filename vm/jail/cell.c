@@ -17,6 +17,7 @@
 
 static bool taken[CELLS_MAX];
 static pid_t daemon_pid;
+static uint32_t instance;
 
 static const char *const step_str[] = {
 	[JAIL_STEP_SPEC] = "its description",
@@ -62,13 +63,16 @@ int jail_fault_set(struct jail_fault *f, enum jail_step step, int error, const c
 
 uint32_t jail_instance_id(void)
 {
-	static uint32_t id;
-
 	/* Never short, once the kernel has booted. A process id would not do: another PID namespace
 	 * has the same ones. */
-	while (!id)
-		(void)!getrandom(&id, sizeof(id), 0);
-	return id;
+	while (!instance)
+		(void)!getrandom(&instance, sizeof(instance), 0);
+	return instance;
+}
+
+void jail_instance_join(uint32_t id)
+{
+	instance = id;
 }
 
 void jail_instance_begin(pid_t daemon)

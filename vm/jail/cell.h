@@ -92,6 +92,9 @@ bool jail_is_as_owner(const struct jail_spec *spec, const struct jail_cell *cell
 /* Called before these are forked, so that all three agree. */
 void jail_instance_begin(pid_t daemon);
 
+/* In a daemon that joins an instance which is there: its number. */
+void jail_instance_join(uint32_t id);
+
 /* A number that no other instance of this host is likely to have. */
 uint32_t jail_instance_id(void);
 

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "dialer.h"
+#include "vm/base/fdbag.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
+#include "vm/base/record.h"
 #include "vm/base/util.h"
 
 /*
@@ -43,6 +45,7 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
+	bool waits; /* for gateway_go() */
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -131,20 +134,17 @@ static int connect_it(struct dial *d, enum allow_verdict verdict)
 	return dialer_connect(cfg->dialer, &d->request, &to);
 }
 
-/* Handles a request of the helper. Return: 0, or -EPROTO if an honest helper would not make it. */
-static int begin_dial(struct gateway *gw, const struct net_dial *msg)
+static struct dial *dial_new(struct gateway *gw, const struct net_dial *msg)
 {
 	char canonical[ALLOW_NAME_MAX + 1];
-	enum allow_verdict verdict;
 	struct dial *d;
-	unsigned reason;
 
 	if (msg->port == 0 || allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
 	    strcmp(canonical, msg->name) != 0)
-		return -EPROTO;
+		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return -EPROTO;
+		return NULL;
 	d->gw = gw;
 	d->id = msg->header.id;
 	d->address = msg->address;
@@ -152,12 +152,31 @@ static int begin_dial(struct gateway *gw, const struct net_dial *msg)
 	memcpy(d->name, msg->name, sizeof(d->name));
 	gw->ndials++;
 	TAILQ_INSERT_TAIL(&gw->dials, d, link);
+	return d;
+}
+
+static void dial(struct dial *d)
+{
+	const struct gateway *gw = d->gw;
+	enum allow_verdict verdict;
+	unsigned reason;
+
 	/* The filter counts a connection when it is made, and several may be on their way. */
 	reason = gw->ndials > DIALS_MAX ? NET_BUSY : check_list(d, &verdict);
 	if (reason == NET_OK && connect_it(d, verdict) < 0)
 		reason = NET_UNREACHABLE;
 	if (reason != NET_OK)
 		answer(d, reason, -1);
+}
+
+/* Handles a request of the helper. Return: 0, or -EPROTO if an honest helper would not make it. */
+static int begin_dial(struct gateway *gw, const struct net_dial *msg)
+{
+	struct dial *d = dial_new(gw, msg);
+
+	if (!d)
+		return -EPROTO;
+	dial(d);
 	return 0;
 }
 
@@ -267,19 +286,28 @@ static void on_closed(struct packets *p)
 	free(gw);
 }
 
-int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
-		struct gateway **ret_gateway)
+static struct gateway *gateway_make(const struct gateway_config *cfg)
 {
 	struct gateway *gw = calloc(1, sizeof(*gw));
-	int r;
 
 	if (!gw)
-		return -ENOMEM;
+		return NULL;
 	gw->cfg = *cfg;
 	gw->packets.packet = on_packet;
 	gw->packets.ended = on_ended;
 	gw->packets.closed = on_closed;
 	TAILQ_INIT(&gw->dials);
+	return gw;
+}
+
+int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
+		struct gateway **ret_gateway)
+{
+	struct gateway *gw = gateway_make(cfg);
+	int r;
+
+	if (!gw)
+		return -ENOMEM;
 	r = packets_open(&gw->packets, loop, control);
 	if (r < 0) {
 		free(gw);
@@ -355,4 +383,112 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 	end_dials(gw);
 	allow_fini(&gw->allow);
 	packets_close(&gw->packets);
+}
+
+/* ---- from one daemon to the next ---- */
+
+/* Never reuse one. */
+enum { TAG_FD = 1, TAG_DIAL };
+
+enum { TAG_DIAL_ID = 1, TAG_DIAL_ADDRESS, TAG_DIAL_PORT, TAG_DIAL_NAME };
+
+int gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
+{
+	const struct dial *d;
+
+	if (gw->packets.queued || gw->packets.over)
+		return -EAGAIN;
+	record_u64(out, TAG_FD, fdbag_put(fds, gw->packets.fd));
+	TAILQ_FOREACH(d, &gw->dials, link) {
+		const size_t at = record_open(out, TAG_DIAL);
+
+		record_u64(out, TAG_DIAL_ID, d->id);
+		record_u64(out, TAG_DIAL_ADDRESS, d->address);
+		record_u64(out, TAG_DIAL_PORT, d->port);
+		record_str(out, TAG_DIAL_NAME, d->name);
+		record_close(out, at);
+	}
+	return 0;
+}
+
+static int take_dial(struct gateway *gw, const struct record_field *of)
+{
+	struct record_reader r = record_inside(of);
+	struct net_dial msg = {.header = {.type = NET_DIAL}};
+	struct record_field f;
+	uint64_t port = 0;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		switch (f.tag) {
+		case TAG_DIAL_ID: n = record_get_u32(&f, UINT32_MAX, &msg.header.id); break;
+		case TAG_DIAL_ADDRESS: n = record_get_u32(&f, UINT32_MAX, &msg.address); break;
+		case TAG_DIAL_PORT: n = record_get(&f, 1, UINT16_MAX, &port); break;
+		case TAG_DIAL_NAME: n = record_get_str(&f, msg.name, sizeof(msg.name)); break;
+		default: break;
+		}
+		if (n < 0)
+			return n;
+	}
+	msg.port = (uint16_t)port;
+	return n == 0 && of->is_bytes && gw->ndials < DIALS_MAX && dial_new(gw, &msg) ? 0
+										      : -EBADMSG;
+}
+
+static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
+{
+	struct record_field f;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_FD)
+			n = record_get_u32(&f, FDBAG_MAX, ret_fd);
+		else if (f.tag == TAG_DIAL)
+			n = take_dial(gw, &f);
+		if (n < 0)
+			break;
+	}
+	return n;
+}
+
+int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
+		 const struct gateway_config *cfg, const char *allow, const uint16_t *forwards,
+		 unsigned nforwards, struct gateway **ret_gateway)
+{
+	struct gateway *gw = gateway_make(cfg);
+	char why[VM_WHY_MAX];
+	uint32_t number = 0;
+	int r = gw ? take_fields(gw, *fields, &number) : -ENOMEM;
+	int fd = r == 0 ? fdbag_take(fds, number) : -1;
+
+	if (r == 0)
+		r = fd < 0 ? -EBADMSG : allow_parse(allow, strlen(allow), &gw->allow, why);
+	if (r == 0)
+		r = packets_open(&gw->packets, loop, fd);
+	if (r == 0) {
+		gw->waits = true;
+		gw->nforwards = MIN(nforwards, NET_FORWARDS_MAX);
+		memcpy(gw->forwards, forwards, gw->nforwards * sizeof(*forwards));
+		*ret_gateway = gw;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (gw) {
+		end_dials(gw);
+		allow_fini(&gw->allow);
+	}
+	free(gw);
+	return r;
+}
+
+void gateway_go(struct gateway *gw)
+{
+	struct dial *d, *next;
+
+	for (d = gw->waits ? TAILQ_FIRST(&gw->dials) : NULL; d; d = next) {
+		next = TAILQ_NEXT(d, link);
+		dial(d);
+	}
+	gw->waits = false;
 }

@@ -17,8 +17,11 @@
  * any time, without waiting; at the end call gateway_close(), and end the helper, which also exits by
  * itself when the socket is closed.
  */
+struct buf;
 struct dialer;
+struct fdbag;
 struct gateway;
+struct record_reader;
 
 /* Called from the loop; only `ended` may close the gateway. */
 struct gateway_events {
@@ -86,5 +89,24 @@ int gateway_ask_stats(struct gateway *gw);
 
 /* Ends everything; @closed, which may be NULL, is called from the loop after the memory was freed. */
 void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data);
+
+/* Appends the fields of a record by which another process can take it over: its socket, and what it was asked for and has
+ * not answered. Return: 0, or -EAGAIN while something that it has said waits for room. */
+int gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds);
+
+/**
+ * gateway_take() - Take over what another process has put
+ * @allow: The list that the helper has
+ * @forwards: The ports of the guest that it forwards
+ * @nforwards: How many
+ *
+ * The rest as for gateway_new(). Nothing is dialled before gateway_go().
+ *
+ * Return: 0, -EBADMSG, or -errno.
+ */
+int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
+		 const struct gateway_config *cfg, const char *allow, const uint16_t *forwards,
+		 unsigned nforwards, struct gateway **ret_gateway);
+void gateway_go(struct gateway *gw);
 
 #endif

@@ -25,6 +25,8 @@
 #include "vm/pool/pool.h"
 #include "vm/vm.h"
 
+struct network_ops;
+
 enum sandbox_start { START_COLD, START_SNAPSHOT, START_WARM, START_SAVED, START_NKINDS };
 
 TAILQ_HEAD(sandbox_list, sandbox);
@@ -44,14 +46,16 @@ struct vm {
 	struct installer installer;
 	struct pool pool;
 	struct dialer_process dialer_process;
-	struct vault *vault; /* or NULL: nothing is kept on a disk; see keep.c */
-	bool key_command;    /* there is one that tells its key */
+	struct vault *vault;   /* or NULL: nothing is kept on a disk; see keep.c */
+	bool key_command;      /* there is one that tells its key, */
+	unsigned key_limit_ms; /* and that has so long */
 	struct vm_host_ports host_ports;
 	bool net_seen; /* `net_report` was filled in by the last network's filter */
 	struct jail_report net_report;
 
 	/* See schedule.c. */
 	unsigned admission_s;
+	unsigned max_points; /* machines' memories that are saved in memory */
 	struct admission admission;
 	struct slots slots;
 	struct host host;
@@ -107,6 +111,9 @@ struct sandbox {
 	bool introduced; /* its start was noted on the console, if it did not boot */
 	bool awaits;	 /* its user is to be told what it waits for */
 	bool still;	 /* stopped by sandbox_freeze() */
+	bool kept,
+		files_only; /* it was taken over, and began from a saved one's memory; without that */
+	bool wants;	    /* likewise, and waits for processors; until vm_go() */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
@@ -127,7 +134,19 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
+/* ---- sandbox.c ---- */
+
+extern const struct network_ops sandbox_network_ops;
+
+/* The two parts of sandbox_new() before it begins: a sandbox without a network, and the list of all. Return: 0 or -errno. */
+int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
+		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
+void sandbox_enter(struct sandbox *s);
+
 /* ---- state.c ---- */
+
+/* Frees one that nothing of is open. */
+void sandbox_free(struct sandbox *s);
 
 /* Ends a sandbox because of @problem, unless it is ending already. */
 void sandbox_fail(struct sandbox *s, const struct problem *problem);
@@ -159,6 +178,8 @@ void sandbox_leave(struct sandbox *s);
 void sandbox_on_digests(struct sandbox *s);
 
 /* ---- start.c ---- */
+
+extern const struct guest_events sandbox_guest_events;
 
 /* Does it run anything? Else its processors are others'. */
 bool sandbox_computes(const struct sandbox *s);

@@ -13,7 +13,7 @@
 #include "vm/base/allow.h"
 #include "vm/base/lines.h"
 #include "vm/base/net_reason.h"
-#include "network.h"
+#include "network_internal.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/program.h"
 #include "vm/base/problem.h"
@@ -44,36 +44,6 @@
 #define LOST "the sandbox has lost its network; a new session has one"
 
 static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forwards");
-
-enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
-
-struct port {
-	struct network *network;
-	enum port_state state;
-	uint16_t guest, host;
-	int listener;
-	struct dialer_request request;
-	sandbox_forward_fn fn; /* or NULL: a port of the spec, which the sandbox can't do without */
-	void *data;
-};
-
-struct network {
-	struct sandbox *s;
-	const struct network_ops *ops;
-	char *allow;
-	bool trusted_names;
-	struct port ports[SANDBOX_PORTS_MAX];
-	uint32_t owner, user; /* for the dialer */
-
-	struct gateway *gateway; /* from network_start() until its helper has ended */
-	struct program filter;	 /* xsbxfs-net */
-	struct lines said;	 /* its output */
-	struct sandbox_traffic traffic;
-	bool has_traffic;
-	bool started, served, child_gone, closing;
-	bool lost;	/* the filter has ended, and is not restarted */
-	unsigned nopen; /* the filter, the gateway, and one until network_close() */
-};
 
 static void part_gone(struct network *n)
 {
@@ -377,10 +347,9 @@ static const struct gateway_events gateway_events = {
 	.ended = on_gateway_ended,
 };
 
-/* Messages may be sent before the helper runs: they wait in the socket. */
-static int open_gateway(struct network *n, int *control)
+void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 {
-	const struct gateway_config cfg = {
+	*ret_cfg = (struct gateway_config){
 		.events = &gateway_events,
 		.data = n,
 		.dialer = dialer_process_get(&n->s->vm->dialer_process),
@@ -389,8 +358,17 @@ static int open_gateway(struct network *n, int *control)
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
 	};
+}
+
+/* Messages may be sent before the helper runs: they wait in the socket. */
+static int open_gateway(struct network *n, int *control)
+{
+	struct gateway_config cfg;
 	char why[VM_WHY_MAX];
-	int r = gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway);
+	int r;
+
+	network_gateway_config(n, &cfg);
+	r = gateway_new(n->s->vm->ctx.loop, *control, &cfg, &n->gateway);
 
 	if (r < 0)
 		return r;
@@ -398,6 +376,15 @@ static int open_gateway(struct network *n, int *control)
 	n->nopen++;
 	r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
 	return r < 0 ? r : hand_over_ports(n);
+}
+
+void network_prepare(struct network *n)
+{
+	n->filter = (struct program){.label = &n->s->label,
+				     .lines = &n->said,
+				     .started = on_started,
+				     .over = on_over,
+				     .data = n};
 }
 
 static int start(struct network *n, int card, bool stream)
@@ -412,15 +399,11 @@ static int start(struct network *n, int card, bool stream)
 	_cleanup_close_ int ours = sv[0], theirs = sv[1];
 	const int fds[] = {theirs, card};
 
-	n->filter = (struct program){.label = &n->s->label,
-				     .fds = fds,
-				     .nfds = ARRAY_SIZE(fds),
-				     .near = &ours,
-				     .nnear = 1,
-				     .lines = &n->said,
-				     .started = on_started,
-				     .over = on_over,
-				     .data = n};
+	network_prepare(n);
+	n->filter.fds = fds;
+	n->filter.nfds = ARRAY_SIZE(fds);
+	n->filter.near = &ours;
+	n->filter.nnear = 1;
 	r = program_start(&n->filter, ctx->loop, ctx->spawner, &order, sizeof(order));
 	n->filter.fds = n->filter.near = NULL;
 	if (r < 0)
@@ -468,7 +451,7 @@ static int check_spec(const struct sandbox_spec *spec)
 	return spec->allow ? vm_allow_check(spec->allow, strlen(spec->allow), why) : 0;
 }
 
-int network_new(struct sandbox *s, const struct network_ops *ops)
+int network_make(struct sandbox *s, const struct network_ops *ops)
 {
 	const struct sandbox_spec *spec = &s->spec;
 	struct network *n;
@@ -494,8 +477,16 @@ int network_new(struct sandbox *s, const struct network_ops *ops)
 	n->nopen = 1;
 	s->network = n;
 	s->nopen++;
-	bind_ports(n, spec->ports, spec->nports);
 	return 0;
+}
+
+int network_new(struct sandbox *s, const struct network_ops *ops)
+{
+	const int r = network_make(s, ops);
+
+	if (s->network)
+		bind_ports(s->network, s->spec.ports, s->spec.nports);
+	return r;
 }
 
 void network_close(struct sandbox *s)

@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
+struct buf;
+struct fdbag;
 struct problem;
+struct record_reader;
 struct sandbox;
 struct vm;
 
@@ -45,5 +48,17 @@ void network_tell_all(const struct vm *vm,
 
 /* Queries the traffic counters, if there is a network; see sandbox_traffic(). */
 void network_ask_traffic(struct sandbox *s);
+
+/* ---- from one daemon to the next: network_record.c ---- */
+
+/* Appends its fields, if it has one. Return: 0, -EAGAIN while something is under way. */
+int network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
+
+/* As network_new(), of such fields; NULL: it had none. What makes no sense ends the sandbox, later. Return: 0 or -ENOMEM. */
+int network_take(struct sandbox *s, const struct network_ops *ops,
+		 const struct record_reader *fields, struct fdbag *fds);
+
+/* It begins to listen to its filter, and to make connections that were asked for. */
+void network_go(struct sandbox *s);
 
 #endif

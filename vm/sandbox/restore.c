@@ -107,18 +107,42 @@ static enum restore_step settle(struct sandbox *s)
 	return RESTORE_READY;
 }
 
-static bool has_shape(const struct sandbox *s)
+static bool has_shape(const struct sandbox *s, bool from_disk)
 {
 	const struct point_fit *f = &s->restore.point->fit;
 
 	return s->ops->point && f->memory_mb == s->spec.memory_mb && f->cpus == s->spec.cpus &&
-	       f->network == s->spec.network && f->root == s->spec.root;
+	       f->network == s->spec.network && f->root == s->spec.root &&
+	       (from_disk || f->layer == s->layer);
+}
+
+/* Would its agent go on with the interpreter that it has? */
+static bool suits_interpreter(const struct sandbox *s)
+{
+	const struct point_fit *f = &s->restore.point->fit;
+	char sum[DIGEST_HEX];
+
+	return !*f->interpreter ||
+	       (guest_interpreter_sum(&s->spec, sum) == 0 && strcmp(sum, f->interpreter) == 0);
+}
+
+static enum restore_step check(struct sandbox *s)
+{
+	const struct point *p = s->restore.point;
+	const bool from_disk = p->disk < 0 && p->machine;
+
+	if (!has_shape(s, from_disk))
+		return unfit(s,
+			     "Leave memory_mb, cpus, network, packages and backend as they were.",
+			     "what was saved is of another kind of sandbox");
+	if (!suits_interpreter(s))
+		return unfit(s, "Leave env, processes, open_files and file_size_mb as they were.",
+			     "what was saved has an interpreter with other variables or limits");
+	return from_disk ? settle(s) : RESTORE_READY;
 }
 
 enum restore_step restore_memory(struct sandbox *s)
 {
-	bool from_disk;
-
 	if (!restore_has_memory(s))
 		return RESTORE_READY;
 	if (!s->restore.point && !saved_is_loaded(s->from)) {
@@ -128,12 +152,7 @@ enum restore_step restore_memory(struct sandbox *s)
 	}
 	if (!s->restore.point)
 		s->restore.point = point_ref(saved_point(s->from));
-	from_disk = s->restore.point->disk < 0 && s->restore.point->machine;
-	if (!has_shape(s) || (!from_disk && s->restore.point->fit.layer != s->layer))
-		return unfit(s,
-			     "Leave memory_mb, cpus, network, packages and backend as they were.",
-			     "what was saved is of another kind of sandbox");
-	return from_disk ? settle(s) : RESTORE_READY;
+	return check(s);
 }
 
 /* ---- files ---- */

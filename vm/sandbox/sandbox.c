@@ -269,58 +269,62 @@ static void on_slot(struct slot *slot)
 
 /* ---- beginning ---- */
 
-static const struct network_ops network_ops = {
+const struct network_ops sandbox_network_ops = {
 	.fail = sandbox_fail, .changed = sandbox_defer, .closed = sandbox_part_closed};
 
-/* Return: 0 or -errno. */
-static int make(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
-		void *data, struct sandbox **ret_sandbox)
+int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
+		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
 	int r = s ? spec_copy(&s->spec, spec) : -ENOMEM;
 
-	if (r == 0) {
-		s->vm = vm;
-		s->label = s->spec.label;
-		s->ops = backends_ops(&vm->backends, spec->backend);
-		s->events = events;
-		s->data = data;
-		s->work.run = sandbox_on_work;
-		s->wait.done = on_waited;
-		s->wait.progress = on_progress;
-		s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
-		s->ticket.admitted = on_admitted;
-		s->slot.held = on_slot;
-		s->slot.cpus = s->spec.cpus * 100;
-		s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
-		r = network_new(s, &network_ops);
-	}
 	if (r < 0) {
-		if (s)
-			spec_free(&s->spec);
 		free(s);
 		return r;
 	}
+	s->vm = vm;
+	s->spec.from = NULL;
+	s->label = s->spec.label;
+	s->ops = backends_ops(&vm->backends, spec->backend);
+	s->events = events;
+	s->data = data;
+	s->work.run = sandbox_on_work;
+	s->wait.done = on_waited;
+	s->wait.progress = on_progress;
+	s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+	s->ticket.admitted = on_admitted;
+	s->slot.held = on_slot;
+	s->slot.cpus = s->spec.cpus * 100;
+	s->ticket.memory_mb = spec->memory_mb + s->ops->overhead_mb;
 	s->asked_at = uv_now(vm->ctx.loop);
-	uv_timer_init(vm->ctx.loop, &s->deadline);
-	s->deadline.data = s;
-	s->nopen++;
-	TAILQ_INSERT_TAIL(&vm->sandboxes, s, link);
 	*ret_sandbox = s;
 	return 0;
+}
+
+void sandbox_enter(struct sandbox *s)
+{
+	uv_timer_init(s->vm->ctx.loop, &s->deadline);
+	s->deadline.data = s;
+	s->nopen++;
+	TAILQ_INSERT_TAIL(&s->vm->sandboxes, s, link);
 }
 
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
 		void *data, struct sandbox **ret_sandbox)
 {
 	struct sandbox *s;
-	int r = make(vm, spec, events, data, &s);
+	int r = sandbox_make(vm, spec, events, data, &s);
 
 	if (r < 0)
 		return r;
+	r = network_new(s, &sandbox_network_ops);
+	if (r < 0) {
+		sandbox_free(s);
+		return r;
+	}
+	sandbox_enter(s);
 	*ret_sandbox = s;
 	s->from = spec->from ? saved_ref(spec->from) : NULL;
-	s->spec.from = NULL;
 	s->template = spec->alone || restore_has_memory(s) ? NULL : template_get(&vm->pool, spec);
 	if (s->template) {
 		s->template->refs++;
@@ -426,8 +430,9 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
 
 int sandbox_freeze(struct sandbox *s)
 {
-	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE ? guest_freeze(s->guest)
-								       : -EBUSY;
+	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE
+			? guest_freeze(s->guest, false)
+			: -EBUSY;
 
 	s->still = s->still || r == 0;
 	return r;

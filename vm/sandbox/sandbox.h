@@ -12,6 +12,9 @@
 #include "vm/guest/file.h"
 #include "vm/guest/run.h"
 
+struct buf;
+struct fdbag;
+struct record_reader;
 struct vm;
 struct sandbox;
 struct sandbox_spec;
@@ -154,7 +157,7 @@ void sandbox_thaw(struct sandbox *s);
  *
  * It goes on behind that, and `saved` is called, unless it is reset or closed first. No run or job may be sent before.
  *
- * Return: 0, -EBUSY, -ENOMEM.
+ * Return: 0, -EBUSY, -ENOMEM; -EDQUOT if there is no room in memory for one more machine that is saved.
  */
 int sandbox_save(struct sandbox *s, bool memory);
 
@@ -201,5 +204,45 @@ int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 /* Calls @line for each layer of the sandbox's jail, as observed after its start; not at all without a jail. */
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data);
+
+/* ---- from one daemon to the next ---- */
+
+/**
+ * sandbox_put() - Put a sandbox into a record, for another process to go on with
+ * @s: Sandbox, READY or RUNNING
+ * @out: Gets its fields
+ * @fds: Gets what it is held by
+ *
+ * That changes nothing here. But what happens here afterwards, the other process does not know.
+ *
+ * Return: 0; -EAGAIN: not now, because something is under way, such as a request for a file, a reset or a save; or because
+ * it is not READY yet, or ends. Locks that are waited for do not count: they are given up by sandbox_adopt(), and are to be asked
+ * for once more.
+ */
+int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
+
+/**
+ * sandbox_adopt() - Go on with a sandbox that another process has put
+ * @vm: Machinery
+ * @fields: Of its record, not trusted
+ * @fds: What it is held by
+ * @events: As for sandbox_new()
+ * @data: Their first argument
+ * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell
+ *
+ * It has its place, above all limits; so these come before all others. Nothing is read from it or sent to it, and the loop
+ * must not run, before vm_go().
+ *
+ * Return: 0; -EBADMSG, -EOPNOTSUPP, -E2BIG or -ENOMEM. All other failures are reported by `closed`.
+ */
+int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+		  const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
+
+/* Of the nodes of an adopted sandbox's files the caller holds so many lookups; what others its agent knows of it drops. To be
+ * called before vm_go(). Return: 0 or -ENOMEM. */
+int sandbox_hold_nodes(struct sandbox *s, const struct vm_held_node *nodes, size_t n);
+
+/* It is the daemon now: goes on with all sandboxes that were adopted. */
+void vm_go(struct vm *vm);
 
 #endif

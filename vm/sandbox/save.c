@@ -100,12 +100,17 @@ void save_on_digests(struct sandbox *s)
 
 int sandbox_save(struct sandbox *s, bool memory)
 {
-	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE ? guest_freeze(s->guest)
-								       : -EBUSY;
+	const struct save save = {
+		.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
+	int r = -EBUSY;
 
+	/* Each has three descriptors. */
+	if (save.memory && saved_in_memory().points >= s->vm->max_points)
+		return -EDQUOT;
+	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
+		r = guest_freeze(s->guest, save.memory);
 	if (r == 0)
-		s->save = (struct save){
-			.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
+		s->save = save;
 	return r;
 }
 

@@ -2,6 +2,7 @@
 /* Admits sandboxes and runs: the budgets, the state of the host, and the reasons for waiting. */
 #include <assert.h>
 
+#include "vm/base/rlimit.h"
 #include "vm/jail/cgroup_stat.h"
 #include "internal.h"
 
@@ -29,6 +30,7 @@
 #define FLOOR_MIN_MB	   128u
 #define FLOOR_MAX_MB	   1024u
 #define FLOOR_PERCENT	   3u
+#define POINT_FILES	   16u	/* one saved machine has three descriptors; most are for others */
 #define READ_MS		   100u /* a reading is good for so long */
 #define RECHECK_MS	   500u
 
@@ -92,6 +94,7 @@ int schedule_init(struct vm *vm, const struct vm_config *cfg)
 	l.queue = cfg->queue;
 	l.owner_queue = cfg->queue_user;
 	admission_init(&vm->admission, &l);
+	vm->max_points = rlimit_files() / POINT_FILES;
 	return 0;
 }
 

@@ -190,7 +190,7 @@ static void on_guest_closed(void *data, const struct problem *problem)
 	sandbox_part_closed(s);
 }
 
-static const struct guest_events guest_events = {
+const struct guest_events sandbox_guest_events = {
 	.up = on_up,
 	.console = on_console,
 	.output = on_output,
@@ -226,7 +226,7 @@ static void boot(struct sandbox *s)
 	int r;
 
 	s->nopen++;
-	r = guest_new(&s->vm->guests, &cfg, &guest_events, s, &s->guest);
+	r = guest_new(&s->vm->guests, &cfg, &sandbox_guest_events, s, &s->guest);
 	if (r == 0)
 		return;
 	s->nopen--;
@@ -260,7 +260,7 @@ static void receive(struct sandbox *s, enum sandbox_start start, enum sandbox_st
 	s->vm->started++;
 	s->vm->starts[start]++;
 	sandbox_defer(s);
-	if (guest_introduce(s->guest, &s->spec, &guest_events, s) < 0)
+	if (guest_introduce(s->guest, &s->spec, &sandbox_guest_events, s) < 0)
 		sandbox_no_memory(s);
 	else if (state == SANDBOX_READY && !restore_files(s))
 		sandbox_set_state(s, SANDBOX_READY);

@@ -99,7 +99,7 @@ void sandbox_close(struct sandbox *s)
 
 /* ---- the end ---- */
 
-static void sandbox_free(struct sandbox *s)
+void sandbox_free(struct sandbox *s)
 {
 	if (s->template)
 		s->template->refs--;

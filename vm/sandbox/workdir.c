@@ -8,6 +8,8 @@
 
 #include "internal.h"
 #include "vm/base/buf.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/record_table.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
@@ -85,6 +87,53 @@ void workdir_free(struct workdir *w)
 	if (w->upper >= 0)
 		close(w->upper);
 	free(w);
+}
+
+/* ---- from one daemon to the next ---- */
+
+/* Never reuse one. */
+enum { TAG_UPPER = 1, TAG_VIEW, TAG_OWNER, TAG_GROUP, TAG_IDS };
+
+#define MEMBER(member, tag) RECORD_MEMBER(struct workdir, member, tag, UINT32_MAX)
+
+static const struct record_member members[] = {
+	MEMBER(view, TAG_VIEW),
+	MEMBER(owner, TAG_OWNER),
+	MEMBER(group, TAG_GROUP),
+	MEMBER(ids, TAG_IDS),
+};
+
+void workdir_put(const struct workdir *w, struct buf *out, struct fdbag *fds)
+{
+	record_u64(out, TAG_UPPER, fdbag_put(fds, w->upper));
+	record_put_members(out, w, members, ARRAY_SIZE(members));
+}
+
+int workdir_take(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+		 struct workdir **ret_workdir)
+{
+	struct workdir *w = calloc(1, sizeof(*w));
+	struct record_reader r = *fields;
+	struct record_field f;
+	uint32_t upper = 0;
+	int n;
+
+	if (!w)
+		return -ENOMEM;
+	w->vm = vm;
+	while ((n = record_field(&r, &f)) > 0) {
+		n = f.tag == TAG_UPPER ? record_get_u32(&f, FDBAG_MAX, &upper)
+				       : record_take_member(&f, w, members, ARRAY_SIZE(members));
+		if (n < 0)
+			break;
+	}
+	w->upper = n == 0 ? fdbag_take(fds, upper) : -1;
+	if (w->upper < 0) {
+		free(w);
+		return -EBADMSG;
+	}
+	*ret_workdir = w;
+	return 0;
 }
 
 /* ---- the answer ---- */

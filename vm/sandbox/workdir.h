@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
+struct fdbag;
+struct record_reader;
 struct sandbox;
 struct vm;
 struct workdir;
@@ -60,5 +63,15 @@ int workdir_do(struct workdir *w, enum workdir_op op, workdir_judge_fn judge, wo
 
 /* Is a commit being applied now? */
 bool workdir_under_way(const struct vm *vm);
+
+/* ---- from one daemon to the next ---- */
+
+/* Appends the fields of a record by which another process can go on with the changes. */
+void workdir_put(const struct workdir *w, struct buf *out, struct fdbag *fds);
+
+/* Goes on with what another process has put; orders keep their numbers of views, which are the spawner's.
+ * Return: 0, -EBADMSG or -ENOMEM. */
+int workdir_take(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+		 struct workdir **ret_workdir);
 
 #endif

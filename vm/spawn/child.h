@@ -79,4 +79,7 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 /* Sends SIGKILL, at once or as soon as the process has started. Does nothing if it has ended. */
 void child_kill(struct child *c);
 
+/* A child that another daemon has started, with its id, pid and pidfd: it is @sp's from now on. Return: 0, -EPIPE. */
+int spawner_adopt(struct spawner *sp, struct child *c);
+
 #endif

@@ -42,6 +42,12 @@ struct final *final_unsaid(struct finals *f)
 	return NULL;
 }
 
+void final_unsay(struct finals *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		f->item[i].said = false;
+}
+
 void final_forget(struct finals *f, uint32_t id)
 {
 	for (size_t i = 0; i < f->n; i++) {

@@ -24,6 +24,9 @@ int final_add(struct finals *f, const struct spawn_note *note);
 /* Return: the first that was not said yet, or NULL. */
 struct final *final_unsaid(struct finals *f);
 
+/* None was said yet: there is another daemon. */
+void final_unsay(struct finals *f);
+
 /* Drops that of this id, if there is one. */
 void final_forget(struct finals *f, uint32_t id);
 

@@ -12,7 +12,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,6 +35,8 @@
  *    tells the guard how that ended. So does the guard end.
  *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard puts in order what is
  *    left. That is why it is a subreaper.
+ *  - The daemon may be followed by another one (heir.h), which is the spawner's child as well. So the guard looks who it
+ *    is at each signal, in memory that it shares with the spawner.
  *  - If the guard was killed, the spawner sees it, and ends the daemon and all else: to kill the process that was started
  *    is to end the mount.
  *
@@ -51,8 +52,8 @@
 #define LOCK	       "lock" /* which mountpoint_claim() takes */
 #define GUARD_KEEP_MAX 8u     /* descriptors of guard_isolate() */
 
-static pid_t guard_pid;	   /* as it stands in the lock */
-static int daemon_fd = -1; /* in the guard: its pidfd */
+static pid_t guard_pid;	    /* as it stands in the lock */
+static struct guarded *own; /* in the guard */
 
 static bool look_there(const char *mountpoint, char ret_device[MOUNT_DEVICE_MAX])
 {
@@ -197,9 +198,23 @@ int guard_isolate(int *const fds[], size_t n, const char *name)
 static void on_signal(int signum)
 {
 	const int err = errno;
+	pid_t pid;
 
-	(void)pidfd_send_signal(daemon_fd, signum, NULL, 0);
+	atomic_store(&own->asked, signum);
+	pid = atomic_load(&own->daemon);
+	if (pid > 0)
+		kill(pid, signum);
 	errno = err;
+}
+
+void guard_follow(struct guarded *g, pid_t daemon)
+{
+	int signum;
+
+	atomic_store(&g->daemon, daemon);
+	signum = atomic_load(&g->asked);
+	if (daemon > 0 && signum)
+		kill(daemon, signum);
 }
 
 static void forward_signals(const sigset_t *mask)
@@ -242,17 +257,20 @@ static bool hear(int told, int *ret_number)
 	return fileio_read(told, ret_number, sizeof(*ret_number)) == 0;
 }
 
-__attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, pid_t daemon,
-					    int told, int tie)
+__attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, int told,
+					    int tie)
 {
 	int status = 0;
+	pid_t daemon;
 
 	log_serve(tie);
 	if (hear(told, &status))
 		end_as(status);
 	await(spawner, NULL);
 	/* Its children are ours now. */
-	await(daemon, &status);
+	daemon = atomic_load(&g->daemon);
+	if (daemon > 0)
+		await(daemon, &status);
 	guard_clean(g);
 	jail_cgroup_sweep();
 	end_as(status);
@@ -320,7 +338,10 @@ static int be_spawner(struct pipes *p, const sigset_t *mask, struct guard_kin *r
 
 	if (pid == 0)
 		return be_daemon(p, mask, ret_kin);
-	if (pid < 0 || write(p->told[1], &pid, sizeof(pid)) != sizeof(pid))
+	if (pid < 0)
+		_exit(1);
+	atomic_store(&ret_kin->guarded->daemon, pid);
+	if (write(p->told[1], &pid, sizeof(pid)) != sizeof(pid))
 		_exit(1);
 	jail_instance_begin(pid);
 	ret_kin->daemon = pid;
@@ -329,8 +350,8 @@ static int be_spawner(struct pipes *p, const sigset_t *mask, struct guard_kin *r
 	return GUARD_SPAWNER;
 }
 
-/* It gets a hold on the daemon before that does anything. Return: its process id, or -EAGAIN: it will not. */
-static pid_t take_hold(struct pipes *p)
+/* It knows the daemon before that does anything. Return: 0, or -EAGAIN: it will not. */
+static int take_hold(struct pipes *p)
 {
 	pid_t daemon;
 
@@ -339,25 +360,25 @@ static pid_t take_hold(struct pipes *p)
 	close(steal_fd(&p->go[0]));
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !hear(p->told[0], &daemon))
 		return -EAGAIN;
-	daemon_fd = pidfd_open(daemon, 0);
-	if (daemon_fd < 0 || write(p->go[1], "", 1) != 1)
+	if (write(p->go[1], "", 1) != 1)
 		return -EAGAIN;
 	close(steal_fd(&p->go[1]));
-	return daemon;
+	return 0;
 }
 
 /* Return: -EAGAIN, or not. */
-static int be_guard(const struct guarded *g, pid_t spawner, struct pipes *p, bool background,
+static int be_guard(struct guarded *g, pid_t spawner, struct pipes *p, bool background,
 		    const sigset_t *mask)
 {
-	int *const keep[] = {&p->told[0], &p->tie[0], &daemon_fd};
-	const pid_t daemon = take_hold(p);
+	int *const keep[] = {&p->told[0], &p->tie[0]};
+	const int r = take_hold(p);
 
-	if (daemon < 0) {
+	if (r < 0) {
 		kill(spawner, SIGKILL);
 		await(spawner, NULL);
-		return daemon;
+		return r;
 	}
+	own = g;
 	if (background) {
 		(void)guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs");
 		log_to_system(guard_pid);
@@ -365,7 +386,7 @@ static int be_guard(const struct guarded *g, pid_t spawner, struct pipes *p, boo
 		close_others(keep, ARRAY_SIZE(keep));
 	}
 	forward_signals(mask);
-	serve(g, spawner, daemon, p->told[0], p->tie[0]);
+	serve(g, spawner, p->told[0], p->tie[0]);
 }
 
 int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_kin)

@@ -4,6 +4,7 @@
 #define XSBX_VM_SPAWN_GUARD_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -14,6 +15,9 @@
 struct guarded {
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
 	char device[MOUNT_DEVICE_MAX];			  /* what is mounted there, or "" */
+	_Atomic pid_t
+		daemon;	  /* the spawner's child, one after the other; 0: there is none any more */
+	atomic_int asked; /* the signal that the guard got last, or 0 */
 };
 
 /* What a process of the three has of the others. */
@@ -38,6 +42,9 @@ enum guard_role { GUARD_SPAWNER, GUARD_DAEMON };
  * Return: enum guard_role in the children, the spawner's with all signals blocked; or, in the caller, -errno.
  */
 int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_kin);
+
+/* In the spawner: another daemon has taken the place of the one before. It gets what was asked of that. */
+void guard_follow(struct guarded *g, pid_t daemon);
 
 /* In the spawner: all is in order, and the daemon has ended with this status of wait(2). */
 void guard_tell(int told, int status);

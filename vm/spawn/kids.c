@@ -65,7 +65,16 @@ void kids_remove(struct kids *k, struct kid *kid)
 	*kid = k->item[--k->n];
 }
 
-size_t kids_kill(const struct kids *k, pid_t daemon, bool all)
+void kids_inherit(struct kids *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		if (!k->item[i].claimed)
+			kill(k->item[i].pid, SIGKILL);
+		k->item[i].claimed = false;
+	}
+}
+
+size_t kids_kill(const struct kids *k, pid_t daemon, pid_t heir, bool all)
 {
 	_cleanup_free_ char *line = NULL;
 	_cleanup_file_ FILE *f = NULL;
@@ -80,7 +89,7 @@ size_t kids_kill(const struct kids *k, pid_t daemon, bool all)
 
 			if (end == pos)
 				break;
-			if (pid == daemon || (!all && kids_find(k, pid)))
+			if (pid == daemon || (!all && (pid == heir || kids_find(k, pid))))
 				continue;
 			kill(pid, SIGKILL);
 			n++;

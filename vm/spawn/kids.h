@@ -18,6 +18,7 @@ struct kid {
 	struct jail_cell cell; /* if it is jailed */
 	struct birth *birth;   /* until its program runs */
 	bool machine;	       /* its memory may be copied */
+	bool claimed;	       /* by the heir */
 };
 
 /* Zeroed at first. A pointer to one is valid until one is added or removed. */
@@ -45,7 +46,10 @@ void kids_born(struct kids *k, struct kid *kid);
 void kids_remove(struct kids *k, struct kid *kid);
 
 /* Kills the processes that became children of this one by the death of their parents, and with @all every child but the
- * daemon. Return: how many. */
-size_t kids_kill(const struct kids *k, pid_t daemon, bool all);
+ * daemon. @heir: likewise neither, without @all; or 0. Return: how many. */
+size_t kids_kill(const struct kids *k, pid_t daemon, pid_t heir, bool all);
+
+/* Another daemon: kills those that it has not claimed. */
+void kids_inherit(struct kids *k);
 
 #endif

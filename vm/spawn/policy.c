@@ -26,7 +26,8 @@
  * variables from the environment in which xsbxfs was started.
  *
  * A compromised daemon can still start the permitted programs, as often as there is room, in jails with
- * the limits of a session, and have the memory of those that are machines copied. It can pass its own descriptors to them:
+ * the limits of a session, have the memory of those that are machines copied, and the key told of what is kept, which it has
+ * had. It can pass its own descriptors to them:
  * a machine's disk, a list of changes.
  * If several users have sessions, and root has mounted, it can lie about the owner of a session, which
  * only the daemon learns from the kernel. So it can act as any user, but only within the directories that

@@ -91,6 +91,24 @@ static void on_timer(uv_timer_t *timer)
 	child_kill(&p->child);
 }
 
+void program_prepare(struct program *p)
+{
+	p->child = (struct child){.label = p->label,
+				  .started = on_started,
+				  .failed = on_failed,
+				  .exited = on_exited,
+				  .data = p};
+	p->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = p};
+}
+
+void program_listen(struct program *p, uv_loop_t *loop, int output)
+{
+	p->nopen = 1;
+	/* Without a reader the program has nobody to tell, and still works. */
+	if (output >= 0 && reader_open(&p->reader, loop, output) == 0)
+		p->nopen++;
+}
+
 int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const void *request,
 		  size_t size)
 {
@@ -111,19 +129,11 @@ int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const 
 		near[i] = p->near[i];
 	if (nnear)
 		near[p->nnear] = ours;
-	p->child = (struct child){.label = p->label,
-				  .started = on_started,
-				  .failed = on_failed,
-				  .exited = on_exited,
-				  .data = p};
-	p->reader = (struct reader){.bytes = on_bytes, .closed = on_reader_closed, .data = p};
+	program_prepare(p);
 	r = child_start(sp, &spec, &p->child);
 	if (r < 0)
 		return r;
-	p->nopen = 1;
-	/* Without a reader the program has nobody to tell, and still works. */
-	if (reader_open(&p->reader, loop, steal_fd(&ours)) == 0)
-		p->nopen++;
+	program_listen(p, loop, steal_fd(&ours));
 	if (p->limit_ms) {
 		p->nopen++;
 		p->timer.data = p;

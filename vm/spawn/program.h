@@ -61,4 +61,9 @@ struct program {
 int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const void *request,
 		  size_t size);
 
+/* The parts of that, for one that runs already: its child's callbacks are set; its output comes from @output, if that is not -1,
+ * and it counts as open from now on. */
+void program_prepare(struct program *p);
+void program_listen(struct program *p, uv_loop_t *loop, int output);
+
 #endif

@@ -20,6 +20,9 @@
  * written to is there already, with its pages, and the stream has a place for each page of the machine's, to which it is
  * copied by the kernel at once; what goes between the pages is written when the machine runs again.
  *
+ * Where all of its memory is copied, that is done beforehand as well. If the kernel notes what is written to since, only
+ * that is copied anew; else everything is, which takes a quarter of a millisecond for each MiB.
+ *
  * A task, and not a thread of the daemon, because the daemon may not look into other processes, and must not wait. It
  * has the spawner's rights, and does nothing with them but to read the memory of one of the spawner's own machines.
  */
@@ -28,7 +31,8 @@
 #define DEVICES_MAX (16u << 20)
 
 struct copy {
-	struct ram_pages pages;
+	struct ram_pages pages, early; /* with `whole`: those that were copied while it ran */
+	bool watched;		       /* what was written to since is known */
 	uint64_t bytes;
 	bool whole;
 	uint8_t *to; /* the stream, or with `whole` the base */
@@ -79,39 +83,51 @@ static int read_pages(const struct copy *c)
 			: ram_pages_read(&c->pages, c->to + ram_stream_first(), RAM_STREAM_STRIDE);
 }
 
+/* Copies all of its memory while it runs. Return: 0 or -errno. */
+static int copy_early(struct copy *c, const struct ram_copy *what)
+{
+	int r = ram_pages_open(&c->early, what->pid, RAM_COPY_PIDFD, what->address, what->bytes);
+
+	if (r == 0)
+		r = map(c, RAM_COPY_BASE, what->bytes);
+	if (r < 0)
+		return r;
+	c->watched = ram_pages_watch(&c->early) == 0;
+	r = ram_pages_scan(&c->early);
+	return r < 0 ? r : ram_pages_read(&c->early, c->to, 0);
+}
+
 static int prepare(struct copy *c, const struct ram_copy *what)
 {
 	int r = ram_pages_open(&c->pages, what->pid, RAM_COPY_PIDFD, what->address, what->bytes);
 
 	c->bytes = what->bytes;
 	c->whole = what->whole;
+	if (r == 0 && c->whole)
+		return copy_early(c, what);
 	if (r == 0)
 		r = ram_pages_scan(&c->pages);
 	if (r == 0)
-		r = c->whole ? map(c, RAM_COPY_BASE, what->bytes)
-			     : map(c, RAM_COPY_STREAM, ram_stream_size(c->pages.count));
-	if (r < 0)
-		return r;
-	if (c->whole)
-		return read_pages(c);
-	populate(c, ram_stream_size(MIN(c->pages.own + SPARE_PAGES, c->pages.count)));
-	return 0;
+		r = map(c, RAM_COPY_STREAM, ram_stream_size(c->pages.count));
+	if (r == 0)
+		populate(c, ram_stream_size(MIN(c->pages.own + SPARE_PAGES, c->pages.count)));
+	return r;
 }
 
 static int copy_now(struct copy *c)
 {
-	int r = ram_pages_scan(&c->pages);
+	int r = c->watched ? ram_pages_scan_written(&c->pages) : ram_pages_scan(&c->pages);
 
 	return r < 0 ? r : read_pages(c);
 }
 
 /* Memory that was never written is not there in a machine that boots, but huge pages are there as a whole. */
-static void give_back_zeroes(const struct copy *c)
+static void give_back_zeroes(const struct copy *c, const struct ram_pages *pages)
 {
 	static const uint8_t zeroes[RAM_PAGE];
 
-	for (size_t i = 0; i < c->pages.nextents; i++) {
-		const struct ram_extent e = c->pages.extent[i];
+	for (size_t i = 0; i < pages->nextents; i++) {
+		const struct ram_extent e = pages->extent[i];
 
 		for (uint32_t n = 0; n < e.count; n++) {
 			const size_t at = (size_t)(e.first + n) * RAM_PAGE;
@@ -156,7 +172,9 @@ static int finish(struct copy *c)
 	if (!c->whole) {
 		ram_stream_write(c->to, c->bytes, c->pages.extent, c->pages.nextents);
 	} else {
-		give_back_zeroes(c);
+		if (c->watched) /* else the others are all */
+			give_back_zeroes(c, &c->early);
+		give_back_zeroes(c, &c->pages);
 		ram_stream_write(empty, c->bytes, NULL, 0);
 		if (pwrite(RAM_COPY_STREAM, empty, size, 0) != (ssize_t)size)
 			return -EIO;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@
  * The page table of a process says of each page whether it is there, in the file's cache, or swapped out; what is there and no file's,
  * or was and is swapped out, is the process' own. Newer kernels list ranges of such pages (PAGEMAP_SCAN, 6.7), older ones
  * give a word for each.
+ *
+ * Some kernels also note which pages are written (soft-dirty, since somebody has written to /proc/PID/clear_refs). Those that do
+ * not have the same bit, which is never set: so the kernel is tried before it is believed.
  *
  * The number of a process that was reaped is given to others. So after everything that was read by number, the pidfd has
  * to say that it has not ended.
@@ -43,8 +47,13 @@ struct pm_scan_arg {
 };
 #endif
 
+#ifndef PAGE_IS_SOFT_DIRTY
+#define PAGE_IS_SOFT_DIRTY (1 << 7)
+#endif
+
 #define REGIONS	   512u
 #define WORDS	   4096u
+#define PM_WRITTEN (1ull << 55)
 #define PM_FILE	   (1ull << 61)
 #define PM_SWAP	   (1ull << 62)
 #define PM_PRESENT (1ull << 63)
@@ -99,7 +108,7 @@ static int add(struct ram_pages *r, uint32_t first, uint32_t count)
 }
 
 /* Return: 0, -ENOTTY if this kernel can't, or -errno. */
-static int scan_regions(struct ram_pages *r)
+static int scan_regions(struct ram_pages *r, bool written)
 {
 	static struct page_region region[REGIONS];
 	const uint64_t end = r->address + (uint64_t)r->count * RAM_PAGE;
@@ -115,6 +124,8 @@ static int scan_regions(struct ram_pages *r)
 		.return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
 	};
 
+	if (written)
+		arg.category_mask |= PAGE_IS_SOFT_DIRTY;
 	while (arg.start < end) {
 		const int n = ioctl(r->pagemap, PAGEMAP_SCAN, &arg);
 		int err = n < 0 ? -errno : 0;
@@ -129,7 +140,7 @@ static int scan_regions(struct ram_pages *r)
 	return 0;
 }
 
-static int scan_words(struct ram_pages *r)
+static int scan_words(struct ram_pages *r, bool written)
 {
 	static uint64_t word[WORDS];
 
@@ -143,8 +154,9 @@ static int scan_words(struct ram_pages *r)
 		for (size_t i = 0; i < (size_t)got / sizeof(*word); i++, at++) {
 			const bool own = (word[i] & PM_SWAP) ||
 					 (word[i] & (PM_PRESENT | PM_FILE)) == PM_PRESENT;
+			const bool wanted = own && (!written || (word[i] & PM_WRITTEN));
 
-			if (own && add(r, at, 1) < 0)
+			if (wanted && add(r, at, 1) < 0)
 				return -ENOMEM;
 		}
 	}
@@ -157,16 +169,70 @@ static void restart(struct ram_pages *r)
 	r->own = 0;
 }
 
-int ram_pages_scan(struct ram_pages *r)
+static int scan(struct ram_pages *r, bool written)
 {
 	int err;
 
 	restart(r);
-	err = scan_regions(r);
+	err = scan_regions(r, written);
 	if (err != -ENOTTY && err != -EINVAL)
 		return err;
 	restart(r);
-	return scan_words(r);
+	return scan_words(r, written);
+}
+
+int ram_pages_scan(struct ram_pages *r)
+{
+	return scan(r, false);
+}
+
+int ram_pages_scan_written(struct ram_pages *r)
+{
+	return scan(r, true);
+}
+
+static int forget_writes(pid_t pid)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 || write(fd, "4", 1) != 1 ? -errno : 0;
+}
+
+/* What does the kernel say of this page of ours? */
+static bool is_noted(int pagemap, const volatile uint8_t *page)
+{
+	uint64_t word = 0;
+
+	return pread(pagemap, &word, sizeof(word),
+		     (off_t)((uintptr_t)page / RAM_PAGE * sizeof(word))) == sizeof(word) &&
+	       (word & PM_WRITTEN);
+}
+
+/* Tries the kernel on a page of ours. */
+static bool kernel_notes(void)
+{
+	_cleanup_close_ int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	void *map =
+		mmap(NULL, RAM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile uint8_t *page = map;
+	bool notes;
+
+	if (pagemap < 0 || map == MAP_FAILED)
+		return false;
+	*page = 1;
+	notes = is_noted(pagemap, page) && forget_writes(getpid()) == 0 && !is_noted(pagemap, page);
+	*page = 2;
+	notes = notes && is_noted(pagemap, page);
+	munmap(map, RAM_PAGE);
+	return notes;
+}
+
+int ram_pages_watch(struct ram_pages *r)
+{
+	return kernel_notes() ? forget_writes(r->pid) : -EOPNOTSUPP;
 }
 
 static bool is_gone(const struct ram_pages *r)

@@ -21,7 +21,7 @@ struct ram_pages {
 	int pagemap;
 	uint64_t address;
 	uint32_t count; /* pages of the range */
-	/* Its own ones, ascending, as of the last ram_pages_scan(). */
+	/* Its own ones, ascending, as of the last scan. */
 	struct ram_extent *extent;
 	size_t nextents, cap;
 	uint32_t own;
@@ -42,6 +42,12 @@ void ram_pages_close(struct ram_pages *r);
 
 /* Finds out which pages are its own. Return: 0 or -errno. */
 int ram_pages_scan(struct ram_pages *r);
+
+/* From now on it is noted which are written to. Return: 0, -EOPNOTSUPP if this kernel does not do that, or -errno. */
+int ram_pages_watch(struct ram_pages *r);
+
+/* Finds out which of its own were written to since ram_pages_watch(). Return: 0 or -errno. */
+int ram_pages_scan_written(struct ram_pages *r);
 
 /**
  * ram_pages_read() - Copy its own pages

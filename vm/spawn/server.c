@@ -20,6 +20,7 @@
 #include "vm/base/log.h"
 #include "final.h"
 #include "guard.h"
+#include "heir.h"
 #include "held.h"
 #include "hung.h"
 #include "kids.h"
@@ -38,7 +39,8 @@
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
-#define WATCHED	     3u /* descriptors beside those of births */
+#define WATCHED	     4u	      /* descriptors beside those of births */
+#define IDS_BETWEEN  0x10000u /* more than a daemon asks for while its heir begins */
 
 /*
  * Theory of operation
@@ -80,7 +82,9 @@ struct server {
 	int patience_ms, end_ms;
 	struct hung hung; /* by now_ms() */
 	size_t most_births;
-	uint32_t about; /* id of what is being done, for the log */
+	uint32_t about;	  /* id of what is being done, for the log */
+	uint32_t last_id; /* the greatest that was asked for */
+	struct heir heir;
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
@@ -203,6 +207,7 @@ static void leave_family(const struct server *s)
 	close(s->told);
 	if (s->lock >= 0)
 		close(s->lock);
+	heir_leave(&s->heir);
 	held_leave(&s->held);
 	for (size_t i = 0; i < s->kids.n; i++) {
 		if (s->kids.item[i].birth)
@@ -406,6 +411,17 @@ static bool daemon_has(const struct server *s, enum ending e)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* The heir may have been given up meanwhile. */
+static void stand_still(struct server *s)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
+
+	if (s->heir.state == HEIR_STARTING)
+		s->heir.state = HEIR_LOADING;
+	else
+		(void)note_send(s, &note, NULL, 0);
+}
+
 /* All that the daemon can ask for. */
 static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
 {
@@ -417,6 +433,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	s->about = req.id;
 	switch (req.op) {
 	case SPAWN_OP_SPAWN:
+		s->last_id = MAX(s->last_id, req.id);
 		if (!daemon_has(s, ENDED_ASKING))
 			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
 		break;
@@ -434,6 +451,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
+	case SPAWN_OP_YIELD: stand_still(s); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -460,6 +478,96 @@ static bool receive(struct server *s)
 			close(job.fds[i]);
 	}
 	return !s->stop;
+}
+
+/* ---- another daemon ---- */
+
+static void leave_for_heir(const void *data)
+{
+	leave_family(data);
+}
+
+/* Somebody wants the mount to be taken over. */
+static void begin_heir(struct server *s)
+{
+	const struct heir_gift gift = {
+		.rules = s->rules,
+		.held = &s->held,
+		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
+			    jail_instance_id()},
+		.leave = leave_for_heir,
+		.data = s,
+	};
+	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR};
+	_cleanup_close_ int fd = heir_start(&s->heir, &gift, now_ms());
+
+	if (fd >= 0 && note_send(s, &note, &fd, 1) < 0)
+		heir_end(&s->heir, "the daemon does not answer");
+}
+
+/* It is not to be: the daemon goes on. */
+static void disinherit(struct server *s, const char *words)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
+	const bool stands = s->heir.state == HEIR_LOADING;
+
+	heir_end(&s->heir, words);
+	for (size_t i = 0; i < s->kids.n; i++)
+		s->kids.item[i].claimed = false;
+	if (stands)
+		(void)note_send(s, &note, NULL, 0);
+}
+
+/* The heir is the daemon from here on. The other one stands still, and is not needed for anything any more. */
+static void succeed(struct server *s)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+
+	kill(s->daemon, SIGKILL);
+	close(s->sock);
+	s->sock = s->heir.sock;
+	s->daemon = s->heir.pid;
+	s->last_id += IDS_BETWEEN;
+	heir_succeeds(&s->heir);
+	jail_instance_begin(s->daemon);
+	jail_source_patience(s->patience_ms, s->sock);
+	guard_follow(s->guarded, s->daemon);
+	(void)note_send(s, &note, NULL, 0);
+	log_info("process %d has taken the mount over", (int)s->daemon);
+	kids_inherit(&s->kids);
+	final_unsay(&s->finals);
+}
+
+static void hear_heir(struct server *s)
+{
+	enum heir_word word = HEIR_CLAIMS;
+	struct kid *k;
+	uint32_t id;
+
+	while (word == HEIR_CLAIMS) {
+		word = heir_hear(&s->heir, &id);
+		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
+		if (k && !k->birth)
+			k->claimed = true;
+	}
+	if (word == HEIR_READY)
+		succeed(s);
+	else if (word == HEIR_OVER)
+		disinherit(s, s->heir.words);
+}
+
+/* Return: whether the daemon stands still. */
+static bool tend_heir(struct server *s, bool asked)
+{
+	if (s->heir.state == HEIR_NONE && asked)
+		begin_heir(s);
+	else if (s->heir.state != HEIR_NONE && asked)
+		hear_heir(s);
+	if (s->heir.state != HEIR_NONE && now_ms() >= s->heir.until)
+		disinherit(s, s->heir.state == HEIR_LOADING
+				      ? "the new process did not become ready in time"
+				      : "the two processes did not agree on a moment in time");
+	return s->heir.state == HEIR_LOADING;
 }
 
 /* Nothing is done for one that is gone: it may have a successor, whose mount and directory have the same names. But it
@@ -525,6 +633,8 @@ static void reap(struct server *s)
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
 			settle(s, k, 0);
+		if (pid == s->daemon)
+			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
 		if (pid == s->daemon)
@@ -532,7 +642,7 @@ static void reap(struct server *s)
 		else if (k)
 			kid_over(s, k, status);
 	}
-	kids_kill(&s->kids, s->daemon, false);
+	kids_kill(&s->kids, s->daemon, s->heir.pid, false);
 }
 
 /* No child may be left; but one that does not die although it is killed is left to its death, which comes
@@ -546,7 +656,7 @@ static void end_children(struct server *s, int ms)
 	int status;
 	pid_t pid;
 
-	while (kids_kill(&s->kids, s->daemon, true) && now_ms() < end) {
+	while (kids_kill(&s->kids, s->daemon, 0, true) && now_ms() < end) {
 		pid = waitpid(-1, &status, WNOHANG);
 		k = pid > 0 ? kids_find(&s->kids, pid) : NULL;
 		if (k)
@@ -575,6 +685,9 @@ static void await_daemon(struct server *s)
  * successor. */
 static void clean_up(struct server *s)
 {
+	heir_end(&s->heir, "the mount has ended");
+	if (s->heir.listener >= 0)
+		close(s->heir.listener);
 	if (s->daemon && !s->stop)
 		kill(s->daemon, SIGKILL);
 	held_drop(&s->held, HELD_CONNECTION, 0);
@@ -604,11 +717,16 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 {
 	nfds_t n = WATCHED;
 
-	p[0] = (struct pollfd){.fd = s->sock, .events = POLLRDHUP};
+	const bool stands = s->heir.state == HEIR_LOADING;
+
+	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
-	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = stands ? -1 : s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
+	p[3] = (struct pollfd){.fd = heir_fd(&s->heir), .events = POLLIN};
+	if (stands)
+		return n;
 	for (size_t i = 0; n < WATCHED + s->kids.nbirths && i < s->kids.n; i++) {
 		if (s->kids.item[i].birth)
 			p[n++] = (struct pollfd){.fd = s->kids.item[i].birth->status,
@@ -623,6 +741,10 @@ static int time_left(struct server *s)
 	const int64_t now = now_ms();
 	int64_t left = final_unsaid(&s->finals) ? AGAIN_MS : -1;
 
+	if (s->heir.state == HEIR_LOADING)
+		return (int)MAX(s->heir.until - now, 0);
+	if (s->heir.state == HEIR_STARTING && (left < 0 || s->heir.until - now < left))
+		left = MAX(s->heir.until - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -647,6 +769,7 @@ static void begin(struct server *s)
 	log_divert(say, s);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
+	heir_init(&s->heir, s->rules);
 	s->sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->sigfd < 0)
 		_exit(1);
@@ -668,6 +791,11 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 	while (s.daemon) {
 		if (poll(p, to_watch(&s, p), time_left(&s)) < 0)
 			continue;
+		if (tend_heir(&s, p[3].revents != 0)) {
+			if (p[2].revents & POLLERR)
+				break;
+			continue;
+		}
 		if (p[1].revents)
 			reap(&s);
 		say_finals(&s);

@@ -46,6 +46,7 @@ struct spawner_ends {
 	int sock; /* SEQPACKET, to the spawner */
 	int tie;  /* see guard.h */
 	pid_t pid;
+	uint32_t last_id; /* of what was asked for by another daemon before, or 0 */
 };
 
 /**

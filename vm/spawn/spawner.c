@@ -14,7 +14,9 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "child.h"
+#include "heir_wire.h"
 #include "server.h"
+#include "vm/jail/cell.h"
 #include "vm/base/util.h"
 
 #define PATIENCE_MS 1000 /* for a full socket */
@@ -25,6 +27,13 @@ struct unsent {
 	int fds[SPAWN_FDS_MAX];
 	size_t nfds, len;
 	char message[];
+};
+
+/* A note that came while the daemon stood still; owns its descriptors. */
+struct deferred {
+	STAILQ_ENTRY(deferred) link;
+	struct spawn_note note;
+	int fds[SPAWN_NOTE_FDS];
 };
 
 /* Called when the spawner is gone. */
@@ -44,6 +53,10 @@ struct spawner {
 	bool attached;
 	struct on_lost before_children; /* of spawner_attended() */
 	struct on_lost after_children;	/* of spawner_watch() */
+	void (*heir_begun)(void *data, int fd);
+	void *heir_data;
+	bool waits; /* an heir's: nothing is asked for until it is the daemon */
+	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	void (*detached)(void *data);
 	void *detached_data;
 };
@@ -88,10 +101,13 @@ struct spawner *spawner_new(const struct spawner_ends *ends)
 	sp->sock = ends->sock;
 	sp->tie = ends->tie;
 	sp->pid = ends->pid;
+	sp->last_id = ends->last_id;
 	fcntl(sp->sock, F_SETFL, O_NONBLOCK);
-	fcntl(sp->tie, F_SETFL, O_NONBLOCK);
+	if (sp->tie >= 0)
+		fcntl(sp->tie, F_SETFL, O_NONBLOCK);
 	TAILQ_INIT(&sp->children);
 	STAILQ_INIT(&sp->unsent);
+	STAILQ_INIT(&sp->deferred);
 	return sp;
 }
 
@@ -174,7 +190,8 @@ void spawner_stop(struct spawner *sp)
 	fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, 0);
 	shutdown(sp->sock, SHUT_WR);
 	log_relay(-1);
-	close(sp->tie); /* the guard waits for that */
+	if (sp->tie >= 0)
+		close(sp->tie); /* the guard waits for that */
 	while ((u = STAILQ_FIRST(&sp->unsent))) {
 		STAILQ_REMOVE_HEAD(&sp->unsent, link);
 		unsent_free(u);
@@ -217,7 +234,7 @@ static int send_in_turn(struct spawner *sp, const char *message, size_t len, con
 {
 	ssize_t r = -EAGAIN;
 
-	if (STAILQ_EMPTY(&sp->unsent))
+	if (STAILQ_EMPTY(&sp->unsent) && !sp->waits)
 		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
 	if (r == -EAGAIN)
 		r = keep_unsent(sp, message, len, fds, nfds);
@@ -395,31 +412,57 @@ static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_N
 
 	if (note->op == SPAWN_NOTE_LOG)
 		on_log(c, note);
+	if (note->op == SPAWN_NOTE_HEIR && sp->heir_begun && fds[0] >= 0)
+		sp->heir_begun(sp->heir_data, steal_fd(&fds[0]));
 	if (c)
 		on_note_of(c, note, fds);
 	if (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED)
 		forget(sp, note->id);
 }
 
-/* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
-static int receive(struct spawner *sp)
+static void close_fds(const int fds[SPAWN_NOTE_FDS])
 {
-	int fds[SPAWN_NOTE_FDS];
-	struct spawn_note note;
-	size_t nfds;
-	ssize_t n = fdpass_receive(sp->sock, &note, sizeof(note), fds, SPAWN_NOTE_FDS, &nfds, 0);
-
-	if (n == -EAGAIN)
-		return 0;
-	for (size_t i = nfds; i < SPAWN_NOTE_FDS; i++)
-		fds[i] = -1;
-	if (n == sizeof(note))
-		on_note(sp, &note, fds);
-	for (size_t i = 0; i < nfds; i++) {
+	for (size_t i = 0; i < SPAWN_NOTE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	return n == sizeof(note) ? 1 : -EPIPE;
+}
+
+/* Return: 1 with a note, 0 if there is none, -EPIPE if the spawner is gone. */
+static int take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
+{
+	size_t nfds;
+	ssize_t n = fdpass_receive(sp->sock, ret_note, sizeof(*ret_note), ret_fds, SPAWN_NOTE_FDS,
+				   &nfds, 0);
+
+	for (size_t i = nfds; i < SPAWN_NOTE_FDS; i++)
+		ret_fds[i] = -1;
+	if (n == sizeof(*ret_note))
+		return 1;
+	close_fds(ret_fds);
+	return n == -EAGAIN ? 0 : -EPIPE;
+}
+
+/* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
+static int receive(struct spawner *sp)
+{
+	struct deferred *d = STAILQ_FIRST(&sp->deferred);
+	int fds[SPAWN_NOTE_FDS], r;
+	struct spawn_note note;
+
+	if (d) {
+		STAILQ_REMOVE_HEAD(&sp->deferred, link);
+		on_note(sp, &d->note, d->fds);
+		close_fds(d->fds);
+		free(d);
+		return 1;
+	}
+	r = take_note(sp, &note, fds);
+	if (r > 0) {
+		on_note(sp, &note, fds);
+		close_fds(fds);
+	}
+	return r;
 }
 
 /* A request that the socket does not take at all. */
@@ -469,9 +512,9 @@ static void on_spawner(uv_poll_t *handle, int status, int events)
 
 static void poll_again(struct spawner *sp)
 {
-	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) ? 0 : UV_WRITABLE);
+	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) || sp->waits ? 0 : UV_WRITABLE);
 
-	if (!sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll))
+	if (sp->attached && !sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll))
 		uv_poll_start(&sp->poll, events, on_spawner);
 }
 
@@ -547,6 +590,21 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	return 0;
 }
 
+int spawner_adopt(struct spawner *sp, struct child *c)
+{
+	int r;
+
+	if (child_find(sp, c->id))
+		return -EBADMSG;
+	r = sp->dead ? -EPIPE : spawner_claim(sp, c->id);
+	if (r < 0)
+		return r;
+	c->spawner = sp;
+	c->state = CHILD_RUNNING;
+	TAILQ_INSERT_TAIL(&sp->children, c, link);
+	return 0;
+}
+
 void child_kill(struct child *c)
 {
 	if (c->state == CHILD_RUNNING)
@@ -554,4 +612,124 @@ void child_kill(struct child *c)
 	else if (c->state == CHILD_ASKED && !c->doomed)
 		ask_kill(c);
 	c->doomed = true;
+}
+
+/* ---- another daemon ---- */
+
+void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data)
+{
+	sp->heir_begun = begun;
+	sp->heir_data = data;
+}
+
+/* Waits for a note. Return: as take_note(), but never 0. */
+static int await_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
+{
+	struct pollfd p = {.fd = sp->sock, .events = POLLIN};
+	int r;
+
+	while ((r = take_note(sp, ret_note, ret_fds)) == 0)
+		(void)poll(&p, 1, -1);
+	return r;
+}
+
+/* What was said before the spawner knew is for later. */
+static int defer(struct spawner *sp, const struct spawn_note *note, const int fds[SPAWN_NOTE_FDS])
+{
+	struct deferred *d = malloc(sizeof(*d));
+
+	if (!d) { /* as if the spawner were gone: nothing can be relied on any more */
+		close_fds(fds);
+		return -EPIPE;
+	}
+	d->note = *note;
+	memcpy(d->fds, fds, sizeof(d->fds));
+	STAILQ_INSERT_TAIL(&sp->deferred, d, link);
+	return 0;
+}
+
+int spawner_yield(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_YIELD};
+	int fds[SPAWN_NOTE_FDS], r;
+	struct spawn_note note;
+
+	if (!STAILQ_EMPTY(&sp->unsent))
+		return -EAGAIN;
+	r = sp->dead ? -EPIPE : send_patiently(sp, &req, sizeof(req), NULL, 0);
+	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
+		if (note.op == SPAWN_NOTE_RESUME) {
+			close_fds(fds);
+			break;
+		}
+		r = defer(sp, &note, fds);
+	}
+	while (!STAILQ_EMPTY(&sp->deferred))
+		(void)receive(sp);
+	return MIN(r, 0);
+}
+
+int spawner_inherit(struct spawner **ret_spawner)
+{
+	struct spawner_ends ends = {.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
+	struct heir_welcome w;
+	size_t nfds;
+
+	if (fdpass_receive(HEIR_FD_SPAWNER, &w, sizeof(w), NULL, 0, &nfds, 0) != sizeof(w) ||
+	    w.magic != HEIR_MAGIC)
+		return -EBADMSG;
+	ends.last_id = w.last_id;
+	*ret_spawner = spawner_new(&ends);
+	if (!*ret_spawner)
+		return -ENOMEM;
+	fcntl(HEIR_FD_SPAWNER, F_SETFD, FD_CLOEXEC);
+	(*ret_spawner)->waits = true;
+	jail_instance_join(w.instance);
+	return w.version == SPAWN_VERSION ? 0 : -EPROTO;
+}
+
+int spawner_claim(struct spawner *sp, uint32_t id)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_CLAIM, .id = id};
+
+	return send_patiently(sp, &req, sizeof(req), NULL, 0);
+}
+
+void spawner_tie(struct spawner *sp, int tie)
+{
+	sp->tie = tie;
+}
+
+int spawner_tie_fd(const struct spawner *sp)
+{
+	return sp->tie;
+}
+
+int spawner_ready(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_READY};
+	int fds[SPAWN_NOTE_FDS], r = send_patiently(sp, &req, sizeof(req), NULL, 0);
+	struct spawn_note note;
+
+	if (r == 0)
+		r = await_note(sp, &note, fds);
+	if (r < 0)
+		return r;
+	close_fds(fds);
+	if (note.op != SPAWN_NOTE_SUCCEED)
+		return -EPROTO;
+	sp->waits = false;
+	poll_again(sp);
+	return 0;
+}
+
+void spawner_refuse(struct spawner *sp, const char *words)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_REFUSE};
+	char message[sizeof(req) + HEIR_WORDS_MAX];
+	const size_t len = MIN(strlen(words), HEIR_WORDS_MAX);
+
+	memcpy(message, &req, sizeof(req));
+	memcpy(message + sizeof(req), words, len);
+	(void)send_patiently(sp, message, sizeof(req) + len, NULL, 0);
 }

@@ -23,6 +23,10 @@ struct spawner_rules {
 	const char *mountpoint;
 	/* Absolute; removed with its contents if the daemon dies; or NULL. */
 	const char *runtime_dir;
+	/* The command line of the mount, and the directory where it was given, for who takes it over; or NULL: nobody can. Valid
+	 * for ever. */
+	char *const *argv;
+	const char *cwd;
 	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
 	bool background; /* the guard gives up the terminal */
 	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
@@ -72,6 +76,47 @@ void spawner_log_level(struct spawner *sp, enum log_level level);
 
 /* Sends messages to the system's log from now on, until spawner_stop(). */
 void spawner_log(const struct spawner *sp);
+
+/* ---- another daemon takes the mount over, see heir.h ---- */
+
+/* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's. */
+void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data);
+
+/**
+ * spawner_yield() - The heir has been given everything: stand still until it is decided who the daemon is
+ * @sp: Spawner
+ *
+ * If it returns, this is the daemon still, and goes on as if nothing had been.
+ *
+ * Return: 0; -EAGAIN: there are requests that the spawner has not taken yet, so it is no good moment; -EPIPE: the spawner
+ * is gone.
+ */
+int spawner_yield(struct spawner *sp);
+
+/**
+ * spawner_inherit() - The spawner of an heir, which was started with it
+ * @ret_spawner: Result
+ *
+ * What it is asked for it hears of when spawner_ready() has returned.
+ *
+ * Return: 0, -EPROTO if it is of another version than this program can talk to, or -errno.
+ */
+int spawner_inherit(struct spawner **ret_spawner);
+
+/* The child with this id is the heir's. Return: 0 or -errno. */
+int spawner_claim(struct spawner *sp, uint32_t id);
+
+/* The heir has @tie, for spawner_log(). */
+void spawner_tie(struct spawner *sp, int tie);
+
+/* The heir is ready. Return: 0: it is the daemon; or -errno: it is not, and ends. */
+int spawner_ready(struct spawner *sp);
+
+/* The heir is not going to be the daemon: words for who wanted it. */
+void spawner_refuse(struct spawner *sp, const char *words);
+
+/* For the heir: the descriptor of @sp's tie, or -1. */
+int spawner_tie_fd(const struct spawner *sp);
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
  * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */

@@ -9,16 +9,16 @@ MOST = 20 * 1024  # bytes of the daemon's that one may take
 
 def daemon():
     """The one that serves this mount."""
-    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and serves(p)]
-    [pid] = found
+    [pid] = [int(p) for p in os.listdir("/proc") if p.isdigit() and name_of(p) == "xsbxfs-daemon"
+             and MNT.encode() in read(f"/proc/{p}/cmdline") and name_of(parent_of(p)) == "xsbxfs-spawner"]
     return pid
 
 
-def serves(pid):
+def name_of(pid):
     try:
-        return read(f"/proc/{pid}/comm") == b"xsbxfs-daemon\n" and MNT.encode() in read(f"/proc/{pid}/cmdline")
+        return read(f"/proc/{pid}/comm", "r").strip()
     except OSError:
-        return False
+        return ""
 
 
 def memory(pid):
@@ -97,3 +97,32 @@ def many(count, woken, step=50):
     same("they are gone", [n for n in os.listdir(f"{MNT}/raw") if n.startswith("s")], [])
     # Some are those of sandboxes that are kept in reserve.
     ok("no descriptor is left", wait_for(lambda: memory(pid)[1] <= before[1] + 40, 10), (before, memory(pid)))
+
+
+def held():
+    """Descriptors, memory and mappings of the daemon and its spawner."""
+    found = {}
+    for name, pid in (("daemon", daemon()), ("spawner", parent_of(daemon()))):
+        status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status", "r").splitlines())
+        found[name] = {"fds": len(os.listdir(f"/proc/{pid}/fd")), "kib": int(status["RssAnon"].split()[0]),
+                       "maps": len(read(f"/proc/{pid}/maps").splitlines())}
+    return found
+
+
+def again(times):
+    """A session sleeps and wakes, and nothing grows."""
+    s = Session("again", config="idle_timeout_s = 0\n")
+    s.run("echo 0 > n\n")
+    before = None
+    for n in range(1, times + 1):
+        s.ctl("sleep")
+        ok("it sleeps", s.wait_state("asleep", 30), (s.word(), s.text("error")))
+        same("it wakes with what it had", s.run("n=$(($(cat n) + 1)); echo $n > n; echo $n\n").out, f"{n}\n")
+        if n == times // 4:
+            before = held()
+    after = held()
+    print(before, after, flush=True)
+    for name, was in before.items():
+        ok(f"{name}: descriptors", after[name]["fds"] <= was["fds"] + 12, (was, after[name]))
+        ok(f"{name}: mappings", after[name]["maps"] <= was["maps"] + 12, (was, after[name]))
+        ok(f"{name}: memory", after[name]["kib"] <= was["kib"] + 1024, (was, after[name]))

@@ -8,6 +8,7 @@ Usage: see agent_fixture.py."""
 import errno
 import os
 import struct
+import time
 
 from agent_fixture import (CHANGED, FREEZE, FROZEN, KILL, PING, POINT, POINTED, SIGNAL, WATCH, Case, integers, main)
 
@@ -76,6 +77,46 @@ class Point(Case):
         result = self.run_code('echo $((x + 1)); kill -0 $(cat pid) && echo lives; kill $(cat pid)')
         self.assertEqual(result.out, b'42\nlives\n')
         self.assertEqual(result.fresh, 0)
+
+
+class Prepared(Case):
+    """What is frozen to be copied gets ready for that before."""
+    language = 'python'
+
+    def freeze(self, how):
+        kind, data = self.agent.ask(FREEZE, integers('I', how))
+        self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, 0))
+        self.agent.send(FREEZE, integers('I', 0))
+
+    def test_interpreter_gets_ready(self):
+        self.run_code('import _ssl; told = []\n_ssl.RAND_add = lambda *_: told.append(1)')
+        self.freeze(1)
+        self.assertEqual(self.run_code('print(len(told))').out, b'0\n')
+        self.freeze(2)
+        self.assertEqual(self.run_code('print(len(told))').out, b'1\n')
+
+    def test_who_does_not_get_ready_is_not_waited_for(self):
+        self.run_code('import _ssl, time; old = _ssl.RAND_add\n_ssl.RAND_add = lambda *_: time.sleep(20)')
+        begin = time.monotonic()
+        self.freeze(2)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assertEqual(self.run_code('_ssl.RAND_add = old; print(1)').out, b'1\n')
+
+    def test_not_during_a_run(self):
+        run = self.agent.start('import time; time.sleep(1000)')
+        kind, data = self.agent.ask(FREEZE, integers('I', 2))
+        self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, errno.EBUSY))
+        self.agent.send(SIGNAL, integers('I', KILL), id=run)
+        self.agent.finish(run)
+        self.freeze(2)
+
+    def test_another_host_ends_it(self):
+        self.run_code('import _ssl, time; _ssl.RAND_add = lambda *_: time.sleep(0.5)')
+        asked = self.agent.send(FREEZE, integers('I', 2))
+        self.agent.hello(generation=2)
+        self.assertFalse(self.agent.pending.get(asked))
+        self.agent.setup('python', {name: value for name, value in [self.marker.split('=')]})
+        self.assertEqual(self.run_code('print(1)').out, b'1\n')
 
 
 class Copy(Case):

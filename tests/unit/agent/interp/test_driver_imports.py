@@ -3,12 +3,17 @@
 """Packages imported before there is a user: images/drivers/repl.imports.py, without a sandbox.
 Usage: see driver_fixture.py."""
 
+import fcntl
 import os
 import random
+import signal
 import tempfile
+import termios
 import textwrap
+import time
 
-from driver_fixture import RUN_TRIAL, SCRATCH, SEED, WARM, DriverCase, Gone, main, pythons
+from driver_fixture import PREPARE, RUN_TRIAL, SCRATCH, SEED, WARM, DriverCase, Gone, main, pythons
+from patience import wait_until
 
 GENERATORS = '''
 import random, uuid
@@ -223,6 +228,68 @@ class ImportCases(DriverCase):
             self.assertEqual(s.run(make, how=how).status, 0)
             self.assertEqual(s.simple(SEED, b'a' * 32), 0)
             self.expect(s, 'print(m[0])', left)
+
+    def prepared(self, setup, between=None):
+        """Code runs, the machine is about to be copied, something happens or does not, and there is the copy."""
+        s = self.packages()
+        self.expect(s, 'import mmap, signal, threading, os, time\n'
+                       'def make():\n'
+                       '    m = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n'
+                       '    m.madvise(18); m[0] = 1\n'
+                       '    return m\n'
+                       'm, late = make(), []\n' + setup)
+        s.send(PREPARE)
+        self.assertTrue(wait_until(lambda: all(self.waits(s) for _ in range(20)), 30))
+        if between:
+            between(s)
+        self.assertEqual(s.simple(SEED, b'a' * 32), 0)
+        return s
+
+    def test_prepared_for_copies(self):
+        s = self.prepared('')
+        self.expect(s, 'print(m[0])', '0\n')
+        # That is over, and does not count for the next.
+        self.expect(s, 'm[0] = 1; late = make()')
+        self.assertEqual(s.simple(SEED, b'b' * 32), 0)
+        self.expect(s, 'print(m[0], late[0])', '0 0\n')
+
+    def test_prepared_but_something_happened(self):
+        """Pages that came after it are found as well."""
+        path = os.path.join(SCRATCH, 'happened')
+
+        def send_signal(s):
+            # Python hears of one that comes just before it waits when the next one comes.
+            self.assertTrue(wait_until(lambda: os.kill(s.process.pid, signal.SIGUSR1) or os.path.exists(path), 30))
+
+        def tell_thread(_s):
+            with open(f'{path}.go', 'w', encoding='ascii'):
+                pass
+            self.assertTrue(wait_until(lambda: os.path.exists(path), 30))
+
+        note = f'late or late.append(make()); open({path!r}, "w").close()'
+        handler = f'signal.signal(signal.SIGUSR1, lambda *_: ({note.replace("; ", ", ")}))'
+        thread = (f'def wait():\n    while not os.path.exists({path + ".go"!r}): time.sleep(0.01)\n    {note}\n'
+                  'threading.Thread(target=wait, daemon=True).start()')
+        for setup, between in (handler, send_signal), (thread, tell_thread):
+            s = self.prepared(setup, between)
+            self.expect(s, 'print(m[0], {one[0] for one in late})', '0 {0}\n')
+            os.unlink(path)
+
+    def waits(self, s):
+        """Has it read what it was sent, and does it sleep?"""
+        time.sleep(0.001)
+        unread = fcntl.ioctl(s.ctl, termios.TIOCOUTQ, b'0123')
+        with open(f'/proc/{s.process.pid}/stat', encoding='ascii') as file:
+            return unread == bytes(4) and file.read().split(') ')[1][0] == 'S'
+
+    def test_openssl_is_prepared(self):
+        s = self.packages()
+        self.expect(s, 'import _ssl; _ssl.added = 0\ndef add(data, n): _ssl.added += len(data)\n_ssl.RAND_add = add\n')
+        s.send(PREPARE)
+        self.expect(s, 'print(_ssl.added)', '32\n')
+        self.expect(s, '_ssl.RAND_add = lambda *_: 1 / 0')
+        s.send(PREPARE)
+        self.expect(s, 'print(1)', '1\n')
 
 
 if __name__ == '__main__':

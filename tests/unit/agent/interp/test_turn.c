@@ -291,6 +291,25 @@ static void pages_that_were_replaced(void **state)
 	forget(kept);
 }
 
+/* Before a machine is copied, everything is known; unless something has happened since, which the caller says. */
+static void pages_before_a_copy(void **state)
+{
+	char *p = tell_tale(), *late;
+
+	(void)state;
+	turn_renew_prepare();
+	assert_int_equal(*p, 'x');
+	late = tell_tale();
+	assert_true(turn_renew(true) >= 1);
+	assert_int_equal(*p, 0);
+	assert_int_equal(*late, 'x');
+	turn_renew_forget();
+	assert_true(turn_renew(true) >= 2);
+	assert_int_equal(*late, 0);
+	forget(p);
+	forget(late);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +320,7 @@ int main(void)
 		cmocka_unit_test(pages_are_wiped),
 		cmocka_unit_test(many_pages),
 		cmocka_unit_test(pages_that_were_replaced),
+		cmocka_unit_test(pages_before_a_copy),
 	};
 
 	page = sysconf(_SC_PAGESIZE);

@@ -23,29 +23,21 @@ static fuse_req_t native(struct req *req)
 	return (fuse_req_t)req;
 }
 
-static void saves(struct sandbox *s)
-{
-	assert_true(s->saving);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-}
-
 static struct sandbox *with_checkpoint(struct fixture *fx)
 {
-	struct sandbox *s = fx_run(fx, "x");
+	struct sandbox *s = fx_idle(fx);
 
-	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	saves(s);
+	fx_saved(s);
 	return s;
 }
 
 static void asleep(struct fixture *fx)
 {
-	struct sandbox *s = fx_run(fx, "x");
+	struct sandbox *s = fx_idle(fx);
 
-	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	saves(s);
+	fx_saved(s);
 	fake_settle();
 }
 
@@ -212,7 +204,7 @@ static void test_two_checkpoints(void **state)
 	uint64_t ino;
 
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
-	saves(s);
+	fx_saved(s);
 	fx_stat(fx, SAVED "/a.txt", &a);
 	fx_stat(fx, TOP "checkpoints/b/files/a.txt", &b);
 	assert_int_not_equal(a.st_ino, b.st_ino);
@@ -222,7 +214,7 @@ static void test_two_checkpoints(void **state)
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
 	fx_close(fx, &f);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fx_stat_ino(fx, ino, &a), -ESTALE);
 	forget(ino, 3);
 }
@@ -361,7 +353,7 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\n"), 0);
 	req = fx_lookup(fx, fx_ino(fx, "python/copy/files"), "a.txt");
 	assert_waits(req);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
 	check_tree(fx, "python/copy/files");
 	assert_int_equal(fake_count(), 1);
@@ -369,7 +361,7 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\n"), 0);
 	write = create(fx_ino(fx, "python/third/files"), "new");
 	assert_waits(write);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fake_count(), 2);
 	assert_waits(write);
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
@@ -417,7 +409,7 @@ static void test_writes_wait_for_a_save(void **state)
 	assert_error(read, -ENOENT);
 	write = create(fx_ino(fx, FILES), "new");
 	assert_int_equal(s->nfiles, 0);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "idle\n"); /* it was used */
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -ENOSPC, NULL);
@@ -447,8 +439,129 @@ static void test_open_files_keep_it_awake(void **state)
 	req = req_new(0);
 	ops.release(native(req), ino, &fi);
 	clock_advance(10000);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+/* ---- what has to be read from a disk first ---- */
+
+static const struct problem damaged = {.code = PROBLEM_NOT_RESTORED,
+				       .cause = "what was saved is damaged on the disk"};
+
+static struct saved *sleeps_on_disk(struct fixture *fx)
+{
+	struct saved *saved;
+
+	asleep(fx);
+	saved = fx_demo(fx)->asleep.saved;
+	fake_saved_store(saved);
+	return saved;
+}
+
+static void test_waits_for_the_disk(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = sleeps_on_disk(fx);
+	const uint64_t files = fx_ino(fx, FILES);
+	struct req *req[3];
+
+	for (size_t i = 0; i < ARRAY_SIZE(req); i++) {
+		req[i] = fx_lookup(fx, files, i == 2 ? "none" : "a.txt");
+		assert_waits(req[i]);
+	}
+	req_interrupt(req[1]);
+	assert_error(req[1], -EINTR);
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req[0]->kind, ANSWER_ENTRY);
+	assert_error(req[2], -ENOENT);
+	assert_int_equal(fake_alive(), 0);
+	check_tree(fx, FILES);
+	forget(req[0]->ino, 1);
+}
+
+static void test_the_disk_is_damaged(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = sleeps_on_disk(fx);
+	struct req *req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+
+	assert_waits(req);
+	fake_saved_loaded(saved, &damaged);
+	assert_error(req, -EIO);
+	fx_expect(fx, TOP "state", "asleep\n");
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "damaged on the disk"));
+	/* It is tried again. */
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+}
+
+/* What becomes of its session meanwhile. */
+static void test_goes_while_the_disk_is_read(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = saved_ref(sleeps_on_disk(fx));
+	struct req *req, *below;
+	uint64_t dir;
+	struct sandbox *s;
+
+	req = fx_lookup(fx, fx_ino(fx, FILES), "d");
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	dir = req->ino;
+	saved_unload(saved);
+	/* It wakes: what is about files/ itself is asked of the sandbox, what is about nodes that were read is stale. */
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	below = fx_lookup(fx, dir, "b");
+	assert_waits(req);
+	assert_waits(below);
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_saved_loaded(saved, NULL);
+	assert_error(below, -ESTALE);
+	assert_waits(req);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+	forget(dir, 1);
+	saved_unref(saved);
+}
+
+static void test_checkpoint_on_disk(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved;
+	struct req *req, *other;
+
+	with_checkpoint(fx);
+	saved = saved_ref(checkpoint_find(fx_demo(fx), "a")->saved);
+	fake_saved_store(saved);
+	req = fx_lookup(fx, fx_ino(fx, SAVED), "a.txt");
+	assert_waits(req);
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+	check_tree(fx, SAVED);
+
+	/* It is removed while it is read; and its session is. */
+	saved_unload(saved);
+	req = fx_lookup(fx, fx_ino(fx, SAVED), "a.txt");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_waits(req);
+	fake_saved_loaded(saved, NULL);
+	assert_error(req, -ESTALE);
+	saved_unref(saved);
+	asleep(fx);
+	saved = saved_ref(fx_demo(fx)->asleep.saved);
+	fake_saved_store(saved);
+	other = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	assert_waits(other);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	fake_saved_loaded(saved, &damaged);
+	assert_true(other->kind == ANSWER_ERR);
+	saved_unref(saved);
 }
 
 int main(void)
@@ -468,6 +581,10 @@ int main(void)
 		fx_test(test_of_a_copy_that_goes),
 		fx_test(test_writes_wait_for_a_save),
 		fx_test(test_open_files_keep_it_awake),
+		fx_test(test_waits_for_the_disk),
+		fx_test(test_the_disk_is_damaged),
+		fx_test(test_goes_while_the_disk_is_read),
+		fx_test(test_checkpoint_on_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -488,7 +488,7 @@ static void test_nothing_there(void **state)
 	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_DAMAGED);
 	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "there is no s1"));
 	assert_int_equal(checkpoint_find(back, "a")->state, CHECKPOINT_FAILED);
-	assert_int_equal(checkpoint_find(back, "a")->problem.code, PROBLEM_DAMAGED);
+	assert_int_equal(problem_kept(&checkpoint_find(back, "a")->problem)->code, PROBLEM_DAMAGED);
 	assert_int_equal(session_run(back, 1)->state, RUN_DONE);
 	second_end(&two);
 	buf_clear(&text);

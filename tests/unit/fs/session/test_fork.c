@@ -10,29 +10,13 @@
 #define TOP  "python/demo/"
 #define COPY "python/copy/"
 
-static const struct problem full = {.code = PROBLEM_NOT_SAVED, .cause = "the disk is full"};
-
-static void saves(struct sandbox *s)
-{
-	assert_true(s->saving);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-}
-
+/* python/demo, and a session that is to be a copy. */
 static struct sandbox *idle(struct fixture *fx)
 {
-	struct sandbox *s = fx_run(fx, "x");
+	struct sandbox *s = fx_idle(fx);
 
-	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, "python/copy"), 0);
 	return s;
-}
-
-static void expect_in(struct fixture *fx, const char *path, const char *words)
-{
-	const char *text = fx_cat(fx, path);
-
-	if (!strstr(text, words))
-		fail_msg("%s: \"%s\" is not in \"%s\"", path, words, text);
 }
 
 /* The sandbox of the session that is a copy, which has begun from something. */
@@ -60,20 +44,20 @@ static void test_of_one_that_is_idle(void **state)
 	assert_int_equal(fake_count(), 1);
 	fx_put(fx, TOP "in", "x2"); /* so does the other, while it is saved */
 	assert_string_equal(s->code, "x");
-	saves(s);
+	fx_saved(s);
 	assert_string_equal(s->code, "x2");
 	copy = began("python-copy");
 	assert_int_equal(copy->memory_mb, 256);
 	assert_int_equal(copy->nenv, 1);
 	assert_string_equal(copy->code, "y");
 	assert_int_equal(copy->timeout_ms, 5000);
-	expect_in(fx, COPY "config", "from = demo\n");
-	expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
-	expect_in(fx, TOP "status.json", "\"python/copy\"");
-	expect_in(fx, COPY "summary", "; a copy of demo, awake in ");
+	fx_expect_in(fx, COPY "config", "from = demo\n");
+	fx_expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
+	fx_expect_in(fx, TOP "status.json", "\"python/copy\"");
+	fx_expect_in(fx, COPY "summary", "; a copy of demo, awake in ");
 	fake_exit(copy, VM_DONE, 0);
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
-	expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
+	fx_expect_in(fx, COPY "status.json", "\"session\": \"python/demo\"");
 	fx_expect(fx, COPY "state", "idle\n");
 	assert_int_equal(fake_packs(), 0);
 }
@@ -87,11 +71,11 @@ static void test_config_written_back(void **state)
 
 	fx_put(fx, TOP "config", "env.A = b\n");
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
-	saves(s);
+	fx_saved(s);
 	text = fx_cat(fx, COPY "config");
 	assert_int_equal(fx_put(fx, COPY "config", text), 0);
 	assert_int_equal(fx_add(fx, COPY "config", "from = demo\ntimeout_s = 6\n"), 0);
-	expect_in(fx, COPY "config", "timeout_s = 6\n");
+	fx_expect_in(fx, COPY "config", "timeout_s = 6\n");
 	assert_int_equal(fx_put(fx, COPY "config", "timeout_s = 6\n"), -EBUSY);
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nmemory_mb = 512\n"), -EBUSY);
 	assert_int_equal(fx_put(fx, COPY "config", "from = other\n"), -EBUSY);
@@ -124,11 +108,11 @@ static void test_refused(void **state)
 		fx_expect(fx, COPY "state", "new\n");
 	}
 	assert_false(s->saving);
-	expect_in(fx, COPY "config", "from =\n");
+	fx_expect_in(fx, COPY "config", "from =\n");
 	assert_int_equal(fx_put(fx, COPY "config", "from =\n"), 0);
 	fx_expect(fx, COPY "error", "");
 	assert_int_equal(fx_put(fx, COPY "config", "from = python/demo\n"), 0);
-	saves(s);
+	fx_saved(s);
 	fx_put(fx, COPY "in", "y");
 	began("python-copy");
 }
@@ -146,7 +130,7 @@ static void test_of_a_busy_one(void **state)
 	fx_put(fx, TOP "in", "z");
 	assert_false(s->saving);
 	fake_exit(s, VM_DONE, 0);
-	saves(s);
+	fx_saved(s);
 	assert_string_equal(s->code, "z");
 	fx_put(fx, COPY "in", "y");
 	began("python-copy");
@@ -168,7 +152,7 @@ static void test_of_a_sleeper(void **state)
 	struct sandbox *s = idle(fx);
 
 	fx_put(fx, TOP "ctl", "sleep\n");
-	saves(s);
+	fx_saved(s);
 	fake_settle();
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
 	assert_int_equal(fake_packs(), 2); /* the same */
@@ -188,13 +172,13 @@ static void test_of_a_checkpoint(void **state)
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo@x\n"),
 			 0); /* which is being saved */
 	fx_put(fx, COPY "in", "y");
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(s->nsaves, 1);
 	fake_exit(began("python-copy"), VM_DONE, 0);
 	fx_put(fx, TOP "in", "busy");
 	fx_mkdir(fx, "python/third");
 	assert_int_equal(fx_put(fx, "python/third/config", "from = demo@x\n"), 0);
-	expect_in(fx, "python/third/status.json", "\"checkpoint\": \"x\"");
+	fx_expect_in(fx, "python/third/status.json", "\"checkpoint\": \"x\"");
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/x"), 0);
 	fx_put(fx, "python/third/in", "z");
 	began("python-third");
@@ -213,7 +197,7 @@ static void test_of_a_waiting_copy(void **state)
 	assert_int_equal(fx_put(fx, COPY "ctl", "wake\n"), 0);
 	assert_int_equal(fx_put(fx, COPY "ctl", "reset\n"), -EBUSY);
 	assert_int_equal(fx_rmdir(fx, "python/third"), 0);
-	saves(s);
+	fx_saved(s);
 	began("python-copy");
 	fx_expect(fx, COPY "state", "idle\n");
 }
@@ -226,11 +210,11 @@ static void test_not_saved(void **state)
 
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
 	fx_put(fx, COPY "in", "y");
-	fake_saved(s, NULL, &full);
+	fx_not_saved(s);
 	fx_expect(fx, COPY "state", "closed\n");
 	fx_expect(fx, COPY "runs/1/state", "refused\n");
 	fx_expect_error(fx, "python/copy", "not-saved");
-	expect_in(fx, COPY "error", "the disk is full");
+	fx_expect_in(fx, COPY "error", "the disk is full");
 	fx_expect(fx, TOP "state", "idle\n");
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0); /* once more */
 	fake_die(s, PROBLEM_OUT_OF_MEMORY);
@@ -242,7 +226,7 @@ static void test_not_saved(void **state)
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	fx_expect(fx, COPY "state", "closed\n");
 	assert_int_equal(fx_put(fx, COPY "ctl", "reset\n"), 0);
-	expect_in(fx, COPY "config", "from =\n");
+	fx_expect_in(fx, COPY "config", "from =\n");
 	fx_put(fx, COPY "in", "y");
 	assert_null(fake_sandbox()->from);
 }
@@ -256,12 +240,12 @@ static void test_copy_removed(void **state)
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
 	assert_int_equal(fx_put(fx, COPY "ctl", "close\n"), 0);
 	fx_expect(fx, COPY "state", "closed\n");
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fake_packs(), 0);
 	fx_expect(fx, COPY "state", "closed\n");
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
 	assert_int_equal(fx_rmdir(fx, "python/copy"), 0);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fake_packs(), 0);
 }
 
@@ -272,7 +256,7 @@ static void test_fresh_copies(void **state)
 	struct sandbox *s = idle(fx);
 
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nfresh = yes\n"), 0);
-	saves(s);
+	fx_saved(s);
 	for (int i = 0; i < 3; i++) {
 		fx_put(fx, COPY "in", "y");
 		fake_exit(began("python-copy"), VM_DONE, 0);
@@ -290,8 +274,8 @@ static void test_ports(void **state)
 	fx_put(fx, TOP "config", "ports = 3000:80 8080\n");
 	s = idle(fx);
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
-	saves(s);
-	expect_in(fx, COPY "config", "ports = 80 8080\n");
+	fx_saved(s);
+	fx_expect_in(fx, COPY "config", "ports = 80 8080\n");
 }
 
 /* Whoever may write to both may copy, and nobody else. */

@@ -10,31 +10,14 @@
 
 #define TOP "python/demo/"
 
-static const struct problem full = {.code = PROBLEM_NOT_SAVED, .cause = "the disk is full"};
-
-/* The sandbox has been saved. */
-static void saves(struct sandbox *s)
-{
-	assert_true(s->saving);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-}
-
-static struct sandbox *idle(struct fixture *fx)
-{
-	struct sandbox *s = fx_run(fx, "x");
-
-	fake_exit(s, VM_DONE, 0);
-	return s;
-}
-
 /* python/demo is asleep. */
 static void asleep(struct fixture *fx)
 {
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
 	fx_expect(fx, TOP "state", "idle\n");
-	saves(s);
+	fx_saved(s);
 	fake_settle();
 	fx_expect(fx, TOP "state", "asleep\n");
 	assert_int_equal(fake_alive(), 0);
@@ -58,15 +41,7 @@ static void checkpoint(struct fixture *fx, struct sandbox *s, const char *name)
 
 	snprintf(path, sizeof(path), TOP "checkpoints/%s", name);
 	assert_int_equal(fx_mkdir(fx, path), 0);
-	saves(s);
-}
-
-static void expect_in(struct fixture *fx, const char *path, const char *words)
-{
-	const char *text = fx_cat(fx, path);
-
-	if (!strstr(text, words))
-		fail_msg("%s: \"%s\" is not in \"%s\"", path, words, text);
+	fx_saved(s);
 }
 
 /* ---- asleep, awake ---- */
@@ -77,7 +52,7 @@ static void test_sleep_and_wake(void **state)
 	struct sandbox *s;
 
 	asleep(fx);
-	expect_in(fx, TOP "status.json", "\"memory_bytes\": 1000");
+	fx_expect_in(fx, TOP "status.json", "\"memory_bytes\": 1000");
 	clock_advance(3 * 3600000 + 5);
 	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
 	clock_advance(240);
@@ -85,7 +60,7 @@ static void test_sleep_and_wake(void **state)
 	assert_true(s->from_memory);
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_expect(fx, TOP "error", "");
-	expect_in(fx, TOP "status.json", "\"state_kept\": true");
+	fx_expect_in(fx, TOP "status.json", "\"state_kept\": true");
 	assert_int_equal(fake_packs(), 0); /* it is not kept for nothing */
 	assert_int_equal(fx_put(fx, TOP "ctl", "wake\nwake\n"), 0);
 	fx_put(fx, TOP "in", "y");
@@ -111,9 +86,9 @@ static void test_words_of_a_wake(void **state)
 	assert_non_null(strstr(r->data, "asleep 3 h, awake in 240 ms"));
 	assert_non_null(strstr(r->data, "\"state\":\"asleep\""));
 	fx_close(fx, &f);
-	expect_in(fx, TOP "summary", "nothing on stderr; asleep 3 h, awake in 240 ms\n");
-	expect_in(fx, TOP "runs/2/status.json", "\"woke\": \"asleep 3 h, awake in 240 ms\"");
-	expect_in(fx, TOP "runs/1/status.json", "\"woke\": null");
+	fx_expect_in(fx, TOP "summary", "nothing on stderr; asleep 3 h, awake in 240 ms\n");
+	fx_expect_in(fx, TOP "runs/2/status.json", "\"woke\": \"asleep 3 h, awake in 240 ms\"");
+	fx_expect_in(fx, TOP "runs/1/status.json", "\"woke\": null");
 }
 
 static void test_a_job_tells_of_its_wake(void **state)
@@ -126,7 +101,7 @@ static void test_a_job_tells_of_its_wake(void **state)
 	assert_int_equal(fx_put(fx, TOP "jobs/j/in", "z"), 0);
 	clock_advance(7);
 	woken(fx);
-	expect_in(fx, TOP "jobs/j/summary", "; asleep 30 s, awake in 7 ms\n");
+	fx_expect_in(fx, TOP "jobs/j/summary", "; asleep 30 s, awake in 7 ms\n");
 }
 
 /* What was saved lacks something: that is said where it is looked at, and who begins with it alone has lost it. */
@@ -135,25 +110,27 @@ static void test_flaws(void **state)
 	struct fixture *fx = *state;
 
 	asleep(fx);
-	expect_in(fx, TOP "status.json", "\"flaws\": null");
+	fx_expect_in(fx, TOP "status.json", "\"flaws\": null");
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": null");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": null");
 	fake_flaws = (struct pack_flaws){.left_out = 1};
-	expect_in(fx, TOP "status.json", "\"flaws\": \"1 are not all there");
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": \"1 are not all there");
+	fx_expect_in(fx, TOP "status.json", "\"flaws\": \"of 1 file not everything is there");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json",
+		     "\"flaws\": \"of 1 file not everything is there");
 	fake_flaws.changed = 2;
-	expect_in(fx, TOP "checkpoints/a/status.json",
-		  "\"flaws\": \"2 of the files and directories changed");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json",
+		     "\"flaws\": \"2 of the files and directories changed");
 	fx_put(fx, TOP "ctl", "wake\n");
 	woken(fx);
 	fx_expect(fx, TOP "error", ""); /* it is all in its memory */
-	expect_in(fx, TOP "status.json", "\"lost\": null");
+	fx_expect_in(fx, TOP "status.json", "\"lost\": null");
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\nreset\nwake\n"), 0);
 	fake_settle();
 	fake_state(fake_sandbox(), SANDBOX_READY);
-	expect_in(fx, TOP "error",
-		  "code: state-lost\ncause: its files are not all as they were saved: 2 of");
-	expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one; 2 of");
+	fx_expect_in(fx, TOP "error",
+		     "code: state-lost\ncause: its files are not all as they were saved: 2 of");
+	fx_expect_in(fx, TOP "status.json",
+		     "\"lost\": \"its interpreter was to be a fresh one; 2 of");
 	fake_flaws = (struct pack_flaws){0};
 }
 
@@ -166,7 +143,7 @@ static void test_reset_is_no_loss(void **state)
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\nwake\n"), 0);
 	fake_state(fake_sandbox(), SANDBOX_READY);
 	fx_expect(fx, TOP "error", "");
-	expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one\"");
+	fx_expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one\"");
 }
 
 static void test_code_wakes(void **state)
@@ -251,7 +228,7 @@ static void test_memory_that_does_not_fit(void **state)
 	fake_state(s, SANDBOX_READY);
 	assert_string_equal(s->code, "y"); /* it was not refused */
 	fx_expect_error(fx, "python/demo", "state-lost");
-	expect_in(fx, TOP "status.json", "\"state_kept\": false");
+	fx_expect_in(fx, TOP "status.json", "\"state_kept\": false");
 }
 
 static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
@@ -262,7 +239,7 @@ static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
 	asleep(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "kill\n"), -ESRCH);
 	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
-	expect_in(fx, TOP "error", "echo wake > ctl");
+	fx_expect_in(fx, TOP "error", "echo wake > ctl");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
 	fx_expect(fx, TOP "state", "asleep\n");
@@ -271,7 +248,7 @@ static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
 	assert_false(s->from_memory); /* files outlast a reset, the interpreter does not */
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
 	fx_expect(fx, TOP "state", "closed\n");
 	assert_int_equal(fake_packs(), 0);
@@ -331,15 +308,15 @@ static void test_busy(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EBUSY);
 	s = fx_run(fx, "x");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY);
-	expect_in(fx, TOP "error", "when = idle");
+	fx_expect_in(fx, TOP "error", "when = idle");
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EBUSY);
 	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), -EBUSY);
-	expect_in(fx, "error", "python/demo: ");
+	fx_expect_in(fx, "error", "python/demo: ");
 	fake_exit(s, VM_DONE, 0);
 	fx_mkdir(fx, TOP "jobs/j");
 	fx_put(fx, TOP "jobs/j/in", "j");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY);
-	expect_in(fx, TOP "error", "job");
+	fx_expect_in(fx, TOP "error", "job");
 	assert_false(s->saving);
 	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
@@ -349,7 +326,7 @@ static void test_busy(void **state)
 static void test_fresh_is_not_saved(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	fx_add(fx, TOP "config", "fresh = yes\n");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EOPNOTSUPP);
@@ -365,7 +342,7 @@ static void test_when_idle(void **state)
 
 	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
 	fx_put(fx, TOP "in", "y");
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"saving\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"saving\"");
 	assert_false(s->saving);
 	fake_exit(s, VM_DONE, 0);
 	assert_true(s->saving);
@@ -373,11 +350,11 @@ static void test_when_idle(void **state)
 	fx_mkdir(fx, TOP "jobs/j");
 	fx_put(fx, TOP "jobs/j/in", "j");
 	assert_null(fake_job(s, 0));
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "runs/2/state", "running\n");
 	assert_non_null(fake_job(s, 0));
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 1,");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 1,");
 	fake_exit(s, VM_DONE, 0);
 	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
 
@@ -386,17 +363,17 @@ static void test_when_idle(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
 	fake_exit(s, VM_DONE, 0);
-	saves(s); /* both by one */
+	fx_saved(s); /* both by one */
 	assert_int_equal(s->nsaves, 2);
 	fx_expect(fx, TOP "state", "asleep\n");
-	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
 }
 
 /* Jobs are waited for as well, and runs go on meanwhile. */
 static void test_when_jobs_have_ended(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	fx_mkdir(fx, TOP "jobs/j");
 	fx_put(fx, TOP "jobs/j/in", "j");
@@ -407,20 +384,20 @@ static void test_when_jobs_have_ended(void **state)
 	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
 	assert_false(s->saving);
 	fake_exit(s, VM_DONE, 0);
-	saves(s);
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 2,");
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 2,");
 }
 
 /* What was asked for while it was being saved keeps it awake. */
 static void test_used_while_it_falls_asleep(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
 	fx_put(fx, TOP "in", "y");
 	assert_int_equal(s->nruns, 1);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "running\n");
 	assert_false(s->closing);
 	assert_int_equal(fake_packs(), 0);
@@ -429,7 +406,7 @@ static void test_used_while_it_falls_asleep(void **state)
 static void test_a_save_that_fails(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 	struct file f;
 	struct req *r;
 
@@ -440,19 +417,19 @@ static void test_a_save_that_fails(void **state)
 	assert_waits(r);
 	assert_error(fx_read(fx, &f, 10, O_NONBLOCK), -EAGAIN);
 	fx_put(fx, TOP "in", "y");
-	fake_saved(s, NULL, &full);
+	fx_not_saved(s);
 	assert_error(r, -EIO);
 	fx_close(fx, &f);
 	fx_expect(fx, TOP "state", "running\n"); /* it goes on */
 	fx_expect_error(fx, "python/demo", "not-saved");
-	expect_in(fx, TOP "checkpoints/a/status.json", "the disk is full");
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "the disk is full");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
 	assert_false(fx_exists(fx, TOP "checkpoints/a/files"));
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -ENOENT);
 	fake_exit(s, VM_DONE, 0);
 	fake_faults.save_err = -EOPNOTSUPP;
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
-	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_put(fx, TOP "in", "z");
 	assert_string_equal(s->code, "z");
@@ -462,39 +439,39 @@ static void test_a_save_that_fails(void **state)
 static void test_no_sandbox_to_save_any_more(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	fx_mkdir(fx, TOP "checkpoints/a");
 	fx_put(fx, TOP "ctl", "reset\n");
 	assert_int_equal(s->nresets, 1);
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
 	fake_state(s, SANDBOX_READY);
 	fx_mkdir(fx, TOP "checkpoints/b");
 	fake_die(s, PROBLEM_OUT_OF_MEMORY);
-	expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_put(fx, TOP "ctl", "reset\n");
-	idle(fx);
+	fx_idle(fx);
 	fx_put(fx, TOP "ctl", "sleep\n");
 	fx_put(fx, TOP "ctl", "close\n");
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_put(fx, TOP "ctl", "reset\n");
 	fake_settle();
-	s = idle(fx);
+	s = fx_idle(fx);
 	fx_put(fx, TOP "ctl", "sleep\n");
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
-	saves(s); /* nobody wants it */
+	fx_saved(s); /* nobody wants it */
 	assert_int_equal(fake_packs(), 0);
 }
 
 static void test_pause(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	fx_mkdir(fx, TOP "checkpoints/a");
 	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
-	saves(s);
+	fx_saved(s);
 }
 
 /* ---- idle ---- */
@@ -505,11 +482,11 @@ static void test_idle_hibernates(void **state)
 	struct sandbox *s;
 
 	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
-	s = idle(fx);
+	s = fx_idle(fx);
 	clock_advance(9999);
 	assert_false(s->saving);
 	clock_advance(1);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
 	clock_advance(3600000);
 	fx_expect(fx, TOP "state", "asleep\n");
@@ -522,22 +499,22 @@ static void test_idle_but_not_saved(void **state)
 	struct sandbox *s;
 
 	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
-	s = idle(fx);
+	s = fx_idle(fx);
 	clock_advance(10000);
-	fake_saved(s, NULL, &full);
+	fx_not_saved(s);
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_expect_error(fx, "python/demo", "idle-timeout");
-	expect_in(fx, TOP "error", "the disk is full");
+	fx_expect_in(fx, TOP "error", "the disk is full");
 	fake_settle();
 	fx_put(fx, TOP "ctl", "reset\n");
 	fx_put(fx, TOP "config", "idle_timeout_s = 10\nidle = hibernate\n");
-	s = idle(fx);
+	s = fx_idle(fx);
 	clock_advance(10000);
-	fake_saved(s, NULL, &full);
+	fx_not_saved(s);
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_expect_error(fx, "python/demo", "not-saved");
 	clock_advance(10000);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
@@ -547,7 +524,7 @@ static void test_idle_of_processes_closes(void **state)
 
 	fx->conf.limits.allow_process = true;
 	assert_int_equal(fx_put(fx, TOP "config", "backend = process\nidle_timeout_s = 10\n"), 0);
-	idle(fx);
+	fx_idle(fx);
 	clock_advance(10000);
 	fx_expect(fx, TOP "state", "closed\n");
 }
@@ -557,7 +534,7 @@ static void test_idle_of_processes_closes(void **state)
 static void test_checkpoints(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 	struct stat st;
 
 	checkpoint(fx, s, "a");
@@ -568,14 +545,14 @@ static void test_checkpoints(void **state)
 	assert_int_equal(st.st_size, 1100);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/.a"), -EINVAL);
-	expect_in(fx, TOP "status.json", "\"checkpoints\": [");
+	fx_expect_in(fx, TOP "status.json", "\"checkpoints\": [");
 	fx_expect(fx, TOP "state", "idle\n");
 	assert_false(s->closing);
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
 	assert_int_equal(fake_packs(), 0);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/b"), 0); /* it is being saved */
-	saves(s);
+	fx_saved(s);
 	assert_int_equal(fake_packs(), 0);
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
 }
@@ -587,7 +564,7 @@ static void test_checkpoint_of_a_sleeper(void **state)
 
 	asleep(fx);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
 	assert_int_equal(fake_alive(), 0);
 	fx_put(fx, TOP "ctl", "wake\n");
 	woken(fx);
@@ -597,7 +574,7 @@ static void test_checkpoint_of_a_sleeper(void **state)
 static void test_restore(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	checkpoint(fx, s, "a");
 	fx_run(fx, "y");
@@ -618,14 +595,14 @@ static void test_restore(void **state)
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
-	saves(s);
+	fx_saved(s);
 }
 
 /* Also of one that has died; and it is again what it was made with. */
 static void test_restore_of_a_closed_one(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	checkpoint(fx, s, "a");
 	fake_die(s, PROBLEM_OUT_OF_MEMORY);
@@ -640,7 +617,7 @@ static void test_limits(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d"};
 	struct fixture *fx = *state;
-	struct sandbox *s = idle(fx);
+	struct sandbox *s = fx_idle(fx);
 
 	for (unsigned i = 0; i < 4; i++)
 		checkpoint(fx, s, names[i]);
@@ -649,8 +626,8 @@ static void test_limits(void **state)
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/d"), 0);
 	fx->conf.checkpoint_bytes = 4000;
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), 0);
-	saves(s); /* four of 1100 */
-	expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
+	fx_saved(s); /* four of 1100 */
+	fx_expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
 	fx_expect_error(fx, "python/demo", "too-much-saved");
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/e"), 0);
 	fx->conf.checkpoint_bytes = 3300;
@@ -658,12 +635,12 @@ static void test_limits(void **state)
 	fx->conf.checkpoint_bytes = 1 << 20;
 	fx->conf.saved_bytes = 4000; /* of all of the user's sessions */
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_expect_error(fx, "python/demo", "too-much-saved");
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	saves(s);
+	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
@@ -677,18 +654,18 @@ static void test_automatic_ones(void **state)
 	for (int i = 0; i < 3; i++) {
 		fx_put(fx, TOP "in", "y");
 		fake_exit(s, VM_DONE, 0);
-		saves(s); /* before the next run begins */
+		fx_saved(s); /* before the next run begins */
 		assert_int_equal(s->nruns, i + 2);
 	}
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-2 run-3 ");
-	expect_in(fx, TOP "checkpoints/run-3/status.json", "\"run\": 3,");
-	expect_in(fx, TOP "checkpoints/run-3/status.json", "\"automatic\": true");
+	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"run\": 3,");
+	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"automatic\": true");
 	fake_exit(s, VM_DONE, 0);
-	fake_saved(s, NULL, &full);
+	fx_not_saved(s);
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-4 ");
 	fx_run(fx, "z");
 	fake_exit(s, VM_DONE, 0);
-	saves(s);
+	fx_saved(s);
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. And how one is copied: it goes
  * on, whatever becomes of that. */
-/* modules: vm/backend/qemu.c vm/backend/qemu_point.c vm/base/memory.c vm/base/discard.c vm/base/context.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/backend/qemu.c vm/backend/qemu_life.c vm/backend/qemu_events.c vm/backend/qemu_copy.c vm/backend/qemu_still.c vm/backend/qemu_point.c vm/base/memory.c vm/base/discard.c vm/base/context.c vm/backend/qmp.c vm/base/reader.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/backend/qemu_record.c vm/base/record.c vm/base/record_table.c vm/base/fdbag.c */
 /* modules: vm/checkpoint/point.c vm/spawn/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
 /* libs: uv jansson */
 #include <errno.h>
@@ -15,8 +16,11 @@
 
 #include "vm/backend/backend.h"
 #include "vm/backend/qemu_argv.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/record.h"
 #include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
+#include "vm/spawn/child_record.h"
 #include "vm/spawn/ram_copy.h"
 
 static uv_loop_t loop;
@@ -84,6 +88,27 @@ struct layer *layer_put(struct layer *l)
 void child_kill(struct child *c)
 {
 	(void)c;
+}
+
+int child_put(const struct child *c, struct buf *out, struct fdbag *fds)
+{
+	(void)c;
+	(void)fds;
+	record_u64(out, 1, 4711);
+	return 0;
+}
+
+int child_take(struct spawner *spawner, struct record_reader r, struct fdbag *fds, struct child *c)
+{
+	struct record_field f;
+
+	(void)spawner;
+	(void)fds;
+	if (record_field(&r, &f) <= 0 || f.u64 != 4711)
+		return -EBADMSG;
+	child = c;
+	c->state = CHILD_RUNNING;
+	return 0;
 }
 
 /* ---- what is told ---- */
@@ -456,13 +481,68 @@ static void point_of_the_dead(void **unused)
 	}
 }
 
+/* Another process goes on with it: half a line has come, and commands are numbered on. */
+static void taken_over(void **unused)
+{
+	static const char text[] = "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"ret",
+			  rest[] = "urn\": {}, \"id\": 2}\n";
+	const struct backend_spec spec = {.name = "test"};
+	struct child *was;
+	struct backend *old;
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct record_reader fields;
+	struct buf record = {0};
+
+	(void)unused;
+	begin(MACHINE_COLD);
+	assert_int_equal(backend_qemu.put(machine, &record, &fds),
+			 -EAGAIN); /* it has not answered */
+	buf_clear(&record);
+	fdbag_clear(&fds);
+	assert_string_equal(command(), "qmp_capabilities");
+	assert_int_equal(write(control, text, strlen(text)), strlen(text));
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(backend_qemu.put(machine, &record, &fds), 0);
+	for (size_t i = 0; i < fds.n; i++)
+		assert_int_equal(fdbag_put(&copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 0)), i + 1);
+	old = machine;
+	was = child;
+	fields = record_reader(record.data, record.len);
+	assert_int_equal(
+		backend_qemu.take(&backends, &fields, &copies, &spec, &events, NULL, &machine), 0);
+	backend_qemu.destroy(old);
+	was->exited(was, SIGKILL);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(ndestroyed, 1);
+	ndestroyed = 0;
+	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+	assert_string_equal(command(), "stop");
+	nstopped = 0;
+	assert_int_equal(write(control, rest, strlen(rest)), strlen(rest));
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(nstopped, 1);
+	assert_int_equal(backend_qemu.cont(machine, on_went), 0);
+	assert_string_equal(command(), "cont");
+	ndown = 0;
+	killed(false);
+	end();
+	/* And of what makes no sense there is nothing. */
+	fields.end -= 3;
+	assert_int_equal(
+		backend_qemu.take(&backends, &fields, &copies, &spec, &events, NULL, &machine),
+		-EBADMSG);
+	buf_clear(&record);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cloned),	cmocka_unit_test(recorded),
 		cmocka_unit_test(refused),	cmocka_unit_test(pointed),
 		cmocka_unit_test(not_pointed),	cmocka_unit_test(point_of_the_dead),
-		cmocka_unit_test(stands_still),
+		cmocka_unit_test(stands_still), cmocka_unit_test(taken_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

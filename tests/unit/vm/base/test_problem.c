@@ -103,11 +103,34 @@ static void lines(void **state)
 	assert_string_equal(problem_quote("a\tb").text, "a?b");
 }
 
+static void kept(void **state)
+{
+	struct problem_kept k = {0};
+	struct problem p;
+
+	(void)state;
+	assert_int_equal(problem_kept(&k)->code, PROBLEM_NONE);
+	assert_string_equal(problem_kept(&k)->cause, "");
+	problem_keep(&k, NULL);
+	assert_null(k.there);
+	problem_set(&p, PROBLEM_LIMIT, "mend it", "too much");
+	problem_keep(&k, &p);
+	memset(&p, 'x', sizeof(p));
+	assert_int_equal(problem_kept(&k)->code, PROBLEM_LIMIT);
+	assert_string_equal(problem_kept(&k)->cause, "too much");
+	problem_keep(&k, problem_kept(&k)); /* by itself */
+	assert_string_equal(problem_kept(&k)->fix, "mend it");
+	problem_keep(&k, &(struct problem){0});
+	assert_null(k.there);
+	problem_keep(&k, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names), cmocka_unit_test(set),	  cmocka_unit_test(set_from_itself),
 		cmocka_unit_test(adds),	 cmocka_unit_test(wraps), cmocka_unit_test(lines),
+		cmocka_unit_test(kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,8 +41,8 @@ static void there_and_back(void **state)
 	struct buf b = {0};
 	struct record_reader r, in;
 	struct record rec;
-	struct record_field f, g;
-	struct timespec t;
+	struct record_field f, g = {0};
+	struct timespec t = {0};
 	uint64_t n = 0;
 	int64_t i = 0;
 	bool flag = false;

@@ -88,6 +88,7 @@ static void comes_back(void **state)
 	assert_int_equal(q->tsc_khz, 2100000);
 	assert_true(q->own_kernel && !q->kvm && q->fit.root && !q->fit.network);
 	assert_int_equal(q->fit.cpus, 3);
+	assert_string_equal(q->fit.interpreter, "another one");
 	point_differs(q, "kernel 1\nqemu 7.2\n", word);
 	assert_string_equal(word, "");
 	point_differs(q, "kernel 1\nqemu 10.0\n", word);

@@ -226,6 +226,8 @@ static void comes_back(void **state)
 	assert_true(saved_has_memory(t) && !saved_pack(t));
 	assert_int_equal(saved_memory_bytes(t), SAVED_STREAM);
 	assert_int_equal(saved_mtime(t).tv_sec, 7);
+	assert_int_equal(saved_flaws(t).changed, 3);
+	assert_int_equal(saved_flaws(t).left_out, 4);
 	assert_int_equal(vault_find(vault, id, &twice, &why), 0);
 	assert_ptr_equal(t, twice);
 	assert_int_equal(load(t, true).code, 0);
@@ -407,7 +409,9 @@ static void is_removed(void **state)
 static void halves_are_removed(void **state)
 {
 	static const char *const names[] = {".new-0123", ".old-4567"};
+	struct answer a = {.n = 0};
 	char path[PATH_MAX + 64];
+	struct saved *s;
 	struct stat st;
 	int fd;
 
@@ -425,8 +429,19 @@ static void halves_are_removed(void **state)
 	start();
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "%s/saved/%s", top, names[i]);
+		assert_int_equal(stat(path, &st), 0); /* they may be another process's still */
+	}
+	s = a_saved(1, false);
+	vault_store(vault, s, on_stored, &a); /* what is being made stays */
+	vault_keep(vault, NULL, 0);
+	settle();
+	assert_int_equal(a.err, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/saved/%s", top, names[i]);
 		assert_int_equal(stat(path, &st), -1);
 	}
+	assert_int_equal(count(""), 1);
+	saved_unref(s);
 	finish();
 }
 

@@ -82,6 +82,7 @@ static void stop(void)
 	say(asked(), 1, "");
 	assert_int_equal(fake_agent.stops, before + 1);
 	assert_int_equal(s->guest->still.state, STILL_STOPPING);
+	assert_false(stands()); /* it still takes processor time */
 	fake_stopped(NULL);
 	assert_int_equal(s->guest->still.state, STILL_STOPPED);
 	assert_true(stands());

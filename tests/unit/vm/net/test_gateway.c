@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,7 +18,9 @@
 #include "vm/net/dial/server.h"
 #include "vm/net/dialer.h"
 #include "vm/net/gateway.h"
+#include "vm/base/fdbag.h"
 #include "vm/base/net_reason.h"
+#include "vm/base/record.h"
 
 static uv_loop_t loop;
 static struct dialer dialer;
@@ -190,9 +193,8 @@ static struct net_dial request(const char *name, uint32_t address, uint16_t port
 }
 
 /* What it answers to a request; a descriptor, if one comes, is closed. */
-static unsigned ask(const char *name, uint32_t address, uint16_t port)
+static unsigned answered(void)
 {
-	const struct net_dial d = request(name, address, port);
 	char room[CMSG_SPACE(sizeof(int))];
 	struct net_dialed answer;
 	struct iovec iov = {&answer, sizeof(answer)};
@@ -203,7 +205,6 @@ static unsigned ask(const char *name, uint32_t address, uint16_t port)
 	struct cmsghdr *c;
 	int fd = -1;
 
-	tell(&d, sizeof(d));
 	assert_int_equal(recvmsg(helper, &mh, 0), sizeof(answer));
 	assert_int_equal(answer.header.type, NET_DIALED);
 	assert_int_equal(answer.header.id, 7);
@@ -214,6 +215,14 @@ static unsigned ask(const char *name, uint32_t address, uint16_t port)
 	}
 	assert_int_equal(fd >= 0, answer.reason == NET_OK);
 	return answer.reason;
+}
+
+static unsigned ask(const char *name, uint32_t address, uint16_t port)
+{
+	const struct net_dial d = request(name, address, port);
+
+	tell(&d, sizeof(d));
+	return answered();
 }
 
 static void checks_for_itself(void **state)
@@ -283,6 +292,56 @@ static void trusts_names(void **state)
 	allow("*");
 	assert_int_equal(ask("loop.test", 0, port), NET_PRIVATE);
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_PRIVATE);
+	close(listener);
+}
+
+/* Another daemon goes on with the helper: its list counts, and what it has asked for is answered, once. */
+static void goes_on(void **state)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
+	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct record_reader fields;
+	struct gateway *next = NULL;
+	struct buf record = {0};
+	char list[100], in[100];
+	struct net_dial d;
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
+
+	(void)state;
+	assert_true(listener >= 0);
+	snprintf(list, sizeof(list), "127.0.0.1:%u", port);
+	allow(list);
+	d = request("127.0.0.1", htonl(INADDR_LOOPBACK), port);
+	assert_int_equal(send(helper, &d, sizeof(d), 0), sizeof(d));
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(gateway_put(gw, &record, &fds), 0);
+	assert_int_equal(fds.n, 1);
+	fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
+	gateway_close(gw, NULL, NULL);
+	fields = record_reader(record.data, record.len);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next), 0);
+	gw = next;
+	settle();
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT),
+			 -1); /* not before it is said to */
+	gateway_go(gw);
+	settle();
+	assert_int_equal(answered(), NET_OK);
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+	gateway_go(gw);
+	settle();
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
+	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
+	assert_int_equal(gateway_unforward(gw, port), 0);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next),
+			 -EBADMSG);
+	buf_clear(&record);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
 	close(listener);
 }
 
@@ -483,6 +542,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checks_for_itself, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(goes_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(connects, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
 		{"trusts_names", trusts_names, set_up, tear_down, &trusted},

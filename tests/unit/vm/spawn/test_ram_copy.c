@@ -34,24 +34,53 @@ static struct {
 	pid_t pid;
 	int pidfd, base;
 	uint64_t address;
+	int go, done; /* it writes once more; it has */
+	bool again;   /* that has happened */
 } machine;
+
+/* The pages that it writes again, among them some for the first time. */
+static bool is_later(uint32_t page)
+{
+	return page % 11 == 3 || page == 2000;
+}
 
 /* The pages that it writes, each with a number of its own. */
 static bool is_own(uint32_t page)
 {
-	return page == 0 || (page >= 100 && page < 1300) || page == PAGES - 1 || page % 7 == 5;
+	return page == 0 || (page >= 100 && page < 1300) || page == PAGES - 1 || page % 7 == 5 ||
+	       (machine.again && is_later(page));
 }
 
 static uint32_t content(uint32_t page)
 {
-	return page * 2654435761u + 1;
+	return page * 2654435761u + 1 + (machine.again && is_later(page));
+}
+
+static void write_page(uint8_t *memory, uint32_t page)
+{
+	const uint32_t n = content(page);
+
+	memcpy(memory + (size_t)page * RAM_PAGE + page % 1000 * 4, &n, sizeof(n));
+}
+
+/* In the machine, when it is told to. */
+static void write_again(uint8_t *memory)
+{
+	machine.again = true;
+	for (uint32_t i = 0; i < PAGES; i++) {
+		if (is_later(i))
+			write_page(memory, i);
+	}
 }
 
 static void begin(bool file)
 {
-	int go[2];
+	int go[2], later[2];
 	uint8_t *p;
 	char byte;
+
+	machine.again = false;
+	assert_int_equal(pipe(later), 0);
 
 	machine.base = memfd_create("base", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(machine.base, SIZE), 0);
@@ -64,20 +93,25 @@ static void begin(bool file)
 	machine.pid = fork();
 	if (machine.pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the copier is no parent of ours */
 		for (uint32_t i = 0; i < PAGES; i++) {
-			const uint32_t n = content(i);
-
 			if (is_own(i))
-				memcpy(p + (size_t)i * RAM_PAGE + i % 1000 * 4, &n, sizeof(n));
+				write_page(p, i);
 			else if (i % 3 == 0) /* read, which is nothing of its own */
 				byte = (char)((volatile uint8_t *)p)[(size_t)i * RAM_PAGE];
 		}
 		(void)!write(go[1], "", 1);
+		while (read(later[0], &byte, 1) == 1) {
+			write_again(p);
+			(void)!write(go[1], "", 1);
+		}
 		for (;;)
 			pause();
 	}
 	assert_int_equal(read(go[0], &byte, 1), 1);
-	close(go[0]);
+	machine.go = later[1];
+	machine.done = go[0];
+	close(later[0]);
 	close(go[1]);
 	munmap(p, SIZE);
 	machine.pidfd = pidfd_open(machine.pid, 0);
@@ -90,6 +124,18 @@ static void end(void)
 	waitpid(machine.pid, NULL, 0);
 	close(machine.pidfd);
 	close(machine.base);
+	close(machine.go);
+	close(machine.done);
+}
+
+/* It goes on a little. */
+static void go_on(void)
+{
+	char byte;
+
+	assert_int_equal(write(machine.go, "", 1), 1);
+	assert_int_equal(read(machine.done, &byte, 1), 1);
+	machine.again = true;
 }
 
 static void assert_pages(const struct ram_pages *r)
@@ -186,6 +232,38 @@ static void word_by_word(void **state)
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
 	end();
+}
+
+/* Where the kernel notes it. */
+static void written_since(void **state)
+{
+	struct ram_pages r = {0};
+	uint32_t written = 0;
+	int watch;
+
+	(void)state;
+	begin(true);
+	assert_int_equal(ram_pages_open(&r, machine.pid, machine.pidfd, machine.address, SIZE), 0);
+	watch = ram_pages_watch(&r);
+	if (watch == 0) {
+		assert_int_equal(ram_pages_scan_written(&r), 0);
+		assert_int_equal(r.own, 0);
+		go_on();
+		assert_int_equal(ram_pages_scan_written(&r), 0);
+		for (uint32_t i = 0; i < PAGES; i++)
+			written += is_later(i);
+		assert_int_equal(r.own, written);
+		for (size_t i = 0; i < r.nextents; i++)
+			assert_true(is_later(r.extent[i].first));
+	}
+	assert_int_equal(ram_pages_scan(&r), 0);
+	assert_pages(&r);
+	ram_pages_close(&r);
+	end();
+	if (watch == -EOPNOTSUPP)
+		print_message("this kernel does not note what is written\n");
+	else
+		assert_int_equal(watch, 0);
 }
 
 /* What is not there, and a process that is gone. */
@@ -329,6 +407,7 @@ static void copies(bool whole)
 	begin(!whole);
 	start(&c, whole, machine.address);
 	assert_int_equal(hear(&c), RAM_COPY_READY);
+	go_on();
 	say(&c, RAM_COPY_GO);
 	assert_int_equal(hear(&c), RAM_COPY_COPIED);
 	assert_int_equal(write(c.devices, "QEVM\0\0\0\3devices", 15), 15);
@@ -402,10 +481,10 @@ static void fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_a_file),	  cmocka_unit_test(of_no_file),
-		cmocka_unit_test(word_by_word),	  cmocka_unit_test(refused),
-		cmocka_unit_test(copies_changes), cmocka_unit_test(copies_all),
-		cmocka_unit_test(fails),
+		cmocka_unit_test(of_a_file),	 cmocka_unit_test(of_no_file),
+		cmocka_unit_test(word_by_word),	 cmocka_unit_test(refused),
+		cmocka_unit_test(written_since), cmocka_unit_test(copies_changes),
+		cmocka_unit_test(copies_all),	 cmocka_unit_test(fails),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

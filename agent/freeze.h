@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FREEZE: all user code is stopped for the host, and goes on. */
+#ifndef XSBX_AGENT_FREEZE_H
+#define XSBX_AGENT_FREEZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Theory of operation
+ * -------------------
+ * How it is stopped is in run/freezer.h. What is stopped to be copied with its machine is told before (DRIVER_PREPARE), and
+ * given some time until its interpreter waits again: what it does then, no copy has to do. That it has done it is nothing
+ * to rely upon. It may be kept from it by user code, and each copy looks again what of it is so.
+ */
+
+struct agent;
+
+/** freeze_init() - Initialize the part of the agent that is about freezing. */
+void freeze_init(struct agent *a);
+
+/** freeze_ask() - FREEZE was received: FROZEN will be the answer. @copied: the machine is to be copied. */
+void freeze_ask(struct agent *a, uint32_t id, bool copied);
+
+/** freeze_end() - Something is asked for that ends the standing still, if there is any; an answer that is due says so. */
+void freeze_end(struct agent *a);
+
+/** freeze_forget() - The same, and nobody expects an answer. */
+void freeze_forget(struct agent *a);
+
+/** freeze_advance() - Go on with what was asked, as far as that can be now. */
+void freeze_advance(struct agent *a);
+
+#endif

@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that sleeps and wakes 200 times: nothing grows."""
+# backends: vm
+# night: vm
+# timeout: 300
+# conf: boot_timeout_s = 240
+from sleepers import again
+from xsbx import main
+
+
+def slept_again():
+    again(200)
+
+
+main(slept_again)

@@ -1,0 +1,1055 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another daemon goes on with sandboxes that live: the agent as a process of the host, in a jail, and in machines. */
+/* modules: vm tests/unit/fixture/jail_fixture.c tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+/* libs: uv crypto jansson seccomp zstd */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/jail_fixture.h"
+#include "tests/unit/fixture/patience.h"
+#include "vm/base/buf.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/record.h"
+#include "vm/base/remove.h"
+#include "vm/guest/internal.h"
+#include "vm/sandbox/internal.h"
+#include "vm/spawn/policy.h"
+#include "vm/spawn/server.h"
+#include "vm/spawn/spawner.h"
+#include "vm/policy/job.h"
+
+/*
+ * A daemon is a loop and what is on it. It stops where it is, as one does that is killed: its loop never goes round again.
+ * Another one is made, which gets a record and descriptors. With MACHINES in the environment, in machines; with ONLY, one
+ * test.
+ */
+
+#define WORLDS_MAX 400
+
+struct world {
+	uv_loop_t loop;
+	struct vm *vm;
+	struct spawner *spawner;
+};
+
+static char build[PATH_MAX], agent[PATH_MAX + 32], top[64];
+static struct world worlds[WORLDS_MAX], *here;
+static unsigned nworlds;
+static struct spawner_ends ends;
+static struct policy *policy;
+static struct vm_config cfg;
+static const struct backend_ops *machine;
+static enum vm_backend kind;
+
+/* ---- a backend: the agent as a child, which whoever takes it over waits for himself ---- */
+
+struct backend {
+	uv_timer_t gone;
+	const struct backend_events *events;
+	void *data;
+	pid_t pid;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct backend *b = handle->data;
+
+	b->events->destroyed(b->data);
+	free(b);
+}
+
+static void on_gone(uv_timer_t *timer)
+{
+	struct backend *b = timer->data;
+
+	if (waitpid(b->pid, NULL, WNOHANG) != 0)
+		uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+static struct backend *own_new(struct backends *all, const struct backend_events *events,
+			       void *data)
+{
+	struct backend *b = calloc(1, sizeof(*b));
+
+	b->events = events;
+	b->data = data;
+	b->gone.data = b;
+	uv_timer_init(all->ctx->loop, &b->gone);
+	return b;
+}
+
+static int own_start(struct backends *all, const struct backend_spec *spec,
+		     const struct backend_events *events, void *data, struct backend **ret_backend,
+		     int *ret_stream, struct problem *ret_problem)
+{
+	static unsigned n;
+	struct backend *b = own_new(all, events, data);
+	char drivers[PATH_MAX + 32], root[96], number[16];
+	int fds[2];
+
+	(void)spec;
+	(void)ret_problem;
+	snprintf(drivers, sizeof(drivers), "%s/drivers", build);
+	snprintf(root, sizeof(root), "%s/%u", top, n++);
+	assert_int_equal(mkdir(root, 0755), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	snprintf(number, sizeof(number), "%d", fds[1]);
+	b->pid = fork();
+	assert_true(b->pid >= 0);
+	if (b->pid == 0) {
+		fcntl(fds[1], F_SETFD, 0);
+		execl(agent, agent, "--local", number, "--root", root, "--lib", drivers,
+		      (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	*ret_backend = b;
+	*ret_stream = fds[0];
+	return 1;
+}
+
+static void own_destroy(struct backend *b)
+{
+	kill(b->pid, SIGKILL);
+	uv_timer_start(&b->gone, on_gone, 0, 1);
+}
+
+static void own_info(struct backend *b, struct backend_info *ret_info)
+{
+	*ret_info = (struct backend_info){.accel = "none", .pid = b->pid};
+}
+
+static int own_put(const struct backend *b, struct buf *out, struct fdbag *fds)
+{
+	(void)fds;
+	record_u64(out, 1, (uint64_t)b->pid);
+	return 0;
+}
+
+static int own_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
+		    const struct backend_spec *spec, const struct backend_events *events,
+		    void *data, struct backend **ret_backend)
+{
+	struct record_reader r = *fields;
+	struct record_field f;
+
+	(void)fds;
+	(void)spec;
+	assert_int_equal(record_field(&r, &f), 1);
+	*ret_backend = own_new(all, events, data);
+	(*ret_backend)->pid = (pid_t)f.u64;
+	return 0;
+}
+
+static const struct backend_ops own_ops = {.name = "child",
+					   .start = own_start,
+					   .destroy = own_destroy,
+					   .info = own_info,
+					   .put = own_put,
+					   .take = own_take};
+
+/* ---- a sandbox, and what is heard of it ---- */
+
+struct heard {
+	struct sandbox *s;
+	enum sandbox_state state;
+	struct buf out, err;
+	unsigned nexits, njobs, ngone, nrooms, nfrozen, nclosed, nanswers;
+	struct vm_result result, job;
+	struct problem problem;
+	int err_of_file;
+	struct vm_file_reply reply;
+	uint8_t bytes[1 << 20];
+};
+
+static void on_state(void *data, enum sandbox_state state)
+{
+	((struct heard *)data)->state = state;
+}
+
+static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
+		      size_t len)
+{
+	struct heard *h = data;
+
+	(void)run;
+	assert_int_equal(h->nclosed, 0);
+	buf_append(stream == VM_STDOUT ? &h->out : &h->err, bytes, len);
+}
+
+static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
+{
+	struct heard *h = data;
+
+	if (sandbox_is_job(run)) {
+		h->job = *result;
+		h->njobs++;
+		return;
+	}
+	h->result = *result;
+	h->nexits++;
+}
+
+static void on_room(void *data, uint32_t id)
+{
+	(void)id;
+	((struct heard *)data)->nrooms++;
+}
+
+static void on_gone_job(void *data, uint32_t id)
+{
+	(void)id;
+	((struct heard *)data)->ngone++;
+}
+
+static void on_frozen(void *data, int err)
+{
+	assert_int_equal(err, 0);
+	((struct heard *)data)->nfrozen++;
+}
+
+static void on_closed(void *data, const struct problem *problem)
+{
+	struct heard *h = data;
+
+	h->nclosed++;
+	if (problem)
+		h->problem = *problem;
+}
+
+static const struct sandbox_events events = {.state = on_state,
+					     .output = on_output,
+					     .exit = on_exit_of_run,
+					     .room = on_room,
+					     .gone = on_gone_job,
+					     .frozen = on_frozen,
+					     .closed = on_closed};
+
+static void on_late(uv_timer_t *timer)
+{
+	(void)timer;
+	fail_msg("nothing was heard of it");
+}
+
+/* Goes round until *@what is at least @least, or the sandbox's end. */
+static void await(const struct heard *h, const unsigned *what, unsigned least)
+{
+	uv_timer_t timer;
+
+	uv_timer_init(&here->loop, &timer);
+	uv_timer_start(&timer, on_late, (uint64_t)patience_ms() * 4, 0);
+	while (*what < least && !h->nclosed)
+		uv_run(&here->loop, UV_RUN_ONCE);
+	uv_close((uv_handle_t *)&timer, NULL);
+	uv_run(&here->loop, UV_RUN_NOWAIT);
+	if (*what < least)
+		fail_msg("%s", h->problem.cause);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	*(bool *)timer->data = true;
+}
+
+/* Goes round for so many ms. */
+static void pass(unsigned ms)
+{
+	bool over = false;
+	uv_timer_t timer;
+
+	uv_timer_init(&here->loop, &timer);
+	timer.data = &over;
+	uv_timer_start(&timer, on_tick, ms, 0);
+	while (!over)
+		uv_run(&here->loop, UV_RUN_ONCE);
+	uv_close((uv_handle_t *)&timer, NULL);
+	uv_run(&here->loop, UV_RUN_NOWAIT);
+}
+
+static void start_as(struct heard *h, const char *image, const char *allow,
+		     const struct sandbox_port *ports, size_t nports)
+{
+	const struct sandbox_spec spec = {
+		.name = "adopted",
+		.image = image,
+		.language = image,
+		.network = allow,
+		.allow = allow,
+		.ports = ports,
+		.nports = nports,
+		.backend = kind,
+		.memory_mb = 256,
+		.cpus = 1,
+		.limits = {.files_mb = 100, .files_inodes = 10000, .processes = 100},
+		.owner = getuid(),
+		.group = getgid(),
+	};
+
+	memset(h, 0, sizeof(*h));
+	assert_int_equal(sandbox_new(here->vm, &spec, &events, h, &h->s), 0);
+	while (h->state != SANDBOX_READY && !h->nclosed)
+		uv_run(&here->loop, UV_RUN_ONCE);
+	if (h->nclosed)
+		fail_msg("%s", h->problem.cause);
+}
+
+static void start(struct heard *h)
+{
+	start_as(h, "raw", NULL, NULL, 0);
+}
+
+static void finish(struct heard *h)
+{
+	if (!h->nclosed)
+		sandbox_close(h->s);
+	await(h, &h->nclosed, 1);
+	buf_clear(&h->out);
+	buf_clear(&h->err);
+}
+
+static uint32_t begin_run(struct heard *h, const char *code, bool input)
+{
+	static uint32_t n;
+	const struct sandbox_run r = {.id = ++n,
+				      .code = code,
+				      .code_len = strlen(code),
+				      .input = input,
+				      .timeout_ms = 600000,
+				      .limit = {1u << 26, 1u << 26}};
+
+	buf_clear(&h->out);
+	buf_clear(&h->err);
+	h->nexits = 0;
+	assert_int_equal(sandbox_run(h->s, &r), 0);
+	return r.id;
+}
+
+static const char *run(struct heard *h, const char *code)
+{
+	begin_run(h, code, false);
+	await(h, &h->nexits, 1);
+	if (h->result.outcome != VM_DONE || h->result.status)
+		fail_msg("%s: status %u: %s", code, h->result.status, buf_str(&h->err));
+	return buf_str(&h->out);
+}
+
+/* ---- daemons ---- */
+
+static void world_new(void)
+{
+	assert_true(nworlds < WORLDS_MAX);
+	here = &worlds[nworlds++];
+	uv_loop_init(&here->loop);
+	if (ends.sock > 0) {
+		here->spawner = spawner_new(&ends);
+		assert_non_null(here->spawner);
+	}
+	assert_int_equal(
+		vm_new_with(machine, &here->loop, here->spawner, &cfg, NULL, NULL, &here->vm), 0);
+}
+
+/* The record of what lives, as soon as it can be put. */
+static void put(const struct heard *h, struct buf *record, struct fdbag *copies)
+{
+	struct fdbag fds = {0};
+	int r = -EAGAIN;
+
+	for (unsigned i = 0; i < 2000 && r == -EAGAIN; i++) {
+		buf_clear(record);
+		fdbag_clear(&fds);
+		r = sandbox_put(h->s, record, &fds);
+		if (r == -EAGAIN)
+			pass(1);
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(record->failed, 0);
+	copies->owned = true;
+	for (size_t i = 0; i < fds.n; i++)
+		assert_int_equal(fdbag_put(copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 3)), i + 1);
+	fdbag_clear(&fds);
+}
+
+/* A daemon that has nothing is replaced by one with another configuration. */
+static void replace_nothing(void)
+{
+	if (ends.sock > 0) {
+		ends.sock = fcntl(ends.sock, F_DUPFD_CLOEXEC, 3);
+		ends.tie = fcntl(ends.tie, F_DUPFD_CLOEXEC, 3);
+		ends.last_id += 1000;
+	}
+	world_new();
+}
+
+/* Another daemon has @h's sandbox from now on, and holds these nodes. */
+static void replace_holding(struct heard *h, const struct vm_held_node *nodes, size_t n)
+{
+	struct record_reader fields;
+	struct fdbag copies = {0};
+	struct buf record = {0};
+
+	put(h, &record, &copies);
+	replace_nothing();
+	fields = record_reader(record.data, record.len);
+	assert_int_equal(sandbox_adopt(here->vm, &fields, &copies, &events, h, &h->s), 0);
+	if (nodes)
+		assert_int_equal(sandbox_hold_nodes(h->s, nodes, n), 0);
+	vm_go(here->vm);
+	buf_clear(&record);
+	fdbag_clear(&copies);
+	if (getenv("TALK"))
+		printf("             replaced\n");
+}
+
+static void replace(struct heard *h)
+{
+	replace_holding(h, NULL, 0);
+}
+
+static void on_vm_closed(void *data)
+{
+	*(bool *)data = true;
+}
+
+static void begin_with(enum vm_backend backend, const struct backend_ops *ops)
+{
+	static char cache[PATH_MAX];
+	const struct policy_view view = {0};
+	struct spawner_rules rules = {.job = policy_job, .runtime_dir = top};
+
+	cfg = (struct vm_config){.runtime_dir = top,
+				 .qemu = "qemu-system-x86_64",
+				 .agent = agent,
+				 .accel = "tcg",
+				 .image_builder = "none",
+				 .admission_s = 60,
+				 .boot_s = 300,
+				 .stand_still = true,
+				 .cache_dir = cache};
+	/* The spawner of the last test may still be removing its own. */
+	snprintf(top, sizeof(top), "%s/test_adopt.%d.%u",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid(), nworlds);
+	snprintf(cache, sizeof(cache), "%s/cache", top);
+	if (ops == &backend_qemu)
+		snprintf(cache, sizeof(cache), "%s/.cache/xsbxfs", getenv("HOME"));
+	(void)mkdir(top, 0700);
+	(void)mkdir(cache, 0700);
+	kind = backend;
+	machine = ops;
+	ends = (struct spawner_ends){.sock = -1};
+	if (backend == VM_PROCESS || ops == &backend_qemu) {
+		const struct policy_config permitted = {.vm = &cfg, .view = &view, .nviews = 1};
+
+		policy_prepare(cache);
+		assert_int_equal(policy_new(&permitted, &policy), 0);
+		cfg.policy = rules.data = policy;
+		assert_int_equal(spawner_fork(&rules, &ends), 0);
+	}
+	world_new();
+}
+
+static int begin_child(void **state)
+{
+	(void)state;
+	begin_with(VM_MICROVM, &own_ops);
+	return 0;
+}
+
+static int begin_process(void **state)
+{
+	(void)state;
+	begin_with(VM_PROCESS, &own_ops);
+	return 0;
+}
+
+static int begin_machine(void **state)
+{
+	(void)state;
+	begin_with(VM_MICROVM, &backend_qemu);
+	return 0;
+}
+
+static int end(void **state)
+{
+	bool closed = false;
+
+	(void)state;
+	vm_close(here->vm, on_vm_closed, &closed);
+	while (!closed)
+		uv_run(&here->loop, UV_RUN_ONCE);
+	uv_run(&here->loop, UV_RUN_NOWAIT);
+	assert_int_equal(uv_loop_close(&here->loop), 0);
+	spawner_stop(here->spawner);
+	here->spawner = NULL;
+	policy_free(policy);
+	policy = NULL;
+	remove_tree(top);
+	return 0;
+}
+
+/* ---- what has to hold ---- */
+
+/* State and output of an interpreter go on, whatever is under way: nothing is lost, nothing is there twice. */
+static void runs_go_on(void **state)
+{
+	static struct heard h;
+	const unsigned lines = machine == &backend_qemu ? 20000 : 200000;
+	char code[200];
+	size_t at = 0;
+
+	(void)state;
+	start(&h);
+	run(&h, "x=41");
+	replace(&h);
+	assert_string_equal(run(&h, "echo $((x + 1))"), "42\n");
+	snprintf(code, sizeof(code), "seq %u; echo end >&2", lines);
+	begin_run(&h, code, false);
+	for (unsigned i = 0; i < 20 && !h.nexits; i++) {
+		pass(i % 3);
+		replace(&h);
+	}
+	await(&h, &h.nexits, 1);
+	assert_int_equal(h.result.outcome, VM_DONE);
+	buf_append(&h.out, "", 1);
+	for (unsigned i = 1; i <= lines; i++) {
+		const unsigned long n = strtoul(h.out.data + at, NULL, 10);
+
+		assert_int_equal(n, i);
+		at += strcspn(h.out.data + at, "\n") + 1;
+	}
+	assert_int_equal(at, h.out.len - 1);
+	assert_string_equal(buf_str(&h.err), "end\n");
+	pass(50);
+	assert_int_equal(h.nexits, 1);
+	assert_string_equal(run(&h, "echo $x"), "41\n");
+	finish(&h);
+}
+
+/* What a run ends with comes once, also if it ends while nobody is there. */
+static void ends_meanwhile(void **state)
+{
+	static struct heard h;
+
+	(void)state;
+	start(&h);
+	for (unsigned i = 0; i < 4; i++) {
+		begin_run(&h, "sleep 0.05; echo $i; exit 7", false);
+		pass(i * 20);
+		replace(&h);
+		await(&h, &h.nexits, 1);
+		assert_int_equal(h.result.status, 7);
+		assert_int_equal(h.out.len, 1);
+		assert_int_equal(h.nexits, 1);
+	}
+	finish(&h);
+}
+
+/* A deadline goes on, and so does who is asked to end. */
+static void is_killed(void **state)
+{
+	static struct heard h;
+	uint32_t id;
+
+	(void)state;
+	start(&h);
+	id = begin_run(&h, "sleep 1000", false);
+	pass(50);
+	replace(&h);
+	assert_int_equal(sandbox_signal(h.s, id, SANDBOX_KILL), 0);
+	replace(&h);
+	await(&h, &h.nexits, 1);
+	assert_int_equal(h.result.outcome, VM_KILLED);
+	assert_string_equal(run(&h, "echo on"), "on\n");
+	finish(&h);
+}
+
+static void input_goes_on(void **state)
+{
+	static struct heard h;
+	static char data[3 << 20];
+	size_t at = 0, taken;
+	uint32_t id;
+	char sum[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)('a' + i * 7 % 26);
+	data[sizeof(data) - 1] = '\n';
+	start(&h);
+	id = begin_run(&h, "sleep 0.2; cksum", true);
+	for (unsigned round = 0;; round++) {
+		const bool all = sandbox_write(h.s, id, data + at, sizeof(data) - at, true, &taken);
+
+		at += taken;
+		if (all)
+			break;
+		if (round % 5 == 0)
+			replace(&h);
+		pass(2);
+	}
+	replace(&h);
+	await(&h, &h.nexits, 1);
+	snprintf(sum, sizeof(sum), "%s", buf_str(&h.out));
+	assert_non_null(strstr(sum, " 3145728\n"));
+	begin_run(&h, "cksum", true);
+	id++;
+	at = 0;
+	while (!sandbox_write(h.s, id, data + at, sizeof(data) - at, true, &taken)) {
+		at += taken;
+		pass(1);
+	}
+	await(&h, &h.nexits, 1);
+	assert_string_equal(buf_str(&h.out), sum);
+	finish(&h);
+}
+
+static void job(struct heard *h, uint32_t id, const char *code)
+{
+	const struct sandbox_job j = {
+		.id = id, .code = proto_cstr(code), .limit = {1 << 20, 1 << 20}};
+
+	assert_int_equal(sandbox_job(h->s, &j), 0);
+}
+
+static void jobs_go_on(void **state)
+{
+	static struct heard h;
+
+	(void)state;
+	start(&h);
+	job(&h, SANDBOX_JOB_ID, "while [ ! -e go ]; do sleep 0.01; done; echo went; exit 3");
+	job(&h, SANDBOX_JOB_ID + 1, "sleep 1000 & echo left");
+	await(&h, &h.njobs, 1);
+	replace(&h);
+	run(&h, "touch go");
+	replace(&h);
+	await(&h, &h.njobs, 2);
+	assert_int_equal(h.job.status, 3);
+	assert_non_null(strstr(buf_str(&h.out), "went"));
+	await(&h, &h.ngone, 1); /* the other has left something */
+	replace(&h);
+	assert_int_equal(sandbox_job_forget(h.s, SANDBOX_JOB_ID + 1), 0);
+	replace(&h);
+	await(&h, &h.ngone, 2);
+	assert_int_equal(h.njobs, 2);
+	finish(&h);
+}
+
+static void stands_still(void **state)
+{
+	static struct heard h;
+
+	(void)state;
+	start(&h);
+	run(&h, "(while :; do echo >>beat; sleep 0.01; done) &\n sleep 0.1");
+	assert_int_equal(sandbox_freeze(h.s), 0);
+	await(&h, &h.nfrozen, 1);
+	replace(&h);
+	pass(200);
+	sandbox_thaw(h.s);
+	replace(&h);
+	run(&h, "a=$(wc -l <beat); sleep 0.3; [ $(wc -l <beat) -gt $a ]");
+	assert_int_equal(sandbox_reset(h.s), 0);
+	h.state = SANDBOX_STARTING;
+	while (h.state != SANDBOX_READY && !h.nclosed)
+		uv_run(&here->loop, UV_RUN_ONCE);
+	replace(&h);
+	assert_string_equal(run(&h, "echo $x."), ".\n");
+	finish(&h);
+}
+
+/* ---- files ---- */
+
+static void on_answer(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct heard *h = data;
+
+	h->nanswers++;
+	h->err_of_file = err;
+	if (!reply)
+		return;
+	h->reply = *reply;
+	h->reply.data = NULL;
+	if (reply->data)
+		memcpy(h->bytes, reply->data, reply->size);
+}
+
+static int ask(struct heard *h, const struct vm_file *req)
+{
+	h->nanswers = 0;
+	assert_int_equal(sandbox_file(h->s, req, on_answer, h), 0);
+	await(h, &h->nanswers, 1);
+	return h->err_of_file;
+}
+
+static uint64_t lookup(struct heard *h, const char *name)
+{
+	const struct vm_file req = {.op = VM_LOOKUP, .node = VM_FILES_ROOT, .name = name};
+
+	assert_int_equal(ask(h, &req), 0);
+	return h->reply.node;
+}
+
+static int getattr(struct heard *h, uint64_t node)
+{
+	const struct vm_file req = {.op = VM_GETATTR, .node = node};
+
+	return ask(h, &req);
+}
+
+static void files_go_on(void **state)
+{
+	static struct heard h;
+	static uint8_t data[1 << 20];
+	struct vm_file rq = {.op = VM_CREATE,
+			     .node = VM_FILES_ROOT,
+			     .name = "big",
+			     .flags = O_RDWR,
+			     .mode = 0644};
+	uint64_t handle;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 31 >> 3);
+	start(&h);
+	assert_int_equal(ask(&h, &rq), 0);
+	handle = h.reply.handle;
+	for (unsigned i = 0; i < 4; i++) {
+		struct fdbag fds = {0};
+		struct buf record = {0};
+
+		rq = (struct vm_file){.op = VM_WRITE,
+				      .handle = handle,
+				      .offset = i * sizeof(data),
+				      .data = data,
+				      .size = sizeof(data)};
+		h.nanswers = 0;
+		assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
+		/* Not while it is on its way; and then its answer has come. */
+		assert_int_equal(sandbox_put(h.s, &record, &fds), -EAGAIN);
+		buf_clear(&record);
+		fdbag_clear(&fds);
+		replace(&h);
+		assert_int_equal(h.nanswers, 1);
+		assert_int_equal(h.reply.size, sizeof(data));
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		rq = (struct vm_file){.op = VM_READ,
+				      .handle = handle,
+				      .offset = i * sizeof(data),
+				      .size = sizeof(data)};
+		assert_int_equal(ask(&h, &rq), 0);
+		assert_int_equal(h.reply.size, sizeof(data));
+		assert_memory_equal(h.bytes, data, sizeof(data));
+		if (i == 1)
+			replace(&h);
+	}
+	assert_string_equal(run(&h, "wc -c <big"), "4194304\n");
+	finish(&h);
+}
+
+/* Handles that were given out without the agent, and what it is told that we hold. */
+static void nodes_and_early_handles(void **state)
+{
+	static struct heard h;
+	struct vm_held_node held[2];
+	struct vm_file rq = {.op = VM_OPEN, .flags = O_RDONLY};
+	uint64_t one, other, handle;
+
+	(void)state;
+	start(&h);
+	run(&h, "echo hello >a; echo world >b");
+	one = lookup(&h, "a");
+	other = lookup(&h, "b");
+	rq.node = one;
+	for (unsigned i = 0; i < 20 && !(h.reply.handle & EARLY_HANDLE); i++) {
+		assert_int_equal(ask(&h, &rq), 0);
+		pass(5);
+	}
+	handle = h.reply.handle;
+	held[0] = (struct vm_held_node){one, 1};
+	replace_holding(&h, held, 1);
+	rq = (struct vm_file){.op = VM_READ, .node = one, .handle = handle, .size = 100};
+	assert_int_equal(ask(&h, &rq), 0);
+	assert_int_equal(h.reply.size, 6);
+	assert_memory_equal(h.bytes, "hello\n", 6);
+	assert_int_equal(getattr(&h, one), 0);
+	assert_int_equal(getattr(&h, other), -ESTALE);
+	/* What is not told changes nothing. */
+	other = lookup(&h, "b");
+	replace(&h);
+	assert_int_equal(getattr(&h, one), 0);
+	assert_int_equal(getattr(&h, other), 0);
+	run(&h, "rm a");
+	assert_int_equal(ask(&h, &rq), 0);
+	assert_memory_equal(h.bytes, "hello\n", 6);
+	finish(&h);
+}
+
+static void lock(struct vm_file *rq, uint64_t handle, uint64_t owner, uint64_t token,
+		 enum proto_lock_type type, bool wait)
+{
+	*rq = (struct vm_file){.op = VM_LOCK,
+			       .handle = handle,
+			       .lock = {.owner = owner,
+					.token = token,
+					.end = 9,
+					.type = type,
+					.wait = wait,
+					.pid = 1}};
+}
+
+/* Those that are held stay; those that are waited for are asked for once more, and can't be granted to nobody. */
+static void locks_go_on(void **state)
+{
+	static struct heard h;
+	struct vm_file rq = {.op = VM_OPEN, .flags = O_RDWR};
+	uint64_t one, other;
+
+	(void)state;
+	start(&h);
+	run(&h, "echo >a");
+	rq.node = lookup(&h, "a");
+	assert_int_equal(ask(&h, &rq), 0);
+	one = h.reply.handle;
+	assert_int_equal(ask(&h, &rq), 0);
+	other = h.reply.handle;
+	lock(&rq, one, 1, 1, PROTO_LOCK_EXCLUSIVE, false);
+	assert_int_equal(ask(&h, &rq), 0);
+	lock(&rq, other, 2, 2, PROTO_LOCK_EXCLUSIVE, true);
+	h.nanswers = 0;
+	assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
+	pass(50);
+	assert_int_equal(h.nanswers, 0);
+	replace(&h);
+	lock(&rq, other, 3, 3, PROTO_LOCK_SHARED, false);
+	assert_int_equal(ask(&h, &rq), -EAGAIN); /* it is held */
+	lock(&rq, one, 1, 4, PROTO_UNLOCK, false);
+	assert_int_equal(ask(&h, &rq), 0);
+	pass(50);
+	lock(&rq, one, 4, 5, PROTO_LOCK_EXCLUSIVE, false);
+	assert_int_equal(ask(&h, &rq), 0); /* the one that waited did not get it */
+	lock(&rq, other, 2, 6, PROTO_LOCK_EXCLUSIVE, true);
+	h.nanswers = 0;
+	assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
+	pass(50);
+	assert_int_equal(h.nanswers, 0);
+	lock(&rq, one, 4, 7, PROTO_UNLOCK, false);
+	assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
+	await(&h, &h.nanswers, 2);
+	assert_int_equal(h.err_of_file, 0);
+	finish(&h);
+}
+
+/* ---- many, and machines ---- */
+
+/* Each is charged, above the limits too. */
+static void are_charged(void **state)
+{
+	static struct heard h;
+	struct vm_admission a;
+	unsigned max = cfg.max_vms;
+
+	(void)state;
+	start(&h);
+	begin_run(&h, "sleep 1000", false);
+	pass(20);
+	cfg.max_vms = 1;
+	replace(&h);
+	vm_admission(here->vm, &a);
+	assert_int_equal(a.running, 1);
+	assert_int_equal(a.runs, 1);
+	assert_true(a.promised_mb >= 256);
+	cfg.max_vms = max;
+	finish(&h);
+	vm_admission(here->vm, &a);
+	assert_int_equal(a.running, 0);
+	assert_int_equal(a.runs, 0);
+}
+
+/* A machine that stands still is not disturbed, and goes on with what is sent to it next. */
+static void still_machine(void **state)
+{
+	static struct heard h;
+	struct sandbox_info info = {.stands_still = false};
+
+	(void)state;
+	start(&h);
+	run(&h, "x=1");
+	for (unsigned i = 0; i < 100 && !info.stands_still; i++) {
+		pass(100);
+		sandbox_info(h.s, &info);
+	}
+	assert_true(info.stands_still);
+	for (unsigned i = 0; i < 3; i++) {
+		replace(&h);
+		pass(1500);
+		sandbox_info(h.s, &info);
+		assert_true(info.stands_still);
+	}
+	assert_string_equal(run(&h, "echo $x"), "1\n");
+	finish(&h);
+}
+
+/* A socket that listens here. */
+static int listen_here(uint16_t *ret_port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void on_port(void *data, const struct sandbox_port *port)
+{
+	*(uint16_t *)data = port->host;
+}
+
+static int connect_to(uint16_t port)
+{
+	const struct sockaddr_in a = {.sin_family = AF_INET,
+				      .sin_port = htons(port),
+				      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* What is said to it comes back in capital letters. */
+static void expect_echo(int fd, const char *said, const char *heard)
+{
+	char got[100];
+	ssize_t n = -1;
+
+	assert_int_equal(send(fd, said, strlen(said), MSG_NOSIGNAL), strlen(said));
+	for (unsigned i = 0; i < 3000 && n < 0; i++) {
+		pass(10);
+		n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+	}
+	assert_int_equal(n, strlen(heard));
+	assert_memory_equal(got, heard, strlen(heard));
+}
+
+/* Connections stay open, ports are forwarded, and what is allowed still is, and nothing else. */
+static void network_goes_on(void **state)
+{
+	static const struct sandbox_port wanted = {.guest = 8000};
+	static const char server[] =
+		"import socket, threading\n"
+		"s = socket.create_server(('0.0.0.0', 8000))\n"
+		"def serve(c):\n"
+		"  for line in c.makefile('rb'): c.sendall(line.upper())\n"
+		"def go():\n"
+		"  while True: threading.Thread(target=serve, args=(s.accept()[0],)).start()\n"
+		"threading.Thread(target=go, daemon=True).start()\n";
+	static struct heard h;
+	char allow[100], code[200];
+	uint16_t port = 0, here_port, other_port;
+	int one, two;
+	const int listener = listen_here(&here_port), other = listen_here(&other_port);
+
+	(void)state;
+	cfg.host_ports = (struct vm_host_ports){{here_port, other_port}, 2};
+	replace_nothing();
+	snprintf(allow, sizeof(allow), "host.internal:%u", here_port);
+	start_as(&h, "python", allow, &wanted, 1);
+	run(&h, server);
+	sandbox_ports(h.s, on_port, &port);
+	assert_int_not_equal(port, 0);
+	one = connect_to(port);
+	expect_echo(one, "hello\n", "HELLO\n");
+	replace(&h);
+	expect_echo(one, "again\n", "AGAIN\n");
+	two = connect_to(port);
+	expect_echo(two, "another\n", "ANOTHER\n");
+	replace(&h);
+	port = 0;
+	sandbox_ports(h.s, on_port, &port);
+	assert_int_not_equal(port, 0);
+	snprintf(code, sizeof(code),
+		 "socket.create_connection(('host.internal', %u), 60); print('yes')", here_port);
+	assert_string_equal(run(&h, code), "yes\n");
+	snprintf(code, sizeof(code),
+		 "try: socket.create_connection(('host.internal', %u), 60); print('yes')\n"
+		 "except OSError: print('no')",
+		 other_port);
+	assert_string_equal(run(&h, code), "no\n");
+	assert_int_equal(sandbox_unforward(h.s, 8000), 0);
+	expect_echo(one, "still\n", "STILL\n");
+	assert_int_equal(connect_to(port), -1);
+	replace(&h);
+	expect_echo(two, "this too\n", "THIS TOO\n");
+	close(one);
+	close(two);
+	close(listener);
+	close(other);
+	finish(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest child[] = {
+		cmocka_unit_test_setup_teardown(runs_go_on, begin_child, end),
+		cmocka_unit_test_setup_teardown(ends_meanwhile, begin_child, end),
+		cmocka_unit_test_setup_teardown(is_killed, begin_child, end),
+		cmocka_unit_test_setup_teardown(input_goes_on, begin_child, end),
+		cmocka_unit_test_setup_teardown(jobs_go_on, begin_child, end),
+		cmocka_unit_test_setup_teardown(stands_still, begin_child, end),
+		cmocka_unit_test_setup_teardown(files_go_on, begin_child, end),
+		cmocka_unit_test_setup_teardown(nodes_and_early_handles, begin_child, end),
+		cmocka_unit_test_setup_teardown(locks_go_on, begin_child, end),
+		cmocka_unit_test_setup_teardown(are_charged, begin_child, end),
+	};
+	const struct CMUnitTest process[] = {
+		cmocka_unit_test_setup_teardown(runs_go_on, begin_process, end),
+		cmocka_unit_test_setup_teardown(jobs_go_on, begin_process, end),
+		cmocka_unit_test_setup_teardown(stands_still, begin_process, end),
+		cmocka_unit_test_setup_teardown(files_go_on, begin_process, end),
+	};
+	const struct CMUnitTest machines[] = {
+		cmocka_unit_test_setup_teardown(runs_go_on, begin_machine, end),
+		cmocka_unit_test_setup_teardown(input_goes_on, begin_machine, end),
+		cmocka_unit_test_setup_teardown(jobs_go_on, begin_machine, end),
+		cmocka_unit_test_setup_teardown(files_go_on, begin_machine, end),
+		cmocka_unit_test_setup_teardown(locks_go_on, begin_machine, end),
+		cmocka_unit_test_setup_teardown(still_machine, begin_machine, end),
+		cmocka_unit_test_setup_teardown(network_goes_on, begin_machine, end),
+	};
+	const char *where = getenv("BUILD");
+	int failed;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (!realpath(where ? where : "build", build))
+		return 1;
+	snprintf(agent, sizeof(agent), "%s/xsbx-agent", build);
+	if (access(agent, X_OK) < 0) {
+		printf("%s is not there: make tests\n", agent);
+		return 77;
+	}
+	log_open(getenv("TALK") ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
+	if (getenv("MACHINES"))
+		return cmocka_run_group_tests(machines, NULL, NULL);
+	failed = cmocka_run_group_tests(child, NULL, NULL);
+	if (jail_fixture_possible())
+		failed += cmocka_run_group_tests(process, NULL, NULL);
+	return failed;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors that records speak of by number. See fdbag.h. */
+#include "fdbag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fdpass.h"
+#include "util.h"
+
+/* Return: its number, or 0. */
+static unsigned add(struct fdbag *b, int fd)
+{
+	const size_t cap = b->cap ? b->cap * 2 : 32;
+	int *more;
+
+	if (b->n == b->cap) {
+		more = b->n < FDBAG_MAX ? reallocarray(b->fd, cap, sizeof(*more)) : NULL;
+		if (!more) {
+			b->failed = true;
+			return 0;
+		}
+		b->fd = more;
+		b->cap = cap;
+	}
+	b->fd[b->n++] = fd;
+	return (unsigned)b->n;
+}
+
+unsigned fdbag_put(struct fdbag *b, int fd)
+{
+	return fd < 0 ? 0 : add(b, fd);
+}
+
+int fdbag_take(struct fdbag *b, unsigned number)
+{
+	int fd;
+
+	if (number == 0 || number > b->n)
+		return -1;
+	fd = b->fd[number - 1];
+	b->fd[number - 1] = -1;
+	return fd;
+}
+
+int fdbag_send(const struct fdbag *b, int sock)
+{
+	for (size_t at = 0; at < b->n;) {
+		const size_t n = MIN(b->n - at, FDPASS_MAX);
+		const ssize_t r = fdpass_send(sock, "", 1, b->fd + at, n, 0);
+
+		if (r < 0)
+			return (int)r;
+		at += n;
+	}
+	return 0;
+}
+
+int fdbag_receive(struct fdbag *b, int sock, size_t n)
+{
+	int fds[FDPASS_MAX];
+	size_t nfds;
+	char byte;
+
+	b->owned = true;
+	while (b->n < n && !b->failed) {
+		const ssize_t r = fdpass_receive(sock, &byte, 1, fds, FDPASS_MAX, &nfds, 0);
+
+		if (r < 0)
+			return (int)r;
+		for (size_t i = 0; i < nfds; i++) {
+			if (b->failed || !add(b, fds[i]))
+				close(fds[i]);
+		}
+		/* All or nothing: without room for more of them, a packet comes with none. */
+		if (r == 0 || nfds == 0)
+			return r == 0 ? -EBADMSG : -EMFILE;
+	}
+	return b->failed ? -ENOMEM : b->n == n ? 0 : -EBADMSG;
+}
+
+void fdbag_clear(struct fdbag *b)
+{
+	for (size_t i = 0; b->owned && i < b->n; i++) {
+		if (b->fd[i] >= 0)
+			close(b->fd[i]);
+	}
+	free(b->fd);
+	*b = (struct fdbag){0};
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors that records speak of by number. */
+#ifndef XSBX_VM_BASE_FDBAG_H
+#define XSBX_VM_BASE_FDBAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FDBAG_MAX 65536u
+
+/*
+ * Zeroed at first. Whoever writes records puts in what the other process is to have, and writes the number; whoever reads
+ * them takes it out. Each can be taken once: a number that comes twice is nothing, the second time.
+ */
+struct fdbag {
+	int *fd; /* -1: taken */
+	size_t n, cap;
+	bool failed; /* something found no room */
+	bool owned;  /* by the bag; else they are lent to it */
+};
+
+/* Lends it a descriptor. Return: its number, from 1; 0 for -1, or if there is no room, see `failed`. */
+unsigned fdbag_put(struct fdbag *b, int fd);
+
+/* Return: a descriptor, which is the caller's then, or -1. */
+int fdbag_take(struct fdbag *b, unsigned number);
+
+/* Sends copies of all, over a socket for packets. Return: 0 or -errno. */
+int fdbag_send(const struct fdbag *b, int sock);
+
+/* Receives @n of them, for as long as the socket waits. Return: 0, -EBADMSG, or -errno. */
+int fdbag_receive(struct fdbag *b, int sock, size_t n);
+
+/* Closes what is its own. */
+void fdbag_clear(struct fdbag *b);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A channel in a record. See channel_record.h. */
+#include "channel_record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/base/record_table.h"
+#include "vm/base/util.h"
+
+#define QUEUED_MAX (128u << 20) /* bytes of frames that are believed */
+
+/* Never reuse one. */
+enum {
+	TAG_FD = 1,
+	TAG_GENERATION,
+	TAG_FROM_NUMBER,
+	TAG_FROM_BEGUN,
+	TAG_FROM_TWICE,
+	TAG_FROM_LEFT,
+	TAG_FROM_HEAD, /* bytes */
+	TAG_TO_NEXT,
+	TAG_TO_HEAD, /* bytes that were not sent */
+	TAG_TO_LEFT,
+	TAG_PARTIAL, /* bytes */
+	TAG_SENT,    /* of each class, in their order */
+	TAG_FRAME,   /* fields: TAG_FRAME_*; in the order of their class */
+	TAG_COMMANDS,
+};
+
+enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE };
+
+#define MEMBER(member, tag, max) RECORD_MEMBER(struct channel, member, tag, max)
+
+static const struct record_member members[] = {
+	MEMBER(from.number, TAG_FROM_NUMBER, UINT32_MAX),
+	MEMBER(from.begun, TAG_FROM_BEGUN, 1),
+	MEMBER(from.twice, TAG_FROM_TWICE, 1),
+	MEMBER(from.left, TAG_FROM_LEFT, LINK_DATA_MAX),
+	MEMBER(to.next, TAG_TO_NEXT, UINT32_MAX),
+	MEMBER(record_left, TAG_TO_LEFT, LINK_DATA_MAX),
+	MEMBER(commands, TAG_COMMANDS, UINT32_MAX),
+};
+
+/* ---- writing ---- */
+
+static void put_frame(const struct channel_frame *f, struct buf *out)
+{
+	const size_t at = record_open(out, TAG_FRAME);
+
+	record_u64(out, TAG_FRAME_CLASS, f->ticket % CHANNEL_NCLASSES);
+	record_u64(out, TAG_FRAME_SENT, f->sent);
+	record_bytes(out, TAG_FRAME_WIRE, f->wire, f->len);
+	record_close(out, at);
+}
+
+void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
+{
+	record_u64(out, TAG_FD, fdbag_put(fds, ch->fd));
+	record_u64(out, TAG_GENERATION, ch->generation);
+	record_put_members(out, ch, members, ARRAY_SIZE(members));
+	record_bytes(out, TAG_FROM_HEAD, ch->from.head, ch->from.nhead);
+	record_bytes(out, TAG_TO_HEAD, ch->head + LINK_HEADER - ch->head_left, ch->head_left);
+	record_bytes(out, TAG_PARTIAL, ch->partial, ch->partial_len);
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+		record_u64(out, TAG_SENT, ch->sent[cl]);
+	if (ch->current)
+		put_frame(ch->current, out);
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
+		const struct channel_frame *f;
+
+		STAILQ_FOREACH(f, &ch->queue[cl], link)
+		put_frame(f, out);
+	}
+}
+
+/* ---- reading ---- */
+
+struct loader {
+	struct channel *ch;
+	int fd;
+	unsigned nclasses; /* of which it is known what was sent */
+	size_t bytes;
+};
+
+static int take_bytes(const struct record_field *f, uint8_t *dest, size_t size)
+{
+	if (!f->is_bytes || f->len > size)
+		return -EBADMSG;
+	if (f->len)
+		memcpy(dest, f->data, f->len);
+	return 0;
+}
+
+/* The beginning of a frame, which channel.c checks as it does what it has read. */
+static int take_partial(struct loader *l, const struct record_field *f)
+{
+	if (!f->is_bytes || l->ch->partial || f->len > PROTO_HEADER + CHANNEL_PAYLOAD_MAX)
+		return -EBADMSG;
+	return f->len ? channel_feed(l->ch, f->data, f->len) : 0;
+}
+
+static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const struct record_field *w)
+{
+	struct channel *ch = l->ch;
+	struct channel_frame *f;
+	struct proto_header h;
+
+	if (w->len < PROTO_HEADER || proto_header_unpack(w->data, &h) < 0 ||
+	    h.length != w->len - PROTO_HEADER || sent >= w->len || l->nclasses < CHANNEL_NCLASSES ||
+	    (sent && (ch->current || ch->queued[0] || ch->queued[1])))
+		return -EBADMSG;
+	l->bytes += w->len;
+	if (l->bytes > QUEUED_MAX)
+		return -EBADMSG;
+	f = channel_frame_new((enum proto_type)h.type, h.id, h.length);
+	if (!f)
+		return -ENOMEM;
+	memcpy(f->wire, w->data, w->len);
+	f->header = h;
+	f->out.len = h.length;
+	f->len = w->len;
+	f->sent = sent;
+	f->ticket = ++ch->tickets[class] * CHANNEL_NCLASSES + class;
+	if (sent) {
+		ch->current = f;
+		return 0;
+	}
+	STAILQ_INSERT_TAIL(&ch->queue[class], f, link);
+	ch->queued[class] += f->len;
+	return 0;
+}
+
+static int take_frame(struct loader *l, const struct record_field *of)
+{
+	struct record_reader r = record_inside(of);
+	struct record_field f, wire = {0};
+	uint64_t class = 0, sent = 0;
+	int n;
+
+	if (!of->is_bytes)
+		return -EBADMSG;
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_FRAME_CLASS)
+			n = record_get(&f, 0, CHANNEL_NCLASSES - 1, &class);
+		else if (f.tag == TAG_FRAME_SENT)
+			n = record_get(&f, 0, PROTO_HEADER + PROTO_PAYLOAD_MAX, &sent);
+		else if (f.tag == TAG_FRAME_WIRE)
+			wire = f;
+		if (n < 0)
+			return n;
+	}
+	return n < 0 ? n : add_frame(l, class, sent, &wire);
+}
+
+static int take_field(struct loader *l, const struct record_field *f)
+{
+	struct channel *ch = l->ch;
+	uint64_t v;
+	int r;
+
+	switch (f->tag) {
+	case TAG_FD:
+		if (f->is_bytes || l->fd >= 0)
+			return -EBADMSG;
+		l->fd = (int)f->u64; /* its number, for now */
+		return f->u64 <= FDBAG_MAX ? 0 : -EBADMSG;
+	case TAG_GENERATION:
+		r = record_get(f, 1, UINT8_MAX, &v);
+		ch->generation = r == 0 ? (uint8_t)v : 0;
+		return r;
+	case TAG_FROM_HEAD:
+		ch->from.nhead = (uint32_t)f->len;
+		return take_bytes(f, ch->from.head, LINK_HEADER - 1);
+	case TAG_TO_HEAD:
+		ch->head_left = f->len;
+		return f->len > LINK_HEADER
+			       ? -EBADMSG
+			       : take_bytes(f, ch->head + LINK_HEADER - f->len, LINK_HEADER);
+	case TAG_PARTIAL: return take_partial(l, f);
+	case TAG_SENT:
+		if (l->nclasses == CHANNEL_NCLASSES)
+			return -EBADMSG;
+		r = record_get(f, 0, UINT64_MAX / CHANNEL_NCLASSES / 2, &v);
+		ch->sent[l->nclasses] = ch->tickets[l->nclasses] = r == 0 ? v : 0;
+		l->nclasses++;
+		return r;
+	case TAG_FRAME: return take_frame(l, f);
+	default: return record_take_member(f, ch, members, ARRAY_SIZE(members));
+	}
+}
+
+static size_t waiting(const struct channel *ch)
+{
+	size_t n = ch->current ? ch->current->len - ch->current->sent : 0;
+
+	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+		n += ch->queued[cl];
+	return n;
+}
+
+/* A frame that is whole would have been handled; and what has begun to be sent has to be there. */
+static int check(const struct loader *l)
+{
+	const struct channel *ch = l->ch;
+
+	if (!ch->generation || l->fd <= 0 || l->nclasses < CHANNEL_NCLASSES ||
+	    ch->record_left > waiting(ch) || (ch->head_left && !ch->record_left) ||
+	    (ch->from.left && ch->from.nhead))
+		return -EBADMSG;
+	return 0;
+}
+
+/* Nothing in the bytes of a record is a frame to be handled now. */
+static int refuse_frame(void *data, const struct proto_header *h, struct proto_in *in)
+{
+	(void)data;
+	(void)h;
+	(void)in;
+	return -EBADMSG;
+}
+
+static const struct channel_events refuses = {.frame = refuse_frame};
+
+int channel_take(struct channel *ch, struct record_reader r, struct fdbag *fds, uv_loop_t *loop,
+		 struct channel_scratch *scratch, const struct channel_events *events, void *data)
+{
+	struct loader l = {.ch = ch, .fd = -1};
+	struct record_field f;
+	int n;
+
+	channel_init(ch, scratch, &refuses, NULL);
+	while ((n = record_field(&r, &f)) > 0) {
+		n = take_field(&l, &f);
+		if (n < 0)
+			break;
+	}
+	n = n < 0 ? n : check(&l);
+	l.fd = n == 0 ? fdbag_take(fds, (unsigned)l.fd) : -1;
+	if (n == 0 && l.fd < 0)
+		n = -EBADMSG;
+	ch->events = events;
+	ch->data = data;
+	ch->waits = true;
+	if (n == 0)
+		n = channel_start(ch, loop, l.fd);
+	if (n < 0)
+		channel_drop(ch);
+	return n == -EPROTO ? -EBADMSG : n;
+}

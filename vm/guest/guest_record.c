@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A guest in a record: from one daemon to the next. */
+#include <errno.h>
+#include <string.h>
+
+#include "channel_record.h"
+#include "exec_record.h"
+#include "files_record.h"
+#include "internal.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/problem.h"
+#include "vm/base/record_table.h"
+
+/* Never reuse one. */
+enum {
+	TAG_BACKEND = 1,
+	TAG_CHANNEL,
+	TAG_FILES,
+	TAG_RUN,
+	TAG_JOB,
+	TAG_GENERATION,
+	TAG_VERSION,
+	TAG_WATCHED,
+	TAG_OOM_KILLS,
+	TAG_OOM_LOOK,
+	TAG_STARTED_AT,
+	TAG_HELLO_AT,
+	TAG_READY_AT,
+	TAG_INTERPRETER,
+	TAG_CONSOLE,
+	TAG_DEADLINE, /* ms of the loop's clock, which goes on from one process to the next */
+	TAG_STILL,
+	TAG_USAGE_STALE,
+	TAG_USAGE_KNOWN,
+	TAG_MEM_TOTAL,
+	TAG_MEM_AVAILABLE,
+	TAG_CPU_US,
+	TAG_FILES_USED,
+	TAG_FILES_TOTAL,
+	TAG_INODES_USED,
+	TAG_INODES_TOTAL,
+	TAG_PROCESSES,
+	TAG_REACHED,
+};
+
+#define MEMBER(member, tag, max) RECORD_MEMBER(struct guest, member, tag, max)
+
+static const struct record_member members[] = {
+	MEMBER(generation, TAG_GENERATION, UINT32_MAX),
+	MEMBER(version, TAG_VERSION, UINT32_MAX),
+	MEMBER(watched, TAG_WATCHED, 1),
+	MEMBER(oom_kills, TAG_OOM_KILLS, UINT64_MAX),
+	MEMBER(oom_look, TAG_OOM_LOOK, UINT64_MAX),
+	MEMBER(started_at, TAG_STARTED_AT, UINT64_MAX),
+	MEMBER(hello_at, TAG_HELLO_AT, UINT64_MAX),
+	MEMBER(ready_at, TAG_READY_AT, UINT64_MAX),
+	MEMBER(usage_stale, TAG_USAGE_STALE, 1),
+	MEMBER(usage_known, TAG_USAGE_KNOWN, 1),
+	MEMBER(usage.mem_total_kib, TAG_MEM_TOTAL, UINT64_MAX),
+	MEMBER(usage.mem_available_kib, TAG_MEM_AVAILABLE, UINT64_MAX),
+	MEMBER(usage.cpu_us, TAG_CPU_US, UINT64_MAX),
+	MEMBER(usage.files_used, TAG_FILES_USED, UINT64_MAX),
+	MEMBER(usage.files_total, TAG_FILES_TOTAL, UINT64_MAX),
+	MEMBER(usage.inodes_used, TAG_INODES_USED, UINT64_MAX),
+	MEMBER(usage.inodes_total, TAG_INODES_TOTAL, UINT64_MAX),
+	MEMBER(usage.processes, TAG_PROCESSES, UINT32_MAX),
+	MEMBER(usage.reached, TAG_REACHED,
+	       VM_REACHED_FILES | VM_REACHED_INODES | VM_REACHED_PROCESSES),
+};
+
+/* ---- writing ---- */
+
+/* Does something wait for an answer that only this process would understand? */
+static bool is_occupied(const struct guest *g)
+{
+	return g->phase != GUEST_UP || g->due != DUE_NOTHING || g->freezing || g->changed ||
+	       g->pack.maker || g->pack.from || g->point || g->resume.asked || !g->ops->put ||
+	       !g->backend || !g->channel.open || g->channel.lost || g->channel.held ||
+	       uv_is_active((const uv_handle_t *)&g->grace) || g->still.unanswered ||
+	       g->still.state == STILL_STOPPING || !guest_files_settled(&g->files);
+}
+
+int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
+{
+	char console[TAIL_SIZE + 1];
+	size_t at;
+	int r;
+
+	if (is_occupied(g))
+		return -EAGAIN;
+	at = record_open(out, TAG_BACKEND);
+	r = g->ops->put(g->backend, out, fds);
+	record_close(out, at);
+	at = record_open(out, TAG_CHANNEL);
+	channel_put(&g->channel, out, fds);
+	record_close(out, at);
+	at = record_open(out, TAG_FILES);
+	guest_files_put(&g->files, out);
+	record_close(out, at);
+	exec_put(g, out, TAG_RUN);
+	jobs_put(g, out, TAG_JOB);
+	record_put_members(out, g, members, ARRAY_SIZE(members));
+	record_str(out, TAG_INTERPRETER, g->interpreter);
+	record_bytes(out, TAG_CONSOLE, console, tail_copy(&g->console, console));
+	if (g->exec.id && uv_is_active((const uv_handle_t *)&g->deadline))
+		record_u64(out, TAG_DEADLINE,
+			   uv_now(g->all->ctx->loop) + uv_timer_get_due_in(&g->deadline));
+	record_u64(out, TAG_STILL, g->still.state == STILL_STOPPED);
+	return r;
+}
+
+/* ---- reading ---- */
+
+struct loader {
+	struct guest *g;
+	struct record_reader backend, channel;
+	uint64_t deadline;
+	bool still;
+};
+
+static int take_field(struct loader *l, const struct record_field *f)
+{
+	struct guest *g = l->g;
+
+	switch (f->tag) {
+	case TAG_BACKEND: l->backend = record_inside(f); return 0;
+	case TAG_CHANNEL: l->channel = record_inside(f); return 0;
+	case TAG_FILES: return guest_files_take(&g->files, record_inside(f));
+	case TAG_RUN: return exec_take(g, f);
+	case TAG_JOB: return job_take(g, f);
+	case TAG_INTERPRETER: return record_get_str(f, g->interpreter, sizeof(g->interpreter));
+	case TAG_CONSOLE:
+		if (f->len > TAIL_SIZE)
+			return -EBADMSG;
+		if (f->len)
+			tail_add(&g->console, f->data, f->len);
+		return 0;
+	case TAG_DEADLINE: return record_get(f, 0, UINT64_MAX, &l->deadline);
+	case TAG_STILL: return record_get_bool(f, &l->still);
+	default: return record_take_member(f, g, members, ARRAY_SIZE(members));
+	}
+}
+
+static int take_fields(struct loader *l, struct record_reader r)
+{
+	struct record_field f;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		n = take_field(l, &f);
+		if (n < 0)
+			return n;
+	}
+	if (n == 0 && (!l->g->generation || l->g->version < PROTO_VERSION_OLDEST))
+		return -EBADMSG;
+	return n;
+}
+
+/* What follows from what was read. */
+static void settle(struct loader *l)
+{
+	struct guest *g = l->g;
+	const uint64_t now = uv_now(g->all->ctx->loop);
+
+	g->phase = GUEST_UP;
+	g->background = false;
+	g->resume.due = true;
+	g->clock.heard = g->clock.settled = true;
+	g->version = MIN(g->version, PROTO_VERSION);
+	if (l->still && g->ops->stop)
+		g->still.state = STILL_STOPPED;
+	if (g->exec.id && l->deadline)
+		guest_deadline(g, l->deadline > now ? l->deadline - now : 1);
+}
+
+int guest_take(struct guests *all, const struct guest_config *cfg,
+	       const struct record_reader *fields, struct fdbag *fds,
+	       const struct guest_events *events, void *data, struct guest **ret_guest)
+{
+	struct loader l = {0};
+	int r = cfg->ops->take ? guest_make(all, cfg, events, data, &l.g) : -EOPNOTSUPP;
+
+	if (r < 0)
+		return r;
+	*ret_guest = l.g;
+	r = take_fields(&l, *fields);
+	if (r == 0) {
+		settle(&l);
+		handshake_take(l.g, &l.backend, &l.channel, fds);
+		return 0;
+	}
+	guest_failf(l.g, r == -ENOMEM ? PROBLEM_NO_MEMORY : PROBLEM_AGENT_LOST,
+		    "Reset the session.", "the sandbox was not taken over: %s",
+		    r == -ENOMEM ? "there is no memory for it"
+				 : "what is known of it makes no sense");
+	return 0;
+}

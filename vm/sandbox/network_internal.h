@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to network.c and network_record.c: the network of one sandbox. */
+#ifndef XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
+#define XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
+
+#include "internal.h"
+#include "network.h"
+#include "vm/base/lines.h"
+#include "vm/net/gateway.h"
+#include "vm/spawn/program.h"
+
+enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
+
+struct port {
+	struct network *network;
+	enum port_state state;
+	uint16_t guest, host;
+	int listener;
+	struct dialer_request request;
+	sandbox_forward_fn fn; /* or NULL: a port of the spec, which the sandbox can't do without */
+	void *data;
+};
+
+struct network {
+	struct sandbox *s;
+	const struct network_ops *ops;
+	char *allow;
+	bool trusted_names;
+	struct port ports[SANDBOX_PORTS_MAX];
+	uint32_t owner, user; /* for the dialer */
+
+	struct gateway *gateway; /* from network_start() until its helper has ended */
+	struct program filter;	 /* xsbxfs-net */
+	struct lines said;	 /* its output */
+	struct sandbox_traffic traffic;
+	bool has_traffic;
+	bool started, served, child_gone, closing;
+	bool lost;	/* the filter has ended, and is not restarted */
+	unsigned nopen; /* the filter, the gateway, and one until network_close() */
+};
+
+/* Makes one without ports, which its spec's are. Return: 0, or as network_new(). */
+int network_make(struct sandbox *s, const struct network_ops *ops);
+
+/* Sets what is called for its filter. */
+void network_prepare(struct network *n);
+
+/* The gateway's configuration. */
+void network_gateway_config(struct network *n, struct gateway_config *ret_cfg);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's network in a record: from one daemon to the next. Its filter goes on with all connections. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network_internal.h"
+#include "vm/base/allow.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/problem.h"
+#include "vm/base/record_table.h"
+#include "vm/net/dialer_process.h"
+#include "vm/spawn/child_record.h"
+
+/* Never reuse one. */
+enum {
+	TAG_LOST = 1, /* its filter has ended */
+	TAG_ALLOW,
+	TAG_FILTER,
+	TAG_GATEWAY,
+	TAG_PORT, /* fields: TAG_PORT_* */
+	TAG_HAS_TRAFFIC,
+	TAG_BYTES_IN,
+	TAG_BYTES_OUT,
+	TAG_CONNECTIONS,
+	TAG_OPEN,
+};
+
+enum { TAG_PORT_GUEST = 1, TAG_PORT_HOST, TAG_PORT_LISTENER };
+
+#define MEMBER(member, tag, max) RECORD_MEMBER(struct network, member, tag, max)
+
+static const struct record_member members[] = {
+	MEMBER(lost, TAG_LOST, 1),
+	MEMBER(has_traffic, TAG_HAS_TRAFFIC, 1),
+	MEMBER(traffic.bytes_in, TAG_BYTES_IN, UINT64_MAX),
+	MEMBER(traffic.bytes_out, TAG_BYTES_OUT, UINT64_MAX),
+	MEMBER(traffic.connections, TAG_CONNECTIONS, UINT64_MAX),
+	MEMBER(traffic.open, TAG_OPEN, UINT32_MAX),
+};
+
+/* ---- writing ---- */
+
+static void put_port(const struct port *p, struct buf *out, struct fdbag *fds)
+{
+	const size_t at = record_open(out, TAG_PORT);
+
+	record_u64(out, TAG_PORT_GUEST, p->guest);
+	record_u64(out, TAG_PORT_HOST, p->host);
+	record_u64(out, TAG_PORT_LISTENER, fdbag_put(fds, p->listener));
+	record_close(out, at);
+}
+
+static int put_filter(const struct network *n, struct buf *out, struct fdbag *fds)
+{
+	size_t at = record_open(out, TAG_FILTER);
+	int r = program_put(&n->filter, out, fds);
+
+	record_close(out, at);
+	if (r < 0)
+		return r;
+	at = record_open(out, TAG_GATEWAY);
+	r = gateway_put(n->gateway, out, fds);
+	record_close(out, at);
+	return r;
+}
+
+/* Has it a filter that serves, or had one? And is no port on its way? */
+static bool is_settled(const struct network *n)
+{
+	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
+		if (n->ports[i].state == PORT_BINDING)
+			return false;
+	return !n->closing && (n->lost ? n->child_gone && !n->gateway : n->served && n->gateway);
+}
+
+int network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
+{
+	const struct network *n = s->network;
+
+	if (!n)
+		return 0;
+	if (!is_settled(n))
+		return -EAGAIN;
+	record_put_members(out, n, members, ARRAY_SIZE(members));
+	record_str(out, TAG_ALLOW, n->allow);
+	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
+		if (n->ports[i].state == PORT_BOUND)
+			put_port(&n->ports[i], out, fds);
+	return n->lost ? 0 : put_filter(n, out, fds);
+}
+
+/* ---- reading ---- */
+
+struct loader {
+	struct network *n;
+	struct fdbag *fds;
+	struct record_reader filter, gateway;
+	unsigned nports;
+};
+
+static int take_port(struct loader *l, const struct record_field *of)
+{
+	struct record_reader r = record_inside(of);
+	uint64_t guest = 0, host = 0;
+	uint32_t listener = 0;
+	struct record_field f;
+	struct port *p;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		switch (f.tag) {
+		case TAG_PORT_GUEST: n = record_get(&f, 1, UINT16_MAX, &guest); break;
+		case TAG_PORT_HOST: n = record_get(&f, 1, UINT16_MAX, &host); break;
+		case TAG_PORT_LISTENER: n = record_get_u32(&f, FDBAG_MAX, &listener); break;
+		default: break;
+		}
+		if (n < 0)
+			return n;
+	}
+	if (n < 0 || !of->is_bytes || !guest || !host || l->nports == SANDBOX_PORTS_MAX)
+		return -EBADMSG;
+	for (unsigned i = 0; i < l->nports; i++)
+		if (l->n->ports[i].guest == guest)
+			return -EBADMSG;
+	p = &l->n->ports[l->nports];
+	*p = (struct port){.network = l->n,
+			   .guest = (uint16_t)guest,
+			   .host = (uint16_t)host,
+			   .listener = fdbag_take(l->fds, listener)};
+	if (p->listener < 0)
+		return -EBADMSG;
+	p->state = PORT_BOUND;
+	l->nports++;
+	return 0;
+}
+
+static int take_allow(struct loader *l, const struct record_field *f)
+{
+	char *text = f->len < ALLOW_TEXT_MAX ? malloc(f->len + 1) : NULL;
+
+	if (!text || record_get_str(f, text, f->len + 1) < 0) {
+		free(text);
+		return -EBADMSG;
+	}
+	free(l->n->allow);
+	l->n->allow = text;
+	return 0;
+}
+
+static int take_fields(struct loader *l, struct record_reader r)
+{
+	struct record_field f;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		switch (f.tag) {
+		case TAG_ALLOW: n = take_allow(l, &f); break;
+		case TAG_FILTER: l->filter = record_inside(&f); break;
+		case TAG_GATEWAY: l->gateway = record_inside(&f); break;
+		case TAG_PORT: n = take_port(l, &f); break;
+		default: n = record_take_member(&f, l->n, members, ARRAY_SIZE(members)); break;
+		}
+		if (n < 0)
+			break;
+	}
+	return n;
+}
+
+static int take_filter(struct loader *l)
+{
+	struct context *ctx = &l->n->s->vm->ctx;
+	uint16_t forwards[SANDBOX_PORTS_MAX];
+	struct network *n = l->n;
+	struct gateway_config cfg;
+	int r;
+
+	for (unsigned i = 0; i < l->nports; i++)
+		forwards[i] = n->ports[i].guest;
+	network_prepare(n);
+	r = program_take(&n->filter, ctx->loop, ctx->spawner, l->filter, l->fds);
+	if (r < 0)
+		return r;
+	n->nopen++;
+	network_gateway_config(n, &cfg);
+	r = gateway_take(ctx->loop, &l->gateway, l->fds, &cfg, n->allow, forwards, l->nports,
+			 &n->gateway);
+	if (r == 0)
+		n->nopen++;
+	else
+		child_kill(&n->filter.child); /* which has lost it, then */
+	return 0;
+}
+
+int network_take(struct sandbox *s, const struct network_ops *ops,
+		 const struct record_reader *fields, struct fdbag *fds)
+{
+	struct loader l = {.fds = fds};
+	struct problem p;
+	int r = network_make(s, ops);
+
+	if (r < 0 || !s->network)
+		return r;
+	l.n = s->network;
+	l.n->started = l.n->served = true;
+	r = fields ? take_fields(&l, *fields) : -EBADMSG;
+	if (r == 0 && !l.n->lost)
+		r = take_filter(&l);
+	if (r < 0 || l.n->lost)
+		l.n->lost = l.n->child_gone = true;
+	if (r == 0)
+		return 0;
+	problem_set(&p, PROBLEM_NO_NETWORK, "Reset the session.",
+		    "the sandbox's network was not taken over");
+	ops->fail(s, &p);
+	return 0;
+}
+
+void network_go(struct sandbox *s)
+{
+	if (s->network && s->network->gateway)
+		gateway_go(s->network->gateway);
+}

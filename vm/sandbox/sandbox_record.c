@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox in a record: from one daemon to the next. */
+#include <errno.h>
+
+#include "internal.h"
+#include "network.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/record_table.h"
+#include "vm/base/spec_record.h"
+#include "vm/image/layer.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Only what is up is handed over: with its processes, which are the spawner's children and go on, and the daemon's ends of
+ * what connects it to them. What is on its way (boots, the pool, jails in reserve, builders, probes) the next daemon begins
+ * anew; its processes are killed. So the record of a sandbox is short, and what it depends on (images, layers, templates,
+ * places) is looked up again.
+ *
+ * The agent is asked nothing before vm_go(), and one whose machine stands still not before something else is sent to it
+ * (guest/resume.c).
+ */
+
+/* Never reuse one. */
+enum {
+	TAG_SPEC = 1,
+	TAG_GUEST,
+	TAG_NETWORK,
+	TAG_LAYER,
+	TAG_RUNNING,
+	TAG_START,
+	TAG_ASKED_AT,
+	TAG_ADMITTED_AT,
+	TAG_INTRODUCED,
+	TAG_STILL,
+	TAG_KEPT,
+	TAG_WANTS,
+	TAG_FILES_ONLY,
+};
+
+#define MEMBER(member, tag, max) RECORD_MEMBER(struct sandbox, member, tag, max)
+
+static const struct record_member members[] = {
+	MEMBER(start, TAG_START, START_NKINDS - 1),
+	MEMBER(asked_at, TAG_ASKED_AT, UINT64_MAX),
+	MEMBER(admitted_at, TAG_ADMITTED_AT, UINT64_MAX),
+	MEMBER(introduced, TAG_INTRODUCED, 1),
+	MEMBER(still, TAG_STILL, 1),
+};
+
+/* ---- writing ---- */
+
+/* Its owner has to know the state that it is in. */
+static bool is_settled(const struct sandbox *s)
+{
+	return (s->state == SANDBOX_READY || s->state == SANDBOX_RUNNING) &&
+	       s->reported == s->state && s->save.step == SAVE_NONE && s->guest && !s->spec.install;
+}
+
+int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
+{
+	size_t at;
+	int r;
+
+	if (!is_settled(s))
+		return -EAGAIN;
+	at = record_open(out, TAG_SPEC);
+	spec_put(&s->spec, out);
+	record_close(out, at);
+	at = record_open(out, TAG_GUEST);
+	r = guest_put(s->guest, out, fds);
+	record_close(out, at);
+	if (r == 0 && s->network) {
+		at = record_open(out, TAG_NETWORK);
+		r = network_put(s, out, fds);
+		record_close(out, at);
+	}
+	if (s->layer)
+		record_str(out, TAG_LAYER, s->layer->key);
+	record_u64(out, TAG_RUNNING, s->state == SANDBOX_RUNNING);
+	record_u64(out, TAG_KEPT, s->kept || restore_has_memory(s));
+	record_u64(out, TAG_FILES_ONLY, s->files_only || (s->from && !restore_has_memory(s)));
+	record_u64(out, TAG_WANTS, s->slot.state == SLOT_WAITING);
+	record_put_members(out, s, members, ARRAY_SIZE(members));
+	return r;
+}
+
+/* ---- reading ---- */
+
+struct loader {
+	struct sandbox *s;
+	struct fdbag *fds;
+	struct record_reader guest, network;
+	bool has_network, running;
+};
+
+static int take_field(struct loader *l, const struct record_field *f)
+{
+	struct sandbox *s = l->s;
+	char key[DIGEST_HEX];
+
+	switch (f->tag) {
+	case TAG_GUEST: l->guest = record_inside(f); return 0;
+	case TAG_NETWORK:
+		l->network = record_inside(f);
+		l->has_network = true;
+		return 0;
+	case TAG_LAYER:
+		if (s->layer || record_get_str(f, key, sizeof(key)) < 0 || !digest_is_hex(key))
+			return -EBADMSG;
+		s->layer = layer_get(&s->vm->package_jobs.layers, key);
+		return 0;
+	case TAG_RUNNING: return record_get_bool(f, &l->running);
+	case TAG_KEPT: return record_get_bool(f, &s->kept);
+	case TAG_FILES_ONLY: return record_get_bool(f, &s->files_only);
+	case TAG_WANTS: return record_get_bool(f, &s->wants);
+	default: return record_take_member(f, s, members, ARRAY_SIZE(members));
+	}
+}
+
+static int take_fields(struct loader *l, struct record_reader r)
+{
+	struct record_field f;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		n = take_field(l, &f);
+		if (n < 0)
+			break;
+	}
+	return n;
+}
+
+/* The spec, which everything else needs. */
+static int find_spec(struct record_reader r, struct sandbox_spec *ret_spec)
+{
+	struct record_field f;
+
+	while (record_field(&r, &f) > 0)
+		if (f.tag == TAG_SPEC && f.is_bytes)
+			return spec_take(record_inside(&f), ret_spec);
+	return -EBADMSG;
+}
+
+static int take_guest(struct loader *l)
+{
+	struct sandbox *s = l->s;
+	const struct guest_config cfg = {.ops = s->ops,
+					 .spec = &s->spec,
+					 .layer = s->layer,
+					 .mode = MACHINE_COLD,
+					 .ram = -1,
+					 .state = -1};
+	int r;
+
+	s->nopen++;
+	r = guest_take(&s->vm->guests, &cfg, &l->guest, l->fds, &sandbox_guest_events, s,
+		       &s->guest);
+	s->nopen -= r < 0;
+	return r;
+}
+
+/* It is there, and in this state, and has what it has, above all limits. */
+static void enter(struct loader *l)
+{
+	struct sandbox *s = l->s;
+
+	sandbox_enter(s);
+	s->was_up = true;
+	s->state = s->reported = l->running ? SANDBOX_RUNNING : SANDBOX_READY;
+	s->vm->started++;
+	admission_charge(&s->vm->admission, &s->ticket);
+}
+
+static void take_rest(struct loader *l)
+{
+	struct sandbox *s = l->s;
+
+	if ((guest_run_id(s->guest) != 0) != l->running) {
+		sandbox_failf(s, PROBLEM_AGENT_LOST, "Reset the session.",
+			      "the sandbox was not taken over: what is known of it makes no sense");
+		return;
+	}
+	s->label.run = guest_run_id(s->guest);
+	if (sandbox_computes(s))
+		slots_hold(&s->vm->slots, &s->slot);
+	if (network_take(s, &sandbox_network_ops, l->has_network ? &l->network : NULL, l->fds) < 0)
+		sandbox_no_memory(s);
+}
+
+int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+		  const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)
+{
+	struct loader l = {.fds = fds};
+	struct sandbox_spec spec;
+	int r = find_spec(*fields, &spec);
+
+	if (r < 0)
+		return r;
+	r = sandbox_make(vm, &spec, events, data, &l.s);
+	spec_free(&spec);
+	if (r < 0)
+		return r;
+	r = take_fields(&l, *fields);
+	if (r == 0 && !l.s->ops->take)
+		r = -EOPNOTSUPP;
+	if (r < 0) {
+		sandbox_free(l.s);
+		return r;
+	}
+	enter(&l);
+	r = take_guest(&l);
+	if (r < 0)
+		sandbox_no_memory(l.s);
+	else if (l.s->state != SANDBOX_CLOSING)
+		take_rest(&l);
+	*ret_sandbox = l.s;
+	return 0;
+}
+
+int sandbox_hold_nodes(struct sandbox *s, const struct vm_held_node *nodes, size_t n)
+{
+	return s->guest && s->state != SANDBOX_CLOSING ? guest_hold_nodes(s->guest, nodes, n) : 0;
+}
+
+/* ---- going on ---- */
+
+/* It waits for processors once more, if it has none at once. */
+static void want(struct sandbox *s)
+{
+	s->wants = false;
+	if (s->state == SANDBOX_READY &&
+	    slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop)))
+		s->slot.held(&s->slot);
+}
+
+void vm_go(struct vm *vm)
+{
+	struct sandbox *s;
+
+	TAILQ_FOREACH(s, &vm->sandboxes, link) {
+		if (s->state == SANDBOX_CLOSING || !s->guest)
+			continue;
+		guest_go(s->guest);
+		network_go(s);
+		if (s->wants)
+			want(s);
+	}
+	context_wake(&vm->ctx);
+}

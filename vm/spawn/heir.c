@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon that is to follow the one that serves. See heir.h. */
+#include "heir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vm/base/fdpass.h"
+#include "vm/base/log.h"
+#include "vm/base/util.h"
+#include "wire.h"
+
+#define START_MS \
+	30000	     /* until it has loaded: it reads its configuration, and waits for the daemon */
+#define ANSWER_SEC 5 /* who asks is not waited for any longer */
+#define ARGS_MAX   256u
+
+void heir_init(struct heir *h, const struct spawner_rules *rules)
+{
+	_cleanup_close_ int fd = -1;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int n = -1;
+
+	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1};
+	if (rules->runtime_dir && rules->mountpoint && rules->argv)
+		n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEIR_SOCKET, rules->runtime_dir);
+	if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+		return;
+	(void)unlink(a.sun_path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 4) < 0)
+		log_warn("nobody can take this mount over: %s", strerror(errno));
+	else
+		h->listener = steal_fd(&fd);
+}
+
+int heir_fd(const struct heir *h)
+{
+	return h->state == HEIR_NONE ? h->listener : h->sock;
+}
+
+/* ---- its start ---- */
+
+/* Return: 0, or -errno with a reason. */
+static int check_program(int fd, const char **ret_why)
+{
+	struct stat st;
+
+	*ret_why = "it was not given a program";
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_why = "root's mount is only taken over by a program that is root's, and that nobody "
+		   "else may write to";
+	if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
+		return -EPERM;
+	return 0;
+}
+
+/* Whose mount it is, or root. */
+static bool may_ask(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	       (who.uid == 0 || who.uid == geteuid());
+}
+
+static void answer(struct heir *h, pid_t pid, const char *words)
+{
+	struct heir_answer a = {.magic = HEIR_MAGIC, .pid = pid};
+
+	if (h->asker < 0)
+		return;
+	snprintf(a.words, sizeof(a.words), "%s", words);
+	(void)fdpass_send(h->asker, &a, sizeof(a), NULL, 0, MSG_DONTWAIT);
+	close(steal_fd(&h->asker));
+}
+
+/* Return: the program that it brought, or -1: nobody is there, or nobody who may be. */
+static int hear_ask(struct heir *h)
+{
+	const struct timeval patience = {.tv_sec = ANSWER_SEC};
+	struct heir_ask ask;
+	int program = -1;
+	size_t nfds = 0;
+	ssize_t n;
+
+	h->asker = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (h->asker < 0)
+		return -1;
+	n = -EPERM;
+	setsockopt(h->asker, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (may_ask(h->asker))
+		n = fdpass_receive(h->asker, &ask, sizeof(ask), &program, 1, &nfds, 0);
+	if (n == sizeof(ask) && ask.magic == HEIR_MAGIC && nfds == 1)
+		return program;
+	if (nfds)
+		close(program);
+	answer(h, 0,
+	       n == -EPERM ? "only who mounted it, or root, may take it over"
+			   : "it was not understood");
+	return -1;
+}
+
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(int sock, const char *fmt, ...)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_REFUSE};
+	char message[sizeof(req) + HEIR_WORDS_MAX];
+	va_list ap;
+
+	memcpy(message, &req, sizeof(req));
+	va_start(ap, fmt);
+	vsnprintf(message + sizeof(req), HEIR_WORDS_MAX, fmt, ap);
+	va_end(ap);
+	(void)fdpass_send(sock, message, sizeof(req) + strlen(message + sizeof(req)), NULL, 0, 0);
+	_exit(127);
+}
+
+/* The mount's command line, behind the word that it is an heir. */
+static void arguments(char *const *argv, char *ret_argv[ARGS_MAX])
+{
+	static char option[] = HEIR_OPTION;
+	size_t n = 0;
+
+	ret_argv[n++] = argv[0];
+	ret_argv[n++] = option;
+	for (size_t i = 1; argv[i] && n < ARGS_MAX - 1; i++)
+		ret_argv[n++] = argv[i];
+	ret_argv[n] = NULL;
+}
+
+/* In the child. */
+__attribute__((noreturn)) static void run(const struct heir_gift *g, int program, int sock,
+					  int connection, int daemon)
+{
+	const int given[] = {sock, connection, daemon};
+	char *argv[ARGS_MAX];
+	int high[ARRAY_SIZE(given)];
+	sigset_t none;
+
+	program = fcntl(program, F_DUPFD_CLOEXEC, HEIR_FD_END);
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+		high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, HEIR_FD_END);
+	g->leave(g->data);
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+		if (dup2(high[i], HEIR_FD_SPAWNER + (int)i) < 0)
+			_exit(127);
+	}
+	if (close_range(HEIR_FD_END, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		fail(HEIR_FD_SPAWNER, "its descriptors: %s", strerror(errno));
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (g->rules->cwd && chdir(g->rules->cwd) < 0)
+		fail(HEIR_FD_SPAWNER, "%s, where the mount was made from: %s", g->rules->cwd,
+		     strerror(errno));
+	arguments(g->rules->argv, argv);
+	fexecve(program, argv, environ);
+	fail(HEIR_FD_SPAWNER, "the program could not be run: %s", strerror(errno));
+}
+
+static int connection_of(const struct held *held)
+{
+	for (size_t i = 0; i < held->n; i++) {
+		if (held->item[i].kind == HELD_CONNECTION)
+			return held->item[i].fd;
+	}
+	return -1;
+}
+
+int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
+{
+	_cleanup_close_ int program = hear_ask(h);
+	const int connection = connection_of(gift->held);
+	int spawner[2] = {-1, -1}, daemon[2] = {-1, -1};
+	const char *why;
+
+	if (program < 0)
+		return -1;
+	if (check_program(program, &why) < 0) {
+		answer(h, 0, why);
+		return -1;
+	}
+	if (connection < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, spawner) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0 ||
+	    fdpass_send(spawner[0], &gift->welcome, sizeof(gift->welcome), NULL, 0, 0) < 0)
+		h->pid = -1;
+	else
+		h->pid = _Fork();
+	if (h->pid == 0)
+		run(gift, program, spawner[1], connection, daemon[1]);
+	for (size_t i = 0; i < 2; i++) {
+		const int mine[] = {spawner[1], daemon[1]};
+
+		if (mine[i] >= 0)
+			close(mine[i]);
+	}
+	if (h->pid > 0) {
+		h->sock = spawner[0];
+		h->state = HEIR_STARTING;
+		h->until = now + START_MS;
+		log_info("process %d is to take the mount over", (int)h->pid);
+		return daemon[0];
+	}
+	h->pid = 0;
+	answer(h, 0, connection < 0 ? "there is no mount" : "it could not be started");
+	for (size_t i = 0; i < 2; i++) {
+		const int mine[] = {spawner[0], daemon[0]};
+
+		if (mine[i] >= 0)
+			close(mine[i]);
+	}
+	return -1;
+}
+
+/* ---- what it says, and its end ---- */
+
+enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
+{
+	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
+	struct spawn_request req;
+	size_t nfds;
+	ssize_t n = fdpass_receive(h->sock, message, sizeof(message), NULL, 0, &nfds, MSG_DONTWAIT);
+
+	if (n == -EAGAIN)
+		return HEIR_WAITS;
+	snprintf(h->words, sizeof(h->words), "%s",
+		 n <= 0 ? "the new process ended" : "the new process is not understood");
+	if (n < (ssize_t)sizeof(req))
+		return HEIR_OVER;
+	memcpy(&req, message, sizeof(req));
+	*ret_id = req.id;
+	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)
+		return HEIR_CLAIMS;
+	if (req.op == SPAWN_OP_READY && h->state == HEIR_LOADING)
+		return HEIR_READY;
+	if (req.op == SPAWN_OP_REFUSE) {
+		const size_t len = MIN((size_t)n - sizeof(req), HEIR_WORDS_MAX - 1);
+
+		memcpy(h->words, message + sizeof(req), len);
+		h->words[len] = '\0';
+		log_printable(h->words, strlen(h->words), false);
+	}
+	return HEIR_OVER;
+}
+
+void heir_end(struct heir *h, const char *words)
+{
+	if (h->state == HEIR_NONE)
+		return;
+	kill(h->pid, SIGKILL);
+	close(steal_fd(&h->sock));
+	h->pid = 0;
+	h->state = HEIR_NONE;
+	log_warn("the mount was not taken over: %s", words);
+	answer(h, 0, words);
+}
+
+void heir_succeeds(struct heir *h)
+{
+	answer(h, h->pid, "");
+	h->sock = -1;
+	h->pid = 0;
+	h->state = HEIR_NONE;
+}
+
+void heir_leave(const struct heir *h)
+{
+	const int fds[] = {h->listener, h->asker, h->sock};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}

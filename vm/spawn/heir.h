@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon that is to follow the one that serves, while both are there. */
+#ifndef XSBX_VM_SPAWN_HEIR_H
+#define XSBX_VM_SPAWN_HEIR_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "heir_wire.h"
+#include "held.h"
+#include "spawner.h"
+
+enum heir_state {
+	HEIR_NONE,
+	HEIR_STARTING, /* it gets ready; the daemon serves */
+	HEIR_LOADING,  /* the daemon stands still, and has given it all */
+};
+
+/*
+ * Theory of operation
+ * -------------------
+ * A mount can be taken over by another daemon, mostly that of a newer version. Who asks for it connects to a socket in the
+ * runtime directory, with the program to be run. The spawner starts that as its child, with the mount's connection, and tells
+ * the daemon. What the daemon knows, it tells its heir itself, over a socket between the two, at a moment of its choice; it
+ * has said so here before (SPAWN_OP_YIELD) and then stands still. The heir says which of the children are its own, and that
+ * it is ready: then it is the daemon, and the other one is killed. If it does not come to that, for whatever reason, the
+ * heir is killed, and the daemon goes on as if nothing had been. So there is one place where it is decided who is the
+ * daemon, and at each moment there is one.
+ *
+ * While the daemon stands still nothing is told and nobody is waited for but the heir: what the children do meanwhile is
+ * said afterwards, to whoever is the daemon then.
+ *
+ * The daemon, which may be taken over by a guest, can't ask for an heir: it has no way to connect. The program comes from the
+ * owner of the mount, or from root; and what root's spawner runs must be root's, and nobody else may write to it.
+ */
+struct heir {
+	enum heir_state state;
+	int listener;		    /* who wants one connects here; or -1 */
+	int asker;		    /* who wanted this one, or -1 */
+	int sock;		    /* its; it becomes the daemon's */
+	pid_t pid;		    /* or 0 */
+	int64_t until;		    /* when it is given up, in ms of CLOCK_MONOTONIC */
+	char words[HEIR_WORDS_MAX]; /* why there is none */
+};
+
+/* Listens in the runtime directory, if there is one. */
+void heir_init(struct heir *h, const struct spawner_rules *rules);
+
+/* What is to be watched: who asks for one, or what it says; or -1. */
+int heir_fd(const struct heir *h);
+
+/* What the program is started with, beside the command line of the mount. */
+struct heir_gift {
+	const struct spawner_rules *rules;
+	const struct held *held; /* with the mount's connection */
+	struct heir_welcome welcome;
+	void (*leave)(const void *data); /* called in the child: closes what is its parent's */
+	const void *data;
+};
+
+/* Somebody asks. Return: its end of the socket to the heir, which the daemon is to get, if it was started; or -1. */
+int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
+
+enum heir_word {
+	HEIR_WAITS,  /* nothing new */
+	HEIR_CLAIMS, /* @ret_id is its child */
+	HEIR_READY,
+	HEIR_OVER, /* it is gone, or refused: `words` */
+};
+
+/* What it says. */
+enum heir_word heir_hear(struct heir *h, uint32_t *ret_id);
+
+/* There is none: kills it, tells who asked why. */
+void heir_end(struct heir *h, const char *words);
+
+/* It is the daemon now: who asked is told. */
+void heir_succeeds(struct heir *h);
+
+/* In a child of the spawner's: closes what is here. */
+void heir_leave(const struct heir *h);
+
+#endif
