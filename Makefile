@@ -211,7 +211,7 @@ define unit_rule
 $(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call named,$(1))) $(call archive,$(1))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)))))
+	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)) $(if $(call archive,$(1)),crypto zstd))))
 endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
@@ -270,6 +270,7 @@ check-lab:
 
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
 $(O)/bench/jail: tests/unit/fixture/free_rules.c $(O)/vm.a
+$(O)/bench/vault: $(O)/vm.a
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -291,7 +292,7 @@ define fuzz_rule
 $(O)/fuzz/$(notdir $(1:.c=)): $(call objs,fuzz/obj,$(1) $(call fuzz_modules,$(1)))
 	$$(call say,LD,$$@)
 	$(Q)$(FUZZ_CC) $(fuzz_san),fuzzer -o $$@ $$^ $$(call pkg,--libs-only-l $(or \
-		$(call lib_pkgs,$(sort $(call all_say,libs,$(1)))),libuv))
+		$(call lib_pkgs,$(sort $(call all_say,libs,$(1)) $(if $(call archive,$(1)),crypto zstd))),libuv))
 endef
 $(foreach t,$(fuzz_c),$(eval $(call fuzz_rule,$(t))))
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "vm/net/dialer_process.h"
+#include "vm/base/discard.h"
 #include "vm/base/log.h"
 #include "vm/pool/pool.h"
 #include "vm/spawn/registry.h"
@@ -13,6 +14,8 @@
 #include "vm/spawn/spawner.h"
 #include "vm/base/problem.h"
 #include "vm/sandbox/internal.h"
+
+#define KEY_LIMIT_MS 30000u
 
 /* ---- what the context asks for ---- */
 
@@ -112,8 +115,13 @@ static void on_spawner_lost(void *data)
 static void on_digests(void *data)
 {
 	struct vm *vm = data;
+	struct sandbox *s, *next;
 
 	template_refresh_all(&vm->pool);
+	for (s = TAILQ_FIRST(&vm->sandboxes); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		sandbox_on_digests(s);
+	}
 }
 
 /* Is there room for an empty jail that is kept for the next one who needs it? */
@@ -195,6 +203,8 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->guests.ca_len = cfg->ca_len;
 	vm->host_ports = cfg->host_ports;
 	vm->pool.snapshot_bytes = cfg->snapshot_bytes;
+	vm->key_command = cfg->key_command && *cfg->key_command;
+	vm->key_limit_ms = KEY_LIMIT_MS;
 	if (!b->qemu || !vm->agent)
 		return -ENOMEM;
 	digest_jobs_init(&b->digests, &vm->ctx, on_digests, vm);
@@ -209,6 +219,8 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	vault_free(vm->vault);
+	discard_stop(&vm->ctx);
 	template_free_all(&vm->pool);
 	schedule_fini(vm);
 	image_jobs_fini(&vm->image_jobs);
@@ -274,6 +286,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 		return r;
 	}
 	context_start(&vm->ctx);
+	discard_start(&vm->ctx);
 	guests_init(&vm->guests);
 	pool_init(&vm->pool);
 	uv_timer_init(loop, &vm->recheck);
@@ -379,6 +392,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 	store_client_cut(&vm->store);
 	package_jobs_cut(&vm->package_jobs);
 	workdir_cut(vm);
+	vault_close(vm->vault);
 	context_wake(&vm->ctx);
 }
 

@@ -12,6 +12,7 @@
 #include "vm/base/log.h"
 #include "vm/build/offer.h"
 #include "vm/checkpoint/saved.h"
+#include "vm/checkpoint/vault.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
 #include "vm/base/spec.h"
@@ -31,6 +32,7 @@
  * - Bytes and strings in callbacks are only valid during the call.
  */
 
+struct problem;
 struct vm;
 struct spawner;
 
@@ -52,6 +54,19 @@ struct vm_events {
  */
 int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg,
 	   const struct vm_events *events, void *data, struct vm **ret_vm);
+
+/**
+ * vm_keep() - Keep what is saved on a disk
+ * @vm: Machinery, just made
+ * @state_dir: Directory of the caller's, for nobody else; has or gets `saved` and `key`
+ * @ret_why: On failure, in words
+ *
+ * Blocks until the key is there, which may be told by a program (key_command). vm_vault() is there then. Return: 0 or -errno.
+ */
+int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
+
+/* NULL: nothing is kept. */
+struct vault *vm_vault(const struct vm *vm);
 
 /* Closes every sandbox, then calls @done once from the loop; @vm is invalid after that. */
 void vm_close(struct vm *vm, void (*done)(void *data), void *data);

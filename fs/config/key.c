@@ -63,6 +63,7 @@ static const struct key keys[] = {
 	{"output_limit", CONF_GLOBAL, KEY_SIZE, CONF(output_bytes), "64M", 0, MIB},
 	{"history_limit", CONF_GLOBAL, KEY_SIZE, CONF(history_bytes), "256M", 0, 16 * MIB},
 	{"history_runs", CONF_GLOBAL, KEY_NUMBER, CONF(history_runs), "100", 1, 100000},
+	{"key_command", CONF_GLOBAL, KEY_TEXT, CONF(vm.key_command)},
 	{"checkpoint_limit", CONF_GLOBAL, KEY_SIZE, CONF(checkpoint_bytes), "4G", 0, 16 * MIB},
 	{"max_checkpoints", CONF_GLOBAL, KEY_NUMBER, CONF(max_checkpoints), "32", 1,
 	 CHECKPOINTS_MAX},

@@ -29,6 +29,8 @@ void files_op_free(struct file_op *op)
 	struct session *s = op->s;
 
 	files_op_list(op, NULL);
+	wait_cancel(&op->wait);
+	saved_unref(op->saved);
 	free(op->name);
 	free(op->newname);
 	free(op);

@@ -55,7 +55,7 @@ static void on_interrupt(struct req *req, void *data)
 	struct files *f = op->s->files;
 
 	assert(op->req == req);
-	if (op->list == &f->pending) {
+	if (op->list == &f->pending || op->list == &f->loading) {
 		op->req = NULL;
 		reply_err(req, -EINTR);
 		files_op_free(op);
@@ -110,20 +110,31 @@ static void renew_locks(struct files *f, uint64_t give_up)
 	}
 }
 
-void files_renew(struct files *f, uint64_t before)
+/* Of those that were not sent. */
+static void renew_held(struct file_ops *held, uint64_t before)
 {
 	struct file_op *op, *next;
 
-	renew_locks(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
-	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
+	for (op = TAILQ_FIRST(held); op; op = next) {
 		next = TAILQ_NEXT(op, link);
 		if (op->req && op->since <= before)
 			op_fail(op, -EAGAIN);
 	}
+}
+
+void files_renew(struct files *f, uint64_t before)
+{
+	struct file_op *op;
+
+	renew_locks(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
+	renew_held(&f->pending, before);
+	renew_held(&f->loading, before);
 	TAILQ_FOREACH(op, &f->sent, link)
 		if (op->req && op->since <= before && !op->renew)
 			op_leave(op, -EAGAIN);
 }
+
+static void on_loaded(struct file_op *op, const struct problem *why);
 
 /* Is it about files/ itself, and no node that only a certain sandbox has? */
 static bool is_of_any(const struct file_op *op)
@@ -244,8 +255,15 @@ static void op_hold(struct file_op *op)
 		files_op_list(op, &op->s->files->pending);
 }
 
-static void op_answer_packed(struct file_op *op, const struct pack *pack)
+/* From what was saved, of which its files may have to be read first. */
+static void op_answer_saved(struct file_op *op, struct saved *saved)
 {
+	const struct pack *pack = saved_pack(saved);
+
+	if (!pack && !op->give_up) {
+		packed_load(op, saved, on_loaded);
+		return;
+	}
 	packed_answer(op, pack);
 	files_op_free(op);
 }
@@ -263,7 +281,6 @@ static void op_wake(struct file_op *op, struct session *s)
 
 static void op_route(struct file_op *op, struct session *s)
 {
-
 	/* Handle 0: a directory that was opened while there was no sandbox. */
 	if (op->rq.op == VM_READDIR && !op->rq.handle) {
 		answer_empty(op);
@@ -283,11 +300,31 @@ static void op_route(struct file_op *op, struct session *s)
 	if (s->saving.of && !starts_sandbox(op->rq.op))
 		op_hold(op);
 	else if (s->asleep.saved && packed_reads(&op->rq) && TAILQ_EMPTY(&s->files->pending))
-		op_answer_packed(op, s->asleep.saved->pack);
+		op_answer_saved(op, s->asleep.saved);
 	else if (!s->asleep.saved && !starts_sandbox(op->rq.op) && TAILQ_EMPTY(&s->files->pending))
 		answer_empty(op);
 	else
 		op_wake(op, s);
+}
+
+/* The session, or the checkpoint, may be another meanwhile. */
+static void on_loaded(struct file_op *op, const struct problem *why)
+{
+	struct session *s = op->s;
+	const bool of_checkpoint = op->kind == NODE_CHECKPOINT_FILE;
+
+	if (why && !saved_pack(op->saved)) {
+		if (!s->dead)
+			session_problem(s, why);
+		op_fail(op, -EIO);
+	} else if (of_checkpoint ? !checkpoint_by_number(s, op->epoch)
+				 : op->epoch != s->epoch && !is_of_any(op)) {
+		op_fail(op, -ESTALE);
+	} else if (of_checkpoint) {
+		op_answer_saved(op, op->saved);
+	} else {
+		op_route(op, s);
+	}
 }
 
 /* What the table of nodes has to know before a rename. Return: 0 or -errno. */
@@ -352,7 +389,7 @@ static void request_saved(const struct node *n, const struct handle *h, struct r
 	op->kind = NODE_CHECKPOINT_FILE;
 	op->place = cp->place;
 	op->index = n->kind == NODE_CHECKPOINT_FILE ? n->sub : 0;
-	op_answer_packed(op, cp->saved->pack);
+	op_answer_saved(op, cp->saved);
 }
 
 /* ---- all of them ---- */
@@ -485,6 +522,7 @@ static int on_made(struct session *s)
 	filenodes_init(&f->nodes, files_node_gone, s);
 	filenodes_init(&f->saved, saved_gone, s);
 	TAILQ_INIT(&f->pending);
+	TAILQ_INIT(&f->loading);
 	TAILQ_INIT(&f->sent);
 	TAILQ_INIT(&f->kept);
 	s->files = f;
@@ -538,7 +576,8 @@ static void on_stirs(struct session *s)
 /* All requests have been answered before. */
 static void on_freed(struct session *s)
 {
-	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->sent));
+	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
+	       TAILQ_EMPTY(&s->files->sent));
 	filenodes_fini(&s->files->nodes);
 	filenodes_fini(&s->files->saved);
 	free(s->files);

@@ -51,7 +51,7 @@ struct files {
 	struct session *s;
 	struct filenodes nodes;
 	struct filenodes saved; /* of its checkpoints; the epoch is a checkpoint's number */
-	TAILQ_HEAD(file_ops, file_op) pending, sent;
+	TAILQ_HEAD(file_ops, file_op) pending, loading, sent;
 	TAILQ_HEAD(file_kept, filenode)
 	kept; /* the kernel may keep their attributes; oldest first */
 	unsigned nkept;

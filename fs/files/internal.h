@@ -6,6 +6,7 @@
 #include "agent/files/lockbook.h"
 #include "files.h"
 #include "fs/request/reply.h"
+#include "vm/base/wait.h"
 
 /* Offsets after "." and "..", which are inserted before the agent's entries. */
 #define OFFSET_DOT	 1u
@@ -34,6 +35,10 @@ struct file_op {
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
 	bool renew; /* a wait for a lock that is ended because the kernel needs it */
+	/* While what was saved is being read from a disk, see packed_load(): */
+	struct wait wait;
+	struct saved *saved; /* reference, or NULL */
+	void (*loaded)(struct file_op *op, const struct problem *why);
 };
 
 /* Moves it to another list, or with NULL to none. */

@@ -198,3 +198,25 @@ void packed_answer(struct file_op *op, const struct pack *pack)
 	if (e < 0)
 		reply_err(files_op_req(op), e);
 }
+
+/* ---- what is not in memory ---- */
+
+static void on_loaded(struct wait *w, const struct problem *why)
+{
+	struct file_op *op = container_of(w, struct file_op, wait);
+
+	files_op_list(op, NULL);
+	op->loaded(op, why);
+}
+
+void packed_load(struct file_op *op, struct saved *saved,
+		 void (*loaded)(struct file_op *op, const struct problem *why))
+{
+	saved_unref(op->saved);
+	op->saved = saved_ref(saved);
+	op->loaded = loaded;
+	op->wait.done = on_loaded;
+	op->wait.owner = op->s->uid;
+	files_op_list(op, &op->s->files->loading);
+	saved_load_files(saved, &op->wait);
+}

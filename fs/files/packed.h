@@ -7,6 +7,8 @@
 
 struct file_op;
 struct pack;
+struct problem;
+struct saved;
 struct vm_file;
 
 /* Does it only read, and no lock? */
@@ -14,5 +16,10 @@ bool packed_reads(const struct vm_file *rq);
 
 /* Answers a request that only reads; the caller frees it. Its node is that of an entry of @pack. */
 void packed_answer(struct file_op *op, const struct pack *pack);
+
+/* Holds it until the files of @saved are in memory, which are not; then calls @loaded, unless it was interrupted or given up
+ * before. */
+void packed_load(struct file_op *op, struct saved *saved,
+		 void (*loaded)(struct file_op *op, const struct problem *why));
 
 #endif

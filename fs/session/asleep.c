@@ -53,12 +53,6 @@ void asleep_fini(struct session *s)
 	s->asleep.lost = NULL;
 }
 
-/* Return: the files of @s without its memory; NULL if out of memory. */
-static struct saved *files_of(const struct saved *saved)
-{
-	return saved_new(saved->pack ? pack_ref(saved->pack) : NULL, NULL);
-}
-
 struct saved *asleep_wake(struct session *s, int *ret_err)
 {
 	struct asleep *a = &s->asleep;
@@ -69,7 +63,7 @@ struct saved *asleep_wake(struct session *s, int *ret_err)
 		return NULL;
 	a->asked_ms = uv_now(s->fs->loop);
 	a->wake = false;
-	from = a->files_only ? files_of(a->saved) : saved_ref(a->saved);
+	from = a->files_only ? saved_files_only(a->saved) : saved_ref(a->saved);
 	if (!from)
 		*ret_err = -ENOMEM;
 	return from;
@@ -100,7 +94,7 @@ static struct duration duration(uint64_t ms)
 static void tell_loss(struct session *s)
 {
 	struct asleep *a = &s->asleep;
-	const struct flaws flaws = a->kept ? (struct flaws){0} : flaws_of_wake(a->saved);
+	const struct flaws flaws = flaws_of_wake(a->kept ? NULL : a->saved);
 	const char *why = a->kept	  ? ""
 			  : a->anew	  ? "its interpreter was to be a fresh one"
 			  : a->files_only ? problem_kept(&a->unfit)->cause
@@ -175,16 +169,27 @@ bool asleep_again(struct session *s, const struct problem *why)
 {
 	struct asleep *a = &s->asleep;
 
-	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !a->saved->point || a->files_only)
+	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !saved_has_memory(a->saved) ||
+	    a->files_only)
 		return false;
 	a->files_only = true;
 	problem_keep(&a->unfit, why);
 	return true;
 }
 
+void asleep_stays(const struct session *s, struct problem *why)
+{
+	if (s->asleep.saved)
+		problem_add_fix(why, "%sWhat was saved is kept: the next run tries it again%s.",
+				*why->fix ? " " : "",
+				saved_memory_bytes(s->asleep.saved)
+					? ", and after `reset` with its files alone"
+					: "");
+}
+
 int asleep_reset(struct session *s)
 {
-	struct saved *files = files_of(s->asleep.saved);
+	struct saved *files = saved_files_only(s->asleep.saved);
 
 	if (!files)
 		return -ENOMEM;

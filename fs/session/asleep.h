@@ -56,6 +56,14 @@ void asleep_woken(struct session *s);
 /* That did not start, because of @why. Return: whether another one should be tried, with the files alone. */
 bool asleep_again(struct session *s, const struct problem *why);
 
+/*
+ * asleep_stays() - It stays asleep, because of @why
+ *
+ * Whatever is not about what was saved may be over by the next time (no place, no memory, a host that is too slow), so nothing
+ * is given up for it. Who can't wait for that has a way out, which is added to @why.
+ */
+void asleep_stays(const struct session *s, struct problem *why);
+
 /* Its interpreter is to be a fresh one. Return: 0 or -ENOMEM. */
 int asleep_reset(struct session *s);
 

@@ -518,7 +518,11 @@ static void on_closed(void *data, const struct problem *problem)
 	if (was_up && !anew) {
 		session_set_closed(s, problem);
 	} else {
-		session_problem(s, problem);
+		struct problem told = *problem;
+
+		if (!again && problem != &silent)
+			asleep_stays(s, &told);
+		session_problem(s, &told);
 		session_set_state(s, s->asleep.saved ? SESSION_ASLEEP
 				     : anew	     ? SESSION_NEW
 						     : SESSION_FAILED);
@@ -656,8 +660,15 @@ static bool pump_save(struct session *s)
 
 	if (e >= 0)
 		return e > 0;
-	problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.", "the sandbox was not saved: %s",
-		    strerror(-e));
+	if (e == -EDQUOT)
+		problem_set(&why, PROBLEM_NOT_SAVED,
+			    "Remove checkpoints (rmdir checkpoints/NAME) or sessions that are "
+			    "asleep.",
+			    "the memory of as many machines is saved in memory as there are "
+			    "descriptors for");
+	else
+		problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.",
+			    "the sandbox was not saved: %s", strerror(-e));
 	not_saved(s, &why);
 	return false;
 }

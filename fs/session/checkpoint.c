@@ -49,7 +49,7 @@ struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number
 
 uint64_t checkpoint_bytes(const struct checkpoint *cp)
 {
-	return cp->saved ? saved_files_bytes(cp->saved) + saved_memory_bytes(cp->saved) : 0;
+	return cp->saved ? saved_bytes(cp->saved) : 0;
 }
 
 /* Several of one moment share what was saved. Return: whether @cp is the first of those that have @saved. */
@@ -67,7 +67,7 @@ int checkpoint_room(const struct session *s, const struct saved *more, struct pr
 {
 	const uint64_t limit = s->fs->conf->checkpoint_bytes;
 	const struct checkpoint *cp;
-	uint64_t n = more ? saved_files_bytes(more) + saved_memory_bytes(more) : 1;
+	uint64_t n = more ? saved_bytes(more) : 1;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		if (cp->saved && cp->saved != more && is_first_with(s, cp))

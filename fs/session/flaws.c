@@ -7,6 +7,13 @@
 
 #include "vm/vm.h"
 
+static struct pack_flaws known(const struct saved *saved)
+{
+	static const struct pack_flaws none;
+
+	return saved ? saved_flaws(saved) : none;
+}
+
 static size_t say_changed(struct flaws *words, uint32_t n)
 {
 	if (!n)
@@ -17,7 +24,7 @@ static size_t say_changed(struct flaws *words, uint32_t n)
 
 struct flaws flaws_of_files(const struct saved *saved)
 {
-	const struct pack_flaws f = saved ? saved_flaws(saved) : (struct pack_flaws){0};
+	const struct pack_flaws f = known(saved);
 	struct flaws words = {0};
 	const size_t n = say_changed(&words, f.changed);
 
@@ -46,8 +53,8 @@ static uint32_t count_fifos(const struct pack *pack)
 
 struct flaws flaws_of_wake(const struct saved *saved)
 {
-	const struct pack_flaws f = saved_flaws(saved);
-	const uint32_t fifos = f.left_out && saved->pack ? count_fifos(saved->pack) : 0;
+	const struct pack_flaws f = known(saved);
+	const uint32_t fifos = f.left_out && saved_pack(saved) ? count_fifos(saved_pack(saved)) : 0;
 	struct flaws words = {0};
 	const size_t n = say_changed(&words, f.changed);
 

@@ -12,7 +12,7 @@ struct flaws {
 /* What is not in the files of @saved, which may be NULL, as it was in the sandbox: for who looks at them. */
 struct flaws flaws_of_files(const struct saved *saved);
 
-/* What a sandbox lacks that began with these files alone. FIFOs are made again. */
+/* Likewise, what a sandbox lacks that began with these files alone. FIFOs are made again. */
 struct flaws flaws_of_wake(const struct saved *saved);
 
 #endif

@@ -14,27 +14,34 @@
 
 #define QUOTA_OPEN_MORE 64u /* more for `error`, which explains it, and `ctl`, which can end it */
 
+static uint64_t kept_bytes(const struct problem_kept *k)
+{
+	return k->there ? sizeof(*k->there) : 0;
+}
+
 static uint64_t front_bytes(const struct front *f)
 {
-	return f->next_stdin.len + f->last_code.len;
+	return f->next_stdin.len + f->last_code.len + kept_bytes(&f->error);
 }
 
 static uint64_t session_bytes(const struct session *s)
 {
 	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + front_bytes(&s->front) +
 		     s->changes.reviewed.len + s->changes.asked.len + s->file_events.log.len +
-		     s->file_events.blind.len;
+		     s->file_events.blind.len + kept_bytes(&s->standing) + kept_bytes(&s->closed) +
+		     kept_bytes(&s->asleep.unfit);
 	const struct scratch_file *f;
 	const struct checkpoint *cp;
 	const struct run *r;
 	const struct job *j;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		n += sizeof(*cp) + settings_bytes(&cp->settings);
+		n += sizeof(*cp) + settings_bytes(&cp->settings) + kept_bytes(&cp->problem);
 	TAILQ_FOREACH(f, &s->scratch.files, link)
 		n += f->data.len;
 	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
-		n += sizeof(*r) + r->code.len + r->env.len + feed_bytes(&r->feed);
+		n += sizeof(*r) + r->code.len + r->env.len + feed_bytes(&r->feed) +
+		     kept_bytes(&r->problem);
 	TAILQ_FOREACH(j, &s->jobs, link)
 		n += sizeof(*j) + job_settings_bytes(&j->settings) + front_bytes(&j->front);
 	return n;
@@ -180,11 +187,6 @@ static void add_saved_of(struct buf *all, const struct session *s)
 		add_saved(all, s->uid, cp->saved);
 }
 
-static uint64_t bytes_of(const struct saved *saved)
-{
-	return saved_files_bytes(saved) + saved_memory_bytes(saved);
-}
-
 /* Empties @all. Return: what it takes, UINT64_MAX: there was no memory to collect it. */
 static uint64_t sum_up(struct buf *all)
 {
@@ -196,7 +198,7 @@ static uint64_t sum_up(struct buf *all)
 		qsort(all->data, count, sizeof(*h), by_user);
 	for (size_t i = 0; i < count && !all->failed; i++)
 		if (!i || by_user(&h[i - 1], &h[i]) != 0)
-			n += bytes_of(h[i].saved);
+			n += saved_bytes(h[i].saved);
 	buf_clear(all);
 	return n;
 }
@@ -231,7 +233,7 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 	const uint64_t limit = fs->conf->saved_bytes;
 	uint64_t n;
 
-	if (!limit || (u && known_fit(&u->saved, bytes_of(saved), limit)))
+	if (!limit || (u && known_fit(&u->saved, saved_bytes(saved), limit)))
 		return 0;
 	n = saved_by(fs, s->uid, saved);
 	if (u)

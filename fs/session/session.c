@@ -145,7 +145,6 @@ static void session_free(struct session *s)
 	problem_keep(&s->standing, NULL);
 	problem_keep(&s->closed, NULL);
 	front_fini(&s->front);
-	asleep_fini(s);
 	free(s);
 }
 

@@ -208,7 +208,7 @@ static int reset_sandbox(struct session *s)
 		return 0;
 	}
 	if (s->state == SESSION_STARTING) { /* its interpreter will be a new one anyway */
-		s->reset_asked = s->asleep.saved && s->asleep.saved->point;
+		s->reset_asked = s->asleep.saved && saved_has_memory(s->asleep.saved);
 		return 0;
 	}
 	binding_cut(s, &reset);
@@ -366,7 +366,7 @@ static void let_go(struct session *s)
 	s->nruns = 0;
 	while ((cp = TAILQ_FIRST(&s->checkpoints.list)))
 		checkpoint_remove(s, cp);
-	asleep_end(s);
+	asleep_fini(s);
 	changes_drop(s);
 	scratch_unlink_all(s, 0);
 	settings_clear(&s->settings);

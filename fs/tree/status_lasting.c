@@ -24,7 +24,7 @@ static json_t *asleep_json(const struct session *s)
 			 status_seconds(&s->asleep.since), "saved", saved != NULL, "files_bytes",
 			 (json_int_t)(saved ? saved_files_bytes(saved) : 0), "memory_bytes",
 			 (json_int_t)(saved ? saved_memory_bytes(saved) : 0), "memory",
-			 saved && saved->point, "flaws", status_flaws(saved));
+			 saved && saved_has_memory(saved), "flaws", status_flaws(saved));
 }
 
 /* How the last sandbox went on that began from something saved. */

@@ -52,12 +52,8 @@ TIME(checkpoint_time, n->checkpoint->time)
 static struct timespec saved_time(const struct node *n)
 {
 	const struct saved *saved = n->checkpoint->saved;
-	struct pack_attr a;
 
-	if (!saved || !saved->pack)
-		return n->checkpoint->time;
-	pack_attr(saved->pack, PACK_ROOT, &a);
-	return a.mtime;
+	return saved ? saved_mtime(saved) : n->checkpoint->time;
 }
 
 static struct timespec time_of_run(const struct run *r)

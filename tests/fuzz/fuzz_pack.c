@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the records of packs, as they come from a sandbox, and what is then asked of the pack. The first byte says in what
- * pieces they come; with its highest bit set, the rest is a pack on disk instead. */
-/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/digest.c */
-/* libs: crypto zstd */
+ * pieces they come; with its highest bit set, the rest is a pack on disk instead, without its seal. */
+/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/sink.c vm/base/discard.c vm/base/context.c */
+/* libs: zstd uv */
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
@@ -84,9 +84,10 @@ static int from_records(const uint8_t *data, size_t size, size_t piece, struct p
 static int from_disk(const uint8_t *data, size_t size, struct pack **ret)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC), r;
+	struct file_source from = file_source(fd);
 
 	assert(fd >= 0 && fileio_write_at(fd, data, size, 0) == 0);
-	r = pack_load(fd, &limits, ret);
+	r = pack_load(&from.source, &limits, ret);
 	assert(r == 0 || r == -EBADMSG || r == -EFBIG);
 	close(fd);
 	return r;

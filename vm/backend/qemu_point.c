@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "vm/base/context.h"
 #include "vm/base/log.h"
+#include "vm/base/memory.h"
 #include "vm/base/util.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/ram_copy.h"
@@ -42,21 +42,7 @@
 #define FDSET	 9 /* lower numbers are those of disks */
 #define LIMIT_MS 20000u
 
-static int memory_new(const char *name)
-{
-	const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* ---- the end ---- */
-
-static int seal(int fd)
-{
-	const unsigned seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
-}
 
 static void close_one(int *fd)
 {
@@ -77,9 +63,9 @@ static void drop_files(struct qemu_point *p)
 static void over(struct qemu_point *p)
 {
 	if (p->err == 0)
-		p->err = seal(p->stream);
+		p->err = memory_seal(p->stream);
 	if (p->err == 0 && p->whole)
-		p->err = seal(p->base);
+		p->err = memory_seal(p->base);
 	if (p->err < 0)
 		drop_files(p);
 	close_one(&p->talk);

@@ -43,6 +43,8 @@ struct vm_config {
 	const char *agent;	 /* the agent's static binary */
 	const char *accel;	 /* "auto", "kvm", "tcg" */
 	const char *kernel;	 /* "auto", "own", "stock"; NULL: "auto" */
+	const char *
+		key_command; /* for a shell: tells the key of what is kept; NULL: it is in a file */
 	const char *image_builder; /* program that builds missing images, or "none" */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */

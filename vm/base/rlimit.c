@@ -4,6 +4,8 @@
 
 #include <sys/resource.h>
 
+#define MOST (1u << 20)
+
 void rlimit_raise_files(void)
 {
 	struct rlimit files;
@@ -12,4 +14,13 @@ void rlimit_raise_files(void)
 		return;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+unsigned rlimit_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > MOST)
+		return MOST;
+	return (unsigned)files.rlim_cur;
 }

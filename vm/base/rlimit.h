@@ -6,4 +6,7 @@
 /* Permits as many open descriptors as the hard limit does. */
 void rlimit_raise_files(void);
 
+/* How many it may have. */
+unsigned rlimit_files(void);
+
 #endif

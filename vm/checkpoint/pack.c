@@ -6,10 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "pack_internal.h"
+#include "vm/base/discard.h"
 #include "vm/base/io.h"
 #include "vm/base/util.h"
 
@@ -28,10 +27,7 @@ struct pack *pack_unref(struct pack *p)
 	assert(p->refs > 0);
 	if (--p->refs)
 		return NULL;
-	if (p->map)
-		munmap((void *)p->map, p->size);
-	if (p->fd >= 0)
-		close(p->fd);
+	discard(p->fd, (void *)p->map, p->size);
 	free(p->entries);
 	free(p->extents);
 	free(p->slots);

@@ -7,34 +7,27 @@
 #include <zstd.h>
 
 #include "pack_internal.h"
-#include "vm/base/digest.h"
-#include "vm/base/io.h"
 #include "vm/base/util.h"
 
 /*
- * A header, then the records as one zstd frame, to the end of the file:
+ * A header, then the records as one zstd frame, to the end:
  *
- *	u8[8] "xsbxpack", u32 version, u32 changed, u32 left_out, u32 0, u64 bytes of the records, SHA-256 in hex, of all that
- *	comes before it, and the records
+ *	u8[8] "xsbxpack", u32 version, u32 changed, u32 left_out, u32 0, u64 bytes of the records
  *
- * What the digest says is only that the disk has kept what was written. That it is a pack, pack_maker.c finds out, as of
- * what comes from a sandbox.
+ * That it is what was written, its seal says (seal.h); that it is a pack, pack_maker.c finds out, as of what comes from a
+ * sandbox.
  */
 
 #define MAGIC	 "xsbxpack"
-#define VERSION	 1u
-#define SUMMED	 (8u + 4 * 4 + 8)
-#define HEADER	 (SUMMED + DIGEST_HEX - 1)
+#define VERSION	 2u
+#define HEADER	 (8u + 4 * 4 + 8)
 #define LEVEL	 1 /* zstd */
 #define BUF_SIZE (1u << 20)
 
-static int put_header(const struct pack *p, int fd)
+static int put_header(const struct pack *p, struct sink *to)
 {
 	uint8_t bytes[HEADER];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
-	struct digest *d = digest_new();
-	char sum[DIGEST_HEX];
-	int r;
 
 	put_bytes(&o, MAGIC, 8);
 	put_u32(&o, VERSION);
@@ -42,16 +35,10 @@ static int put_header(const struct pack *p, int fd)
 	put_u32(&o, p->flaws.left_out);
 	put_u32(&o, 0);
 	put_u64(&o, p->size);
-	if (d) {
-		digest_add(d, bytes, SUMMED);
-		digest_add(d, p->map, p->size);
-	}
-	r = digest_end(d, sum);
-	put_bytes(&o, sum, DIGEST_HEX - 1);
-	return r < 0 ? r : fileio_write(fd, bytes, o.len);
+	return to->write(to, bytes, o.len);
 }
 
-static int compress(ZSTD_CCtx *z, const struct pack *p, int fd, void *buf)
+static int compress(ZSTD_CCtx *z, const struct pack *p, struct sink *to, void *buf)
 {
 	ZSTD_inBuffer in = {p->map, p->size, 0};
 	size_t left = 1;
@@ -61,21 +48,21 @@ static int compress(ZSTD_CCtx *z, const struct pack *p, int fd, void *buf)
 		ZSTD_outBuffer out = {buf, BUF_SIZE, 0};
 
 		left = ZSTD_compressStream2(z, &out, &in, ZSTD_e_end);
-		r = ZSTD_isError(left) ? -ENOMEM : fileio_write(fd, buf, out.pos);
+		r = ZSTD_isError(left) ? -ENOMEM : to->write(to, buf, out.pos);
 	}
 	return r;
 }
 
-int pack_store(const struct pack *p, int fd)
+int pack_store(const struct pack *p, struct sink *to)
 {
 	_cleanup_free_ void *buf = malloc(BUF_SIZE);
 	ZSTD_CCtx *z = ZSTD_createCCtx();
-	int r = buf && z ? put_header(p, fd) : -ENOMEM;
+	int r = buf && z ? put_header(p, to) : -ENOMEM;
 
 	if (r == 0 && ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, LEVEL)))
 		r = -ENOMEM;
 	if (r == 0)
-		r = compress(z, p, fd, buf);
+		r = compress(z, p, to, buf);
 	ZSTD_freeCCtx(z);
 	return r;
 }
@@ -85,14 +72,13 @@ int pack_store(const struct pack *p, int fd)
 struct header {
 	struct pack_flaws flaws;
 	uint64_t size;
-	char sum[DIGEST_HEX];
 };
 
-static int get_header(int fd, struct digest *d, struct header *ret)
+static int get_header(struct source *from, struct header *ret)
 {
 	uint8_t bytes[HEADER];
 	struct proto_in in = {bytes, bytes + sizeof(bytes), false};
-	int r = fileio_read(fd, bytes, sizeof(bytes));
+	int r = source_read(from, bytes, sizeof(bytes));
 	char magic[8];
 
 	if (r < 0)
@@ -106,16 +92,13 @@ static int get_header(int fd, struct digest *d, struct header *ret)
 	if (get_u32(&in) != 0)
 		return -EBADMSG;
 	ret->size = get_u64(&in);
-	get_bytes(&in, ret->sum, DIGEST_HEX - 1);
-	digest_add(d, bytes, SUMMED);
 	return 0;
 }
 
 /* What is being read, and where of it whole records wait for their rest. */
 struct load {
-	int fd;
+	struct source *from;
 	ZSTD_DCtx *z;
-	struct digest *digest;
 	struct pack_maker *maker;
 	uint8_t *raw, *buf; /* BUF_SIZE each: as on disk, and unpacked */
 	size_t kept;	    /* bytes in `buf` */
@@ -128,7 +111,6 @@ static int take(struct load *l, size_t n)
 	size_t used;
 	int r;
 
-	digest_add(l->digest, l->buf + l->kept, n);
 	l->size += n;
 	l->kept += n;
 	r = pack_maker_add(l->maker, l->buf, l->kept, &used);
@@ -168,15 +150,10 @@ static int read_frame(struct load *l, uint64_t size)
 	int r = 0;
 
 	while (r == 0 && n > 0) {
-		n = read(l->fd, l->raw, BUF_SIZE);
-		if (n < 0 && errno != EINTR)
-			r = -errno;
+		n = l->from->read(l->from, l->raw, BUF_SIZE);
 		in.size = n > 0 ? (size_t)n : 0;
 		in.pos = 0;
-		if (n > 0)
-			r = unpack(l, &in, &done);
-		else if (n < 0)
-			n = 1;
+		r = n < 0 ? (int)n : n > 0 ? unpack(l, &in, &done) : 0;
 		if (r == 0 && l->size > size)
 			r = -EBADMSG;
 	}
@@ -185,24 +162,19 @@ static int read_frame(struct load *l, uint64_t size)
 	return done && !l->kept && l->size == size ? 0 : -EBADMSG;
 }
 
-int pack_load(int fd, const struct pack_limits *limits, struct pack **ret_pack)
+int pack_load(struct source *from, const struct pack_limits *limits, struct pack **ret_pack)
 {
-	struct load l = {.fd = fd, .z = ZSTD_createDCtx(), .digest = digest_new()};
-	char sum[DIGEST_HEX] = "";
+	struct load l = {.from = from, .z = ZSTD_createDCtx()};
 	struct header h;
-	int r, s;
+	int r;
 
 	l.raw = malloc(BUF_SIZE);
 	l.buf = malloc(BUF_SIZE);
-	r = l.z && l.digest && l.raw && l.buf ? get_header(fd, l.digest, &h) : -ENOMEM;
+	r = l.z && l.raw && l.buf ? get_header(from, &h) : -ENOMEM;
 	if (r == 0)
 		r = pack_maker_new(limits, &l.maker);
 	if (r == 0)
 		r = read_frame(&l, h.size);
-	s = digest_end(l.digest, sum);
-	r = r < 0 ? r : s;
-	if (r == 0 && strcmp(sum, h.sum) != 0)
-		r = -EBADMSG;
 	if (r == 0)
 		r = pack_maker_end(steal_ptr(l.maker), &h.flaws, ret_pack);
 	pack_maker_free(l.maker);

@@ -7,17 +7,82 @@
 
 #include "point.h"
 
+static struct saved_load in_memory;
+
+/* Parts that several share are counted as often; that errs on the side of caution. */
+static void count(const struct saved *s, bool more)
+{
+	const uint64_t bytes =
+		(s->pack ? pack_bytes(s->pack) : 0) + (s->point ? s->point->bytes : 0);
+
+	in_memory.bytes += more ? bytes : -bytes;
+	in_memory.points += s->point ? more ? 1u : -1u : 0;
+}
+
+struct saved_load saved_in_memory(void)
+{
+	return in_memory;
+}
+
+void saved_attach(struct saved *s, struct pack *pack, struct point *point)
+{
+	count(s, false);
+	if (pack) {
+		pack_unref(s->pack);
+		s->pack = pack;
+	}
+	if (point) {
+		point_unref(s->point);
+		s->point = point;
+	}
+	count(s, true);
+}
+
+void saved_detach(struct saved *s)
+{
+	count(s, false);
+	s->pack = pack_unref(s->pack);
+	s->point = point_unref(s->point);
+}
+
 struct saved *saved_new(struct pack *pack, struct point *point)
 {
 	struct saved *s = calloc(1, sizeof(*s));
+	struct pack_attr a;
 
 	if (!s) {
 		pack_unref(pack);
 		point_unref(point);
 		return NULL;
 	}
-	*s = (struct saved){.refs = 1, .pack = pack, .point = point};
+	*s = (struct saved){.refs = 1, .memory = point};
+	if (pack) {
+		pack_attr(pack, PACK_ROOT, &a);
+		s->mtime = a.mtime;
+		s->files_bytes = pack_bytes(pack);
+		s->flaws = pack_flaws(pack);
+	}
+	s->memory_bytes = point ? point->bytes : 0;
+	saved_attach(s, pack, point);
 	return s;
+}
+
+struct saved *saved_files_only(struct saved *s)
+{
+	struct saved *files = saved_new(s->pack ? pack_ref(s->pack) : NULL, NULL);
+
+	if (!files)
+		return NULL;
+	files->mtime = s->mtime;
+	files->files_bytes = s->files_bytes;
+	files->flaws = s->flaws;
+	if (!s->pack && s->ops) {
+		files->ops = s->ops;
+		files->vault = s->vault;
+		files->of = saved_ref(s->of ? s->of : s);
+		s->ops->derived(files);
+	}
+	return files;
 }
 
 struct saved *saved_ref(struct saved *s)
@@ -28,28 +93,85 @@ struct saved *saved_ref(struct saved *s)
 
 struct saved *saved_unref(struct saved *s)
 {
+	struct saved *of;
+
 	if (!s)
 		return NULL;
 	assert(s->refs > 0);
-	if (--s->refs == 0) {
-		pack_unref(s->pack);
-		point_unref(s->point);
-		free(s);
-	}
-	return NULL;
+	if (--s->refs)
+		return NULL;
+	of = s->of;
+	if (s->vault)
+		s->ops->freed(s);
+	saved_detach(s);
+	free(s);
+	return saved_unref(of);
+}
+
+const char *saved_id(const struct saved *s)
+{
+	return *s->id ? s->id : NULL;
+}
+
+bool saved_has_memory(const struct saved *s)
+{
+	return s->memory;
+}
+
+struct pack *saved_pack(const struct saved *s)
+{
+	return s->pack;
+}
+
+struct point *saved_point(const struct saved *s)
+{
+	return s->point;
+}
+
+bool saved_is_loaded(const struct saved *s)
+{
+	return !s->ops || (s->pack && (s->point || !s->memory));
+}
+
+void saved_load(struct saved *s, struct wait *w)
+{
+	assert(s->ops && !saved_is_loaded(s));
+	s->ops->load(s, true, w);
+}
+
+void saved_load_files(struct saved *s, struct wait *w)
+{
+	assert(s->ops && !s->pack);
+	s->ops->load(s, false, w);
+}
+
+void saved_unload(struct saved *s)
+{
+	if (s->ops && *s->id)
+		s->ops->unload(s);
+}
+
+struct timespec saved_mtime(const struct saved *s)
+{
+	return s->mtime;
 }
 
 struct pack_flaws saved_flaws(const struct saved *s)
 {
-	return s->pack ? pack_flaws(s->pack) : (struct pack_flaws){0};
+	return s->pack ? pack_flaws(s->pack) : s->flaws;
 }
 
 uint64_t saved_files_bytes(const struct saved *s)
 {
-	return s->pack ? pack_bytes(s->pack) : 0;
+	return s->files_bytes;
 }
 
 uint64_t saved_memory_bytes(const struct saved *s)
 {
-	return s->point ? s->point->bytes : 0;
+	return s->memory_bytes;
+}
+
+uint64_t saved_bytes(const struct saved *s)
+{
+	return s->disk_bytes ? s->disk_bytes : s->files_bytes + s->memory_bytes;
 }

@@ -186,6 +186,9 @@ void guest_thaw(struct guest *g);
 
 /* ---- saving ---- */
 
+/* The checksum of what an interpreter is started with: where it is another one, the agent starts another. Return: 0 or -ENOMEM. */
+int guest_interpreter_sum(const struct sandbox_spec *spec, char ret_hex[DIGEST_HEX]);
+
 /* Each only of a guest that is up, runs nothing and has no jobs, one of them at a time, and no run may be sent before its
  * answer. Return: 0, -EBUSY, -EOPNOTSUPP, -ENOMEM. */
 

@@ -56,6 +56,23 @@ int point_on_pointed(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
+int guest_interpreter_sum(const struct sandbox_spec *spec, char ret_hex[DIGEST_HEX])
+{
+	const unsigned limits[] = {spec->limits.processes, spec->limits.open_files,
+				   spec->limits.file_size_mb};
+	struct digest *d = digest_new();
+
+	if (!d)
+		return -ENOMEM;
+	digest_add(d, spec->language, strlen(spec->language) + 1);
+	digest_add(d, limits, sizeof(limits));
+	for (size_t i = 0; i < spec->nenv; i++) {
+		digest_add(d, spec->env[i].name, strlen(spec->env[i].name) + 1);
+		digest_add(d, spec->env[i].value, strlen(spec->env[i].value) + 1);
+	}
+	return digest_end(d, ret_hex);
+}
+
 int guest_point(struct guest *g)
 {
 	struct channel_frame *f;
@@ -72,15 +89,18 @@ int guest_point(struct guest *g)
 		g->point = point_unref(g->point);
 		return -ENOMEM;
 	}
+	if (guest_interpreter_sum(&g->spec, g->point->fit.interpreter) < 0) {
+		free(f);
+		g->point = point_unref(g->point);
+		return -ENOMEM;
+	}
 	g->point->generation = g->generation;
 	g->point->layer = layer_ref(g->layer);
-	g->point->fit = (struct point_fit){
-		.memory_mb = g->spec.memory_mb,
-		.cpus = g->spec.cpus,
-		.network = g->spec.network,
-		.root = g->spec.root,
-		.layer = g->layer,
-	};
+	g->point->fit.memory_mb = g->spec.memory_mb;
+	g->point->fit.cpus = g->spec.cpus;
+	g->point->fit.network = g->spec.network;
+	g->point->fit.root = g->spec.root;
+	g->point->fit.layer = g->layer;
 	channel_push(&g->channel, f, CHANNEL_BULK); /* behind all that is queued */
 	channel_hold(&g->channel, true);
 	return 0;

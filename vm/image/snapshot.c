@@ -9,10 +9,10 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "vm/base/io.h"
+#include "vm/base/memory.h"
 #include "vm/base/remove.h"
 #include "vm/base/sparse.h"
 #include "vm/base/util.h"
@@ -51,13 +51,6 @@ void snapshot_close(struct snapshot *s)
 	snapshot_init(s);
 }
 
-static int memory_new(const char *name)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return fd < 0 ? -errno : fd;
-}
-
 int snapshot_new(struct snapshot *ret_s, unsigned memory_mb)
 {
 	int r;
@@ -76,11 +69,14 @@ int snapshot_new(struct snapshot *ret_s, unsigned memory_mb)
 
 int snapshot_seal(struct snapshot *s)
 {
-	const unsigned seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int r = memory_seal(s->ram);
 	struct stat st;
 
-	if (fcntl(s->ram, F_ADD_SEALS, seals) < 0 || fcntl(s->state, F_ADD_SEALS, seals) < 0 ||
-	    fstat(s->ram, &st) < 0)
+	if (r == 0)
+		r = memory_seal(s->state);
+	if (r < 0)
+		return r;
+	if (fstat(s->ram, &st) < 0)
 		return -errno;
 	s->bytes = (uint64_t)st.st_blocks * 512;
 	return 0;
@@ -183,6 +179,7 @@ int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s)
 	if (r == 0)
 		r = snapshot_seal(ret_s);
 	ret_s->tsc_khz = m.tsc_khz;
+	snprintf(ret_s->sum, sizeof(ret_s->sum), "%s", m.ram);
 	if (r < 0)
 		snapshot_close(ret_s);
 	else

@@ -10,10 +10,11 @@
 
 /* A stopped machine. Both descriptors are sealed memory files, or -1. */
 struct snapshot {
-	int ram;	  /* as large as the guest's memory, sparse */
-	int state;	  /* of devices */
-	uint64_t tsc_khz; /* the frequency of the time stamp counter that the guest assumes */
-	uint64_t bytes;	  /* of memory that is in use */
+	int ram;	      /* as large as the guest's memory, sparse */
+	int state;	      /* of devices */
+	uint64_t tsc_khz;     /* the frequency of the time stamp counter that the guest assumes */
+	uint64_t bytes;	      /* of memory that is in use */
+	char sum[DIGEST_HEX]; /* of `ram`, see sparse_sum(), if it was read from a disk; else "" */
 };
 
 /* None of these needs a loop; those with a @dir may take seconds: call them in worker threads. */

@@ -572,6 +572,28 @@ static int packages_job(const struct policy *p, const struct order_packages *o,
 	return 0;
 }
 
+/* With the rights of the user, who has written it into the configuration. */
+static int key_job(const struct policy *p, struct spawn_job *job)
+{
+	static const char *const names[] = {
+		"HOME",
+		"PATH",
+		"USER",
+		"LOGNAME",
+		"XDG_RUNTIME_DIR",
+		"GNUPGHOME",
+		"CREDENTIALS_DIRECTORY",
+	};
+
+	if (!p->key_command)
+		return -ENOENT;
+	policy_args(job, "/bin/sh", "-c", p->key_command);
+	add_target(job, STDOUT_FILENO);
+	pass(job, names, ARRAY_SIZE(names));
+	job->flags = SPAWN_TOOL;
+	return 0;
+}
+
 /* ---- the table ---- */
 
 static int job_of(const struct policy *p, const struct order *o, struct spawn_job *job)
@@ -587,6 +609,7 @@ static int job_of(const struct policy *p, const struct order *o, struct spawn_jo
 	case ORDER_POINT: return point_job(&o->point, job);
 	case ORDER_STORE: add_output(job); return store_job(p, &o->store, job);
 	case ORDER_IMAGE: add_output(job); return image_job(p, &o->image, job);
+	case ORDER_KEY: return key_job(p, job);
 	case ORDER_PACKAGES: add_output(job); return packages_job(p, &o->packages, job);
 	case ORDER_LOCAL:
 #ifdef XSBX_LOCAL_BACKEND

@@ -35,7 +35,7 @@ static uint64_t rss_kib(pid_t pid)
 /* Of what it began from. */
 static const char *what_is_lost(const struct sandbox *s)
 {
-	if (!s->files_only && (!s->from || save_has_memory(s)))
+	if (!s->files_only && (!s->from || restore_has_memory(s)))
 		return "";
 	return s->ops->point ? "of what it began from there are files, and no memory"
 			     : "of a process sandbox files are saved, and no memory";
@@ -52,7 +52,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		.start = start_str[s->start],
 		.accel = g.backend.accel,
 		.pid = g.backend.pid,
-		.kept = s->kept || save_has_memory(s),
+		.kept = s->kept || restore_has_memory(s),
 		.lost = what_is_lost(s),
 		.interpreter = g.interpreter,
 		.stands_still = g.stands_still,

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "installer.h"
+#include "restore.h"
 #include "save.h"
 #include "vm/backend/backend.h"
 #include "vm/base/context.h"
@@ -45,12 +46,16 @@ struct vm {
 	struct installer installer;
 	struct pool pool;
 	struct dialer_process dialer_process;
+	struct vault *vault;   /* or NULL: nothing is kept on a disk; see keep.c */
+	bool key_command;      /* there is one that tells its key, */
+	unsigned key_limit_ms; /* and that has so long */
 	struct vm_host_ports host_ports;
 	bool net_seen; /* `net_report` was filled in by the last network's filter */
 	struct jail_report net_report;
 
 	/* See schedule.c. */
 	unsigned admission_s;
+	unsigned max_points; /* machines' memories that are saved in memory */
 	struct admission admission;
 	struct slots slots;
 	struct host host;
@@ -79,13 +84,15 @@ enum sandbox_needs {
 	NEEDS_PACKAGES,
 	NEEDS_PLACE,	/* in the admission */
 	NEEDS_SNAPSHOT, /* it is being read */
+	NEEDS_SAVED,	/* likewise, what it begins from */
+	NEEDS_DIGESTS,	/* whether that fits */
 };
 
 /*
  * - `state` is what callers see, `reported` the last one given to the `state` callback.
  * - From CLOSING on nothing new starts; `problem` is set unless `asked`.
- * - `wait` is active while it needs IMAGE, PACKAGES or SNAPSHOT; `guest` is NULL while it needs anything, and between
- *   a clone that failed and the machine that boots instead.
+ * - `wait` is active while it needs IMAGE, PACKAGES, SNAPSHOT or SAVED; `guest` is NULL while it needs anything, but SAVED
+ *   files, and between a clone that failed and the machine that boots instead.
  * - `nopen` counts what must be closed before `closed`: the timer, the guest, the network.
  */
 struct sandbox {
@@ -104,9 +111,9 @@ struct sandbox {
 	bool introduced; /* its start was noted on the console, if it did not boot */
 	bool awaits;	 /* its user is to be told what it waits for */
 	bool still;	 /* stopped by sandbox_freeze() */
-	bool filled;	 /* its files are those of `from`, or are being put in */
-	bool kept, files_only; /* it was taken over, and began from a saved one's memory; without that */
-	bool wants;	 /* likewise, and waits for processors; until vm_go() */
+	bool kept,
+		files_only; /* it was taken over, and began from a saved one's memory; without that */
+	bool wants;	    /* likewise, and waits for processors; until vm_go() */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
@@ -114,6 +121,7 @@ struct sandbox {
 
 	struct wait wait;
 	struct saved *from; /* reference, or NULL */
+	struct restore restore;
 	struct save save;
 	struct layer *layer;	   /* of its packages; or NULL */
 	struct template *template; /* holds a reference; or NULL */
@@ -163,6 +171,11 @@ void sandbox_part_closed(struct sandbox *s);
 
 /* Stops waiting for whatever it waits for. */
 void sandbox_leave(struct sandbox *s);
+
+/* ---- sandbox.c ---- */
+
+/* More digests are known than before. */
+void sandbox_on_digests(struct sandbox *s);
 
 /* ---- start.c ---- */
 

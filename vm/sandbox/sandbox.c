@@ -59,6 +59,11 @@ static void on_deadline(uv_timer_t *timer)
 		sandbox_leave(s);
 		sandbox_start(s);
 		return;
+	case NEEDS_SAVED:
+	case NEEDS_DIGESTS:
+		problem_set(&p, PROBLEM_NOT_RESTORED, "Look at the disk of the state directory.",
+			    "what was saved could not be read in time");
+		break;
 	case NEEDS_NOTHING: return;
 	}
 	sandbox_fail(s, &p);
@@ -90,6 +95,17 @@ static void on_progress(struct wait *w, const char *line)
 	sandbox_defer(s);
 }
 
+static void proceed(struct sandbox *s);
+
+/* What it begins from is there: memory before it has a guest, files when that is up. */
+static void on_loaded(struct sandbox *s)
+{
+	if (restore_has_memory(s))
+		proceed(s);
+	else if (s->guest && s->was_up)
+		(void)restore_files(s);
+}
+
 static void on_waited(struct wait *w, const struct problem *problem)
 {
 	struct sandbox *s = container_of(w, struct sandbox, wait);
@@ -102,6 +118,8 @@ static void on_waited(struct wait *w, const struct problem *problem)
 		sandbox_fail(s, problem);
 	else if (needed == NEEDS_SNAPSHOT)
 		sandbox_start(s);
+	else if (needed == NEEDS_SAVED)
+		on_loaded(s);
 	else
 		begin(s);
 }
@@ -182,12 +200,33 @@ static void begin(struct sandbox *s)
 		image_jobs_wait(images, s->spec.image, s->spec.image_view, &s->wait);
 	} else if (!find_layer(s, &need)) {
 		wait_for_packages(s, &need);
-	} else if (save_check(s)) {
+	} else {
 		wait_for_place(s);
 	}
 }
 
 /* ---- places ---- */
+
+/* It has a place: what else is lacking? */
+static void proceed(struct sandbox *s)
+{
+	const enum restore_step step = restore_memory(s);
+
+	s->needs = NEEDS_NOTHING;
+	if (step == RESTORE_ENDS)
+		return;
+	if (step != RESTORE_READY)
+		s->needs = step == RESTORE_LOADS ? NEEDS_SAVED : NEEDS_DIGESTS;
+	else if (s->template && template_wait(s->template, &s->wait))
+		s->needs = NEEDS_SNAPSHOT;
+	if (s->needs == NEEDS_NOTHING) {
+		sandbox_start(s);
+		return;
+	}
+	if (s->needs == NEEDS_SNAPSHOT)
+		log_trace(&s->label, "sandbox", "waits for the snapshot to be read");
+	uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
+}
 
 static void on_admitted(struct ticket *t)
 {
@@ -199,16 +238,19 @@ static void on_admitted(struct ticket *t)
 	log_trace(&s->label, "sandbox", "has a place");
 	sandbox_set_state(s, SANDBOX_STARTING);
 	sandbox_report(s);
+	if (s->state != SANDBOX_CLOSING)
+		proceed(s);
+}
+
+void sandbox_on_digests(struct sandbox *s)
+{
 	if (s->state == SANDBOX_CLOSING)
 		return;
-	s->needs = NEEDS_SNAPSHOT;
-	if (s->template && template_wait(s->template, &s->wait)) {
-		log_trace(&s->label, "sandbox", "waits for the snapshot to be read");
-		uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
-		return;
+	if (s->needs == NEEDS_DIGESTS) {
+		sandbox_leave(s);
+		proceed(s);
 	}
-	s->needs = NEEDS_NOTHING;
-	sandbox_start(s);
+	save_on_digests(s);
 }
 
 static void on_slot(struct slot *slot)
@@ -283,7 +325,7 @@ int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct san
 	sandbox_enter(s);
 	*ret_sandbox = s;
 	s->from = spec->from ? saved_ref(spec->from) : NULL;
-	s->template = spec->alone || save_has_memory(s) ? NULL : template_get(&vm->pool, spec);
+	s->template = spec->alone || restore_has_memory(s) ? NULL : template_get(&vm->pool, spec);
 	if (s->template) {
 		s->template->refs++;
 		s->template->uses++;

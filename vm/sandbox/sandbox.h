@@ -157,7 +157,7 @@ void sandbox_thaw(struct sandbox *s);
  *
  * It goes on behind that, and `saved` is called, unless it is reset or closed first. No run or job may be sent before.
  *
- * Return: 0, -EBUSY, -ENOMEM.
+ * Return: 0, -EBUSY, -ENOMEM; -EDQUOT if there is no room in memory for one more machine that is saved.
  */
 int sandbox_save(struct sandbox *s, bool memory);
 

@@ -78,8 +78,8 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 	if (s->layer)
 		record_str(out, TAG_LAYER, s->layer->key);
 	record_u64(out, TAG_RUNNING, s->state == SANDBOX_RUNNING);
-	record_u64(out, TAG_KEPT, s->kept || save_has_memory(s));
-	record_u64(out, TAG_FILES_ONLY, s->files_only || (s->from && !save_has_memory(s)));
+	record_u64(out, TAG_KEPT, s->kept || restore_has_memory(s));
+	record_u64(out, TAG_FILES_ONLY, s->files_only || (s->from && !restore_has_memory(s)));
 	record_u64(out, TAG_WANTS, s->slot.state == SLOT_WAITING);
 	record_put_members(out, s, members, ARRAY_SIZE(members));
 	return r;

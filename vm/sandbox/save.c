@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving a sandbox, and beginning from what was saved. */
+/* Saving a sandbox. See save.h. */
 #include "save.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "internal.h"
-#include "network.h"
-#include "vm/base/log.h"
-#include "vm/checkpoint/point.h"
+#include "vm/base/buf.h"
 
 /*
  * Theory of operation
  * -------------------
- *	READY -> FREEZE -> PACK [-> POINT] -> `saved`
+ *	READY -> FREEZE -> PACK [-> POINT [-> DESCRIBE]] -> `saved`
  *
  * All user code stands still meanwhile, also what runs in the background, so that files and memory are of one moment, and
  * goes on behind it, unless its user has paused it before.
  *
  * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
+ *
+ * Where memory may go to a disk, it is described as long as it is known what it is of; for that the image's files have to have
+ * been read once, which takes a second or two for the first machine.
  */
 
 static void tell(struct sandbox *s, struct saved *saved, const struct problem *why)
@@ -51,6 +52,7 @@ static void failed(struct sandbox *s, const char *what, int err, const char *pat
 	struct problem p;
 
 	s->save.pack = pack_unref(s->save.pack);
+	s->save.point = point_unref(s->save.point);
 	problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path, *path ? ": " : "",
 		    strerror(-err));
 	tell(s, NULL, &p);
@@ -67,12 +69,44 @@ static void whole(struct sandbox *s, struct point *point)
 		failed(s, "the sandbox was not saved", -ENOMEM, "");
 }
 
+/* What can't be described is another machine's, when it comes from the disk. Return: whether that is not known yet. */
+static bool describe(struct sandbox *s)
+{
+	struct point *p = s->save.point;
+	struct buf text = {.limit = POINT_MACHINE_MAX};
+	int r = restore_describe(s, p->layer, p->disk, &text);
+
+	if (r == 0)
+		p->machine = steal_ptr(text.data);
+	buf_clear(&text);
+	return r == -EAGAIN;
+}
+
+static void described(struct sandbox *s)
+{
+	struct point *p = steal_ptr(s->save.point);
+
+	whole(s, p);
+}
+
+void save_on_digests(struct sandbox *s)
+{
+	if (s->save.step != SAVE_DESCRIBE)
+		return;
+	/* One that can't be read is tried again in a minute, for which nobody waits here. */
+	if (!describe(s) || !s->vm->backends.digests.current)
+		described(s);
+}
+
 int sandbox_save(struct sandbox *s, bool memory)
 {
 	const struct save save = {
 		.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
 	int r = -EBUSY;
 
+	/* Each has three descriptors. */
+	if (save.memory && saved_in_memory().points >= s->vm->max_points)
+		return -EDQUOT;
 	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
 		r = guest_freeze(s->guest, save.memory);
 	if (r == 0)
@@ -118,58 +152,16 @@ void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *p
 
 void save_on_pointed(struct sandbox *s, int err, struct point *point)
 {
-	if (s->save.step != SAVE_POINT)
+	if (s->save.step != SAVE_POINT) {
 		point_unref(point);
-	else if (err < 0)
+	} else if (err < 0) {
 		failed(s, "its memory could not be copied", err, "");
-	else
+	} else if (!s->vm->vault || point->machine) {
 		whole(s, point);
-}
-
-/* ---- beginning ---- */
-
-bool save_has_memory(const struct sandbox *s)
-{
-	return s->from && s->from->point;
-}
-
-bool save_check(struct sandbox *s)
-{
-	const struct point_fit *f = save_has_memory(s) ? &s->from->point->fit : NULL;
-
-	if (!f ||
-	    (s->ops->point && f->memory_mb == s->spec.memory_mb && f->cpus == s->spec.cpus &&
-	     f->network == s->spec.network && f->root == s->spec.root && f->layer == s->layer))
-		return true;
-	sandbox_failf(s, PROBLEM_NOT_RESTORED,
-		      "Leave memory_mb, cpus, network, packages and backend as they were.",
-		      "what was saved is of another kind of sandbox");
-	return false;
-}
-
-bool save_fill(struct sandbox *s)
-{
-	int r;
-
-	if (!s->from || s->filled || save_has_memory(s) || !s->from->pack)
-		return false;
-	s->filled = true;
-	r = guest_unpack(s->guest, s->from->pack);
-	if (r < 0)
-		save_on_unpacked(s, r, "");
-	return true;
-}
-
-void save_on_unpacked(struct sandbox *s, int err, const char *path)
-{
-	if (s->state != SANDBOX_STARTING)
-		return;
-	if (err < 0) {
-		sandbox_failf(s, PROBLEM_NOT_RESTORED, "",
-			      "its files could not be put back: %s%s%s", path, *path ? ": " : "",
-			      strerror(-err));
-		return;
+	} else {
+		s->save.point = point;
+		s->save.step = SAVE_DESCRIBE;
+		if (!describe(s) || !s->vm->backends.digests.current)
+			described(s);
 	}
-	network_start(s);
-	sandbox_set_state(s, SANDBOX_READY);
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving a sandbox, and beginning from what was saved. */
+/* Saving a sandbox. */
 #ifndef XSBX_VM_SANDBOX_SAVE_H
 #define XSBX_VM_SANDBOX_SAVE_H
 
 #include <stdbool.h>
 
 #include "vm/checkpoint/pack.h"
+#include "vm/checkpoint/point.h"
 
-struct point;
 struct sandbox;
 
 /* What is done of a save. */
 enum save_step {
 	SAVE_NONE,
-	SAVE_FREEZE, /* user code is being stopped */
-	SAVE_PACK,   /* files are read */
-	SAVE_POINT,  /* memory is copied */
+	SAVE_FREEZE,   /* user code is being stopped */
+	SAVE_PACK,     /* files are read */
+	SAVE_POINT,    /* memory is copied */
+	SAVE_DESCRIBE, /* ... and what it depends on is looked up */
 };
 
 /* Part of struct sandbox. */
@@ -23,30 +24,23 @@ struct save {
 	enum save_step step;
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
-	struct pack *pack; /* of SAVE_POINT */
+	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
+	struct point *point; /* of SAVE_DESCRIBE */
 };
 
 /* Handle events of the guest. The first says whether it was waited for here. */
 bool save_on_frozen(struct sandbox *s, int err);
 void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *path);
 void save_on_pointed(struct sandbox *s, int err, struct point *point);
-void save_on_unpacked(struct sandbox *s, int err, const char *path);
+/* More digests are known than before. */
+void save_on_digests(struct sandbox *s);
 
 /* Nothing comes of it any more: the sandbox is reset or ends. */
 static inline void save_cancel(struct save *save)
 {
 	save->pack = pack_unref(save->pack);
+	save->point = point_unref(save->point);
 	save->step = SAVE_NONE;
 }
-
-/* Its guest is up: if there are files that have to come first, has them put in. Return: whether that has begun; then it
- * becomes READY, or ends, later. */
-bool save_fill(struct sandbox *s);
-
-/* Does it go on from a machine's memory? */
-bool save_has_memory(const struct sandbox *s);
-
-/* Does what it begins from fit it? If not, ends it. */
-bool save_check(struct sandbox *s);
 
 #endif

@@ -2,6 +2,7 @@
 /* Admits sandboxes and runs: the budgets, the state of the host, and the reasons for waiting. */
 #include <assert.h>
 
+#include "vm/base/rlimit.h"
 #include "vm/jail/cgroup_stat.h"
 #include "internal.h"
 
@@ -29,6 +30,7 @@
 #define FLOOR_MIN_MB	   128u
 #define FLOOR_MAX_MB	   1024u
 #define FLOOR_PERCENT	   3u
+#define POINT_FILES	   16u	/* one saved machine has three descriptors; most are for others */
 #define READ_MS		   100u /* a reading is good for so long */
 #define RECHECK_MS	   500u
 
@@ -92,6 +94,7 @@ int schedule_init(struct vm *vm, const struct vm_config *cfg)
 	l.queue = cfg->queue;
 	l.owner_queue = cfg->queue_user;
 	admission_init(&vm->admission, &l);
+	vm->max_points = rlimit_files() / POINT_FILES;
 	return 0;
 }
 
@@ -114,7 +117,9 @@ void schedule_look(struct vm *vm)
 	now->known = true;
 	now->available_mb = vm->reading.available_mb;
 	now->pressure = vm->reading.pressure == HOST_PRESSURE_UNKNOWN ? 0 : vm->reading.pressure;
-	now->sealed_mb = template_memory(&vm->pool) >> 20;
+	now->sealed_mb =
+		(template_memory(&vm->pool) + saved_in_memory().bytes + vault_memory(vm->vault)) >>
+		20;
 	now->busy = vm->slots.used + (starting + 1) * 100 > vm->slots.budget;
 }
 
@@ -221,7 +226,7 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 	case LACK_MEMORY:
 		snprintf(ret_why, size,
 			 "of the %llu MiB for all sandboxes %llu are promised to others, and "
-			 "snapshots hold %llu; this one needs %u",
+			 "snapshots and what was saved hold %llu; this one needs %u",
 			 (unsigned long long)a->limits.memory_mb, used, sealed,
 			 s->ticket.memory_mb);
 		break;

@@ -3,7 +3,6 @@
 #include "internal.h"
 #include "vm/base/log.h"
 #include "network.h"
-#include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
 
 /* ---- its events ---- */
@@ -20,7 +19,9 @@ static void on_up(void *data)
 	context_wake(&s->vm->ctx);
 	context_work(&s->vm->ctx);
 	log_trace(&s->label, "sandbox", "is ready");
-	if (save_fill(s))
+	if (restore_has_memory(s))
+		restore_drop(&s->restore);
+	if (restore_files(s))
 		return;
 	network_start(s);
 	sandbox_set_state(s, SANDBOX_READY);
@@ -120,7 +121,7 @@ static void on_packed(void *data, int err, struct pack *pack, const char *path)
 
 static void on_unpacked(void *data, int err, const char *path)
 {
-	save_on_unpacked(data, err, path);
+	restore_on_unpacked(data, err, path);
 }
 
 static void on_pointed(void *data, int err, struct point *point)
@@ -212,7 +213,7 @@ const struct guest_events sandbox_guest_events = {
 static void boot(struct sandbox *s)
 {
 	const bool clone = s->start == START_SNAPSHOT;
-	const struct point *point = s->start == START_SAVED ? s->from->point : NULL;
+	const struct point *point = s->start == START_SAVED ? s->restore.point : NULL;
 	const struct guest_config cfg = {
 		.ops = s->ops,
 		.spec = &s->spec,
@@ -234,7 +235,7 @@ static void boot(struct sandbox *s)
 
 void sandbox_start(struct sandbox *s)
 {
-	s->start = save_has_memory(s)					 ? START_SAVED
+	s->start = restore_has_memory(s)				 ? START_SAVED
 		   : s->template && s->template->state == TEMPLATE_READY ? START_SNAPSHOT
 									 : START_COLD;
 	s->vm->starts[s->start]++;
@@ -261,7 +262,7 @@ static void receive(struct sandbox *s, enum sandbox_start start, enum sandbox_st
 	sandbox_defer(s);
 	if (guest_introduce(s->guest, &s->spec, &sandbox_guest_events, s) < 0)
 		sandbox_no_memory(s);
-	else if (state == SANDBOX_READY && !save_fill(s))
+	else if (state == SANDBOX_READY && !restore_files(s))
 		sandbox_set_state(s, SANDBOX_READY);
 }
 

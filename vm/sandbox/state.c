@@ -104,6 +104,7 @@ void sandbox_free(struct sandbox *s)
 	if (s->template)
 		s->template->refs--;
 	layer_put(s->layer);
+	restore_drop(&s->restore);
 	saved_unref(s->from);
 	spec_free(&s->spec);
 	free(s);

@@ -21,6 +21,7 @@ static const size_t part_size[] = {
 	[ORDER_STORE] = sizeof(struct order_store),
 	[ORDER_IMAGE] = sizeof(struct order_image),
 	[ORDER_PACKAGES] = sizeof(struct order_packages),
+	[ORDER_KEY] = 0,
 	[ORDER_CHANGES] = sizeof(struct order_changes),
 	[ORDER_POINT] = sizeof(struct order_point),
 	[ORDER_LOCAL] = sizeof(struct order_local),
@@ -133,6 +134,7 @@ static int check(const struct order *o, const struct order_limits *most)
 	switch ((enum order_program)o->program) {
 	case ORDER_QEMU_VERSION:
 	case ORDER_KVM_TRIAL:
+	case ORDER_KEY:
 	case ORDER_DIALER: return 0;
 	case ORDER_MACHINE: return machine(&o->machine, most);
 	case ORDER_SANDBOX: return sandbox(&o->sandbox, most);
@@ -165,6 +167,7 @@ size_t order_fds(const struct order *o)
 	case ORDER_DIALER:
 	case ORDER_STORE:
 	case ORDER_IMAGE:
+	case ORDER_KEY:
 	case ORDER_PACKAGES: return 1;
 	case ORDER_MACHINE: return machine_fds(&o->machine);
 	case ORDER_SANDBOX: return o->sandbox.flags & ORDER_NETWORK ? 3 : 2;

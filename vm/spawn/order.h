@@ -25,6 +25,7 @@ enum order_program {
 	ORDER_STORE,	/* xsbxfs-store; these three: words */
 	ORDER_IMAGE,	/* the builder of images */
 	ORDER_PACKAGES, /* collects the host's settings for an installation */
+	ORDER_KEY,	/* the configuration's key_command; output */
 	ORDER_CHANGES, /* no program: lists or commits a sandbox's changes; begin, words, changes */
 	ORDER_POINT, /* no program: copies a machine's memory; talk, stream, devices; with `whole`, base: see ram_copy.h */
 	ORDER_LOCAL, /* the agent without a jail, in a daemon built for tests; stream, console */

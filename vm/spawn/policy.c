@@ -26,7 +26,8 @@
  * variables from the environment in which xsbxfs was started.
  *
  * A compromised daemon can still start the permitted programs, as often as there is room, in jails with
- * the limits of a session, and have the memory of those that are machines copied. It can pass its own descriptors to them:
+ * the limits of a session, have the memory of those that are machines copied, and the key told of what is kept, which it has
+ * had. It can pass its own descriptors to them:
  * a machine's disk, a list of changes.
  * If several users have sessions, and root has mounted, it can lie about the owner of a session, which
  * only the daemon learns from the kernel. So it can act as any user, but only within the directories that
@@ -171,6 +172,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
 	p->ca = copy_text(vm->ca_path, bad);
+	p->key_command = copy_text(vm->key_command, bad);
 	p->layer_bytes = packages->layer_bytes;
 	if (packages->offline && realpath(packages->offline, path))
 		p->offline = copy_text(path, bad);
@@ -227,8 +229,9 @@ void policy_free(struct policy *p)
 	if (!p)
 		return;
 
-	char *const strings[] = {p->ca,		  p->offline,	   p->store_url,    p->store_region,
-				 p->python_index, p->python_hosts, p->npm_registry, p->npm_hosts};
+	char *const strings[] = {p->key_command,  p->ca,	   p->offline,
+				 p->store_url,	  p->store_region, p->python_index,
+				 p->python_hosts, p->npm_registry, p->npm_hosts};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

@@ -28,6 +28,7 @@ struct policy {
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
 	char *ca, *offline;   /* or NULL */
+	char *key_command;    /* likewise */
 	uint64_t layer_bytes; /* limit for all layers together; 0: none */
 	char *store_url, *store_region;
 	unsigned store_timeout_s;

@@ -4,6 +4,7 @@
 that nothing grows."""
 # backends: local vm
 # timeout: 180
+# conf: boot_timeout_s = 240
 from sleepers import again
 from xsbx import *
 
@@ -104,8 +105,29 @@ def removed():
     same("and is gone", os.listdir(s / "checkpoints"), [])
 
 
+def numbers():
+    """What find, tar and du take for one file is one: inode numbers of files that were saved are nobody else's."""
+    s = Session("numbers")
+    s.run("echo x > f; ln f g; mkdir d; echo y > d/h\n")
+    for name in ("a", "b"):
+        os.mkdir(s / f"checkpoints/{name}")
+        same(f"{name} is saved", read(s / f"checkpoints/{name}/wait"), b"whole\n")
+    s.ctl("sleep")
+    ok("asleep", s.wait_state("asleep", 20), s.text("error"))
+    other = copy_of("numbers2", "numbers")
+    other.run("true\n")
+    seen = {}
+    for top in (s.path, other.path):
+        for folder, dirs, names in os.walk(top):
+            for name in dirs + names:
+                st = os.lstat(f"{folder}/{name}")
+                seen.setdefault(st.st_ino, []).append(f"{folder}/{name}")
+    several = [sorted(os.path.basename(path) for path in paths) for paths in seen.values() if len(paths) > 1]
+    same("only hard links are the same file", several, [["f", "g"]] * 4)
+
+
 def slept_again():
     again(8 if VM else 200)
 
 
-main(deep, one_moment, unlike, removed, slept_again)
+main(deep, one_moment, unlike, removed, numbers, slept_again)

@@ -4,6 +4,7 @@
 # mount: none
 # backends: local vm
 # timeout: 180
+# conf: boot_timeout_s = 240
 from lasting_kills import matrix
 
 from xsbx import VM

@@ -5,6 +5,7 @@
 # backends: process vm
 # night: process vm
 # timeout: 1200
+# conf: boot_timeout_s = 240
 from lasting_kills import matrix
 
 from xsbx import VM

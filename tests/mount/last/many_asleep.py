@@ -4,6 +4,7 @@
 # backends: local vm
 # timeout: 120
 # conf: max_sessions = 0
+# conf: boot_timeout_s = 240
 from sleepers import *
 
 

@@ -5,6 +5,7 @@
 # night: process vm
 # timeout: 900
 # conf: max_sessions = 0
+# conf: boot_timeout_s = 240
 from sleepers import *
 
 

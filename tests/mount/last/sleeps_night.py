@@ -4,6 +4,7 @@
 # backends: vm
 # night: vm
 # timeout: 300
+# conf: boot_timeout_s = 240
 from sleepers import again
 from xsbx import main
 

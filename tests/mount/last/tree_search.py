@@ -6,6 +6,7 @@ starting over. That takes longer or not, which is printed."""
 # night: vm
 # timeout: 300
 # conf: max_sessions = 0
+# conf: boot_timeout_s = 240
 import re
 
 from xsbx import *

@@ -187,9 +187,11 @@ class Scene:
 
     def moment(self, action):
         """Waits for one: drawn from the time that it takes, or aimed at what can be seen."""
-        aimed = draw.choice((None, None, "saving", "starting"))
+        aimed = draw.choice((None, None, "saving", "starting", "copier"))
         end = time.monotonic() + draw.random() * TAKES[action] * (8 if VM else 1)
         while time.monotonic() < end:
+            if aimed == "copier" and tasks(self.spawner):
+                return
             if aimed == "saving" and self.s.json()["saving"] or aimed == self.s.word():
                 return
 
@@ -197,7 +199,7 @@ class Scene:
         """Of a sandbox: its first process or one in it; or what copies it."""
         pid = self.s.pid()
         copiers = tasks(self.spawner)
-        if copiers and draw.random() < 0.5:
+        if copiers and draw.random() < 0.7:
             return draw.choice(copiers), "copier"
         if not pid:
             return None, "nothing"

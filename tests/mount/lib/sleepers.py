@@ -9,16 +9,16 @@ MOST = 20 * 1024  # bytes of the daemon's that one may take
 
 def daemon():
     """The one that serves this mount."""
-    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and serves(p)]
-    [pid] = found
+    [pid] = [int(p) for p in os.listdir("/proc") if p.isdigit() and name_of(p) == "xsbxfs-daemon"
+             and MNT.encode() in read(f"/proc/{p}/cmdline") and name_of(parent_of(p)) == "xsbxfs-spawner"]
     return pid
 
 
-def serves(pid):
+def name_of(pid):
     try:
-        return read(f"/proc/{pid}/comm") == b"xsbxfs-daemon\n" and MNT.encode() in read(f"/proc/{pid}/cmdline")
+        return read(f"/proc/{pid}/comm", "r").strip()
     except OSError:
-        return False
+        return ""
 
 
 def memory(pid):
@@ -102,24 +102,11 @@ def many(count, woken, step=50):
 def held():
     """Descriptors, memory and mappings of the daemon and its spawner."""
     found = {}
-    for name in ("xsbxfs-daemon", "xsbxfs-spawner"):
-        [pid] = [p for p in children_of(os.getppid()) if name_of(p) == name and serves(p)]
+    for name, pid in (("daemon", daemon()), ("spawner", parent_of(daemon()))):
         status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status", "r").splitlines())
         found[name] = {"fds": len(os.listdir(f"/proc/{pid}/fd")), "kib": int(status["RssAnon"].split()[0]),
                        "maps": len(read(f"/proc/{pid}/maps").splitlines())}
     return found
-
-
-def name_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
-def serves(pid):
-    """The spawner's own tasks are called as it is, and are its children."""
-    return name_of(parent_of(pid)) != "xsbxfs-spawner" or name_of(pid) != "xsbxfs-spawner"
 
 
 def again(times):

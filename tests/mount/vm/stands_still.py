@@ -154,8 +154,9 @@ def ports():
 def pool():
     def pooled():
         status = json.loads(read(f"{MNT}/status.json"))
-        ready = sum(kind["pool"]["ready"] for kind in status["snapshots"])
-        return ready and status["still"] > ready  # this session's own as well
+        ready = [(kind["image"], kind["pool"]["ready"]) for kind in status["snapshots"]]
+        # This session's own as well; those of other templates are of no use to it.
+        return dict(ready).get("raw") and status["still"] > sum(n for _, n in ready)
     s = Session("first", "raw")
     s.run("echo 1\n")
     ok("clones stand still", wait_for(pooled, 4 * PATIENT), read(f"{MNT}/status.json"))

@@ -443,6 +443,127 @@ static void test_open_files_keep_it_awake(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
+/* ---- what has to be read from a disk first ---- */
+
+static const struct problem damaged = {.code = PROBLEM_NOT_RESTORED,
+				       .cause = "what was saved is damaged on the disk"};
+
+static struct saved *sleeps_on_disk(struct fixture *fx)
+{
+	struct saved *saved;
+
+	asleep(fx);
+	saved = fx_demo(fx)->asleep.saved;
+	fake_saved_store(saved);
+	return saved;
+}
+
+static void test_waits_for_the_disk(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = sleeps_on_disk(fx);
+	const uint64_t files = fx_ino(fx, FILES);
+	struct req *req[3];
+
+	for (size_t i = 0; i < ARRAY_SIZE(req); i++) {
+		req[i] = fx_lookup(fx, files, i == 2 ? "none" : "a.txt");
+		assert_waits(req[i]);
+	}
+	req_interrupt(req[1]);
+	assert_error(req[1], -EINTR);
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req[0]->kind, ANSWER_ENTRY);
+	assert_error(req[2], -ENOENT);
+	assert_int_equal(fake_alive(), 0);
+	check_tree(fx, FILES);
+	forget(req[0]->ino, 1);
+}
+
+static void test_the_disk_is_damaged(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = sleeps_on_disk(fx);
+	struct req *req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+
+	assert_waits(req);
+	fake_saved_loaded(saved, &damaged);
+	assert_error(req, -EIO);
+	fx_expect(fx, TOP "state", "asleep\n");
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "damaged on the disk"));
+	/* It is tried again. */
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+}
+
+/* What becomes of its session meanwhile. */
+static void test_goes_while_the_disk_is_read(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = saved_ref(sleeps_on_disk(fx));
+	struct req *req, *below;
+	uint64_t dir;
+	struct sandbox *s;
+
+	req = fx_lookup(fx, fx_ino(fx, FILES), "d");
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	dir = req->ino;
+	saved_unload(saved);
+	/* It wakes: what is about files/ itself is asked of the sandbox, what is about nodes that were read is stale. */
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	below = fx_lookup(fx, dir, "b");
+	assert_waits(req);
+	assert_waits(below);
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_saved_loaded(saved, NULL);
+	assert_error(below, -ESTALE);
+	assert_waits(req);
+	fake_answer(s, 0, &a_file);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+	forget(dir, 1);
+	saved_unref(saved);
+}
+
+static void test_checkpoint_on_disk(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved;
+	struct req *req, *other;
+
+	with_checkpoint(fx);
+	saved = saved_ref(checkpoint_find(fx_demo(fx), "a")->saved);
+	fake_saved_store(saved);
+	req = fx_lookup(fx, fx_ino(fx, SAVED), "a.txt");
+	assert_waits(req);
+	fake_saved_loaded(saved, NULL);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	forget(req->ino, 1);
+	check_tree(fx, SAVED);
+
+	/* It is removed while it is read; and its session is. */
+	saved_unload(saved);
+	req = fx_lookup(fx, fx_ino(fx, SAVED), "a.txt");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_waits(req);
+	fake_saved_loaded(saved, NULL);
+	assert_error(req, -ESTALE);
+	saved_unref(saved);
+	asleep(fx);
+	saved = saved_ref(fx_demo(fx)->asleep.saved);
+	fake_saved_store(saved);
+	other = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	assert_waits(other);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	fake_saved_loaded(saved, &damaged);
+	assert_true(other->kind == ANSWER_ERR);
+	saved_unref(saved);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +581,10 @@ int main(void)
 		fx_test(test_of_a_copy_that_goes),
 		fx_test(test_writes_wait_for_a_save),
 		fx_test(test_open_files_keep_it_awake),
+		fx_test(test_waits_for_the_disk),
+		fx_test(test_the_disk_is_damaged),
+		fx_test(test_goes_while_the_disk_is_read),
+		fx_test(test_checkpoint_on_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

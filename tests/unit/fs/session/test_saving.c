@@ -116,10 +116,10 @@ static void test_flaws(void **state)
 	fake_flaws = (struct pack_flaws){.left_out = 1};
 	fx_expect_in(fx, TOP "status.json", "\"flaws\": \"of 1 file not everything is there");
 	fx_expect_in(fx, TOP "checkpoints/a/status.json",
-		  "\"flaws\": \"of 1 file not everything is there");
+		     "\"flaws\": \"of 1 file not everything is there");
 	fake_flaws.changed = 2;
 	fx_expect_in(fx, TOP "checkpoints/a/status.json",
-		  "\"flaws\": \"2 of the files and directories changed");
+		     "\"flaws\": \"2 of the files and directories changed");
 	fx_put(fx, TOP "ctl", "wake\n");
 	woken(fx);
 	fx_expect(fx, TOP "error", ""); /* it is all in its memory */
@@ -128,8 +128,9 @@ static void test_flaws(void **state)
 	fake_settle();
 	fake_state(fake_sandbox(), SANDBOX_READY);
 	fx_expect_in(fx, TOP "error",
-		  "code: state-lost\ncause: its files are not all as they were saved: 2 of");
-	fx_expect_in(fx, TOP "status.json", "\"lost\": \"its interpreter was to be a fresh one; 2 of");
+		     "code: state-lost\ncause: its files are not all as they were saved: 2 of");
+	fx_expect_in(fx, TOP "status.json",
+		     "\"lost\": \"its interpreter was to be a fresh one; 2 of");
 	fake_flaws = (struct pack_flaws){0};
 }
 

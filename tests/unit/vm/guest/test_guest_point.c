@@ -187,7 +187,46 @@ static void does_not_begin(void **state)
 	until_closed(&seen[2]);
 	assert_string_equal(problem_code_str(seen[2].problem.code), "not-restored");
 	assert_int_equal(fake_agent.started, 2);
+	saved->point->fit.memory_mb--;
+	/* Nor one whose interpreter the agent would replace, without a word. */
+	saved->point->fit.interpreter[0] ^= 1;
+	memset(&seen[2], 0, sizeof(seen[2]));
+	seen[2].from = saved;
+	open_sandbox(&seen[2], 0);
+	until_closed(&seen[2]);
+	assert_string_equal(problem_code_str(seen[2].problem.code), "not-restored");
+	assert_non_null(strstr(seen[2].problem.cause, "variables"));
+	assert_int_equal(fake_agent.started, 2);
 	saved_unref(saved);
+}
+
+/* Whatever of it differs, the sum does. */
+static void interpreters(void **state)
+{
+	static const struct sandbox_env one[] = {{"A", "b"}, {"C", ""}},
+					other[] = {{"A", "bC"}, {"", ""}};
+	const struct sandbox_spec specs[] = {
+		{.language = "raw"},
+		{.language = "python"},
+		{.language = "raw", .limits.processes = 9},
+		{.language = "raw", .limits.open_files = 9},
+		{.language = "raw", .limits.file_size_mb = 9},
+		{.language = "raw", .env = one, .nenv = 1},
+		{.language = "raw", .env = one, .nenv = 2},
+		{.language = "raw", .env = other, .nenv = 2},
+	};
+	const struct sandbox_spec same = {
+		.language = "raw", .name = "x", .memory_mb = 7, .limits.files_mb = 7};
+	char sum[ARRAY_SIZE(specs)][DIGEST_HEX], again[DIGEST_HEX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+		assert_int_equal(guest_interpreter_sum(&specs[i], sum[i]), 0);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(sum[i], sum[j]);
+	}
+	assert_int_equal(guest_interpreter_sum(&same, again), 0);
+	assert_string_equal(again, sum[0]);
 }
 
 int main(void)
@@ -195,7 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, sandbox_fixture_setup, sandbox_fixture_teardown)
 		T(silence),	   T(refused), T(not_now),	  T(unasked),
-		T(ends_meanwhile), T(begins),  T(does_not_begin),
+		T(ends_meanwhile), T(begins),  T(does_not_begin), T(interpreters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

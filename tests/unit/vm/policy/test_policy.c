@@ -433,6 +433,32 @@ static void programs(void **state)
 	assert_true(has_arg(job.envp, "AWS_REGION=there"));
 }
 
+/* There is none to be run but the configuration's, with all that it says, and only what it prints is taken. */
+static void key(void **state)
+{
+	struct vm_config vm = {.cache_dir = dir,
+			       .runtime_dir = dir,
+			       .qemu = "none",
+			       .agent = agent,
+			       .accel = "tcg",
+			       .key_command = "one | two 'three four'"};
+	const struct policy_config cfg = {.vm = &vm};
+	const struct order o = {.program = ORDER_KEY};
+	struct policy *p;
+
+	(void)state;
+	assert_int_equal(ask(alone, &o), -ENOENT);
+	assert_int_equal(policy_new(&cfg, &p), 0);
+	assert_int_equal(ask(p, &o), 0);
+	assert_string_equal(job.argv[0], "/bin/sh");
+	assert_string_equal(job.argv[1], "-c");
+	assert_string_equal(job.argv[2], "one | two 'three four'");
+	assert_null(job.argv[3]);
+	assert_int_equal(job.ntargets, 1);
+	assert_int_equal(job.target[0].to, STDOUT_FILENO);
+	policy_free(p);
+}
+
 static void variables(void **state)
 {
 	struct order o = machine();
@@ -630,8 +656,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(shapes), T(names),   T(sizes),  T(not_configured), T(programs),    T(variables),
-		T(views),  T(planted), T(owners), T(commits),	     T(finds_views), T(linked),
+		T(shapes),  T(names),	    T(sizes),  T(not_configured), T(programs),
+		T(key),	    T(variables),   T(views),  T(planted),	  T(owners),
+		T(commits), T(finds_views), T(linked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

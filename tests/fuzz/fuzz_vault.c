@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes what the vault reads. The first byte says what the rest is: a sealed stream (0), and what would be found in one: a head
+ * (1), the packed memory of a machine (2), a stream that was sealed rightly but is read in odd pieces (3); key files (4). */
+/* modules: vm */
+/* libs: uv crypto jansson seccomp zstd */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "vm/base/util.h"
+#include "vm/checkpoint/host_key.h"
+#include "vm/checkpoint/packed_ram.h"
+#include "vm/checkpoint/vault_disk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+	struct source source;
+	const uint8_t *at;
+	size_t len;
+};
+
+static ssize_t give(struct source *s, void *buf, size_t len)
+{
+	struct bytes *b = container_of(s, struct bytes, source);
+
+	len = MIN(len, b->len);
+	if (len)
+		memcpy(buf, b->at, len);
+	b->at += len;
+	b->len -= len;
+	return (ssize_t)len;
+}
+
+static struct seal_key *key(void)
+{
+	static struct seal_key *k;
+
+	if (!k)
+		assert(seal_key_new((const unsigned char[SEAL_KEY]){1}, &k) == 0);
+	return k;
+}
+
+/* Nobody can make one without the key. */
+static void sealed(const uint8_t *data, size_t size)
+{
+	struct buf out = {.limit = 1u << 20};
+	int r = unseal_bytes(key(), "it", data, size, &out);
+
+	assert(r == -EBADMSG || r == -EKEYREJECTED);
+	buf_clear(&out);
+}
+
+static void head(const uint8_t *data, size_t size)
+{
+	struct vault_head h;
+	int r = vault_head_parse(data, size, &h);
+
+	assert(r == 0 || r == -EBADMSG);
+	if (r < 0)
+		return;
+	assert(h.entries && h.records <= 1ull << 42);
+	if (h.memory)
+		assert((const uint8_t *)h.facts.machine >= data &&
+		       (const uint8_t *)h.facts.machine + h.facts.machine_len <= data + size &&
+		       strlen(h.facts.base_sum) == DIGEST_HEX - 1);
+}
+
+static void ram(const uint8_t *data, size_t size)
+{
+	struct bytes from = {{give}, data, size};
+	const int fd = packed_ram_read(&from.source, 1u << 20);
+
+	assert(fd >= 0 || fd == -EBADMSG);
+	if (fd < 0)
+		return;
+	assert(lseek(fd, 0, SEEK_END) == 1 << 20);
+	close(fd);
+}
+
+static void pieces(const uint8_t *data, size_t size)
+{
+	struct buf out = {.limit = 1u << 20};
+	struct unsealer *u;
+	struct bytes from;
+	size_t done = 0;
+	char piece[256];
+
+	assert(seal_bytes(key(), "it", data, size, &out) == 0);
+	from = (struct bytes){{give}, (uint8_t *)out.data, out.len};
+	assert(unsealer_new(key(), "it", &from.source, &u) == 0);
+	while (done < size) {
+		const size_t n = MIN(1u + data[done], size - done);
+
+		assert(source_read(unsealer_source(u), piece, MIN(n, sizeof(piece))) == 0);
+		assert(memcmp(piece, data + done, MIN(n, sizeof(piece))) == 0);
+		done += MIN(n, sizeof(piece));
+	}
+	assert(unsealer_source(u)->read(unsealer_source(u), piece, 1) == 0);
+	unsealer_free(u);
+	buf_clear(&out);
+}
+
+static void text(const uint8_t *data, size_t size)
+{
+	struct seal_key *k;
+
+	if (host_key_parse((const char *)data, size, &k) == 0)
+		seal_key_free(k);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const each[])(const uint8_t *data, size_t size) = {sealed, head, ram, pieces,
+									 text};
+
+	if (size)
+		each[*data % ARRAY_SIZE(each)](data + 1, size - 1);
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one user may have, where he has many sessions: limits are met exactly, however seldom all is summed up. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <stdio.h>
+
+#include "fs/session/quota.h"
+#include "tests/unit/fixture/fixture.h"
+
+#define MANY 300u
+#define MINE 4321u
+#define TEXT (1u << 20)
+
+static struct session *sessions[MANY];
+
+static void make(struct fixture *fx)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		assert_int_equal(session_create(fx->fs, 1, name, MINE, MINE, &sessions[i]), 0);
+	}
+}
+
+/* Of a text, quota.c looks at nothing but the length. */
+static void set_text(struct session *s, size_t len)
+{
+	s->front.last_code.len = len;
+}
+
+static void test_texts(void **state)
+{
+	struct fixture *fx = *state;
+	unsigned n = 0;
+
+	make(fx);
+	for (; n < MANY && quota_check(fx->fs, sessions[n], TEXT) == 0; n++)
+		set_text(sessions[n], TEXT);
+	/* The sessions themselves count as well. */
+	assert_in_range(n, QUOTA_BYTES / TEXT - 10, QUOTA_BYTES / TEXT);
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		assert_int_equal(quota_check(fx->fs, sessions[0], TEXT), -EDQUOT);
+	assert_int_equal(problem_kept(&sessions[0]->front.error)->code, PROBLEM_TOO_MUCH_TEXT);
+	/* At once, and so does what was said of it. */
+	set_text(sessions[7], 0);
+	assert_int_equal(quota_check(fx->fs, sessions[9], TEXT - sizeof(struct problem)), 0);
+	set_text(sessions[7], TEXT);
+	assert_int_equal(quota_check(fx->fs, sessions[9], TEXT), -EDQUOT);
+	for (unsigned i = 0; i < n; i++)
+		set_text(sessions[i], 0);
+	/* What was asked for, and not taken, is nothing. */
+	for (unsigned i = 0; i < 3 * QUOTA_BYTES / TEXT; i++)
+		assert_int_equal(quota_check(fx->fs, sessions[i % MANY], TEXT), 0);
+}
+
+static void test_others(void **state)
+{
+	struct fixture *fx = *state;
+	struct session *other;
+
+	make(fx);
+	assert_int_equal(session_create(fx->fs, 1, "other", MINE + 1, 0, &other), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		set_text(sessions[i], TEXT);
+	assert_int_equal(quota_check(fx->fs, sessions[0], 0), -EDQUOT);
+	assert_int_equal(quota_check(fx->fs, other, 100 * TEXT), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		set_text(sessions[i], 0);
+}
+
+/* Return: whether it fits, and is there then. */
+static bool save(struct fixture *fx, struct session *s)
+{
+	struct saved *saved = fake_saved_new(500, true);
+	struct problem why;
+
+	if (quota_saved(fx->fs, s, saved, &why) < 0) {
+		assert_int_equal(why.code, PROBLEM_TOO_MUCH_SAVED);
+		saved_unref(saved);
+		return false;
+	}
+	asleep_begin(s, saved);
+	return true;
+}
+
+static void test_saved(void **state)
+{
+	struct fixture *fx = *state;
+	unsigned n = 0;
+
+	make(fx);
+	fx->conf.saved_bytes = 200 * 1500; /* 1000 of each are memory */
+	while (save(fx, sessions[n]))
+		n++;
+	assert_int_equal(n, 200);
+	assert_int_equal(quota_saved_total(fx->fs), 200 * 1500);
+	/* Copies share it. */
+	for (unsigned i = n; i < MANY; i++)
+		asleep_begin(sessions[i], saved_ref(sessions[0]->asleep.saved));
+	assert_int_equal(quota_saved_total(fx->fs), 200 * 1500);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_false(save(fx, sessions[5]));
+	asleep_end(sessions[9]);
+	assert_true(save(fx, sessions[9]));
+	assert_false(save(fx, sessions[10]));
+	for (unsigned i = 0; i < 100; i++) /* again and again, in place of what there was */
+		asleep_end(sessions[i]);
+	for (unsigned i = 1; i < 100; i++)
+		assert_true(save(fx, sessions[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_texts),
+		fx_test(test_others),
+		fx_test(test_saved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

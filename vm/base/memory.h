@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files in memory. */
+#ifndef XSBX_VM_BASE_MEMORY_H
+#define XSBX_VM_BASE_MEMORY_H
+
+/* @name: for who looks into /proc. Return: a descriptor of an empty one, or -errno. */
+int memory_new(const char *name);
+
+/* Nobody changes it any more. Return: 0; -EBUSY if somebody has mapped it to write; or -errno. */
+int memory_seal(int fd);
+
+#endif

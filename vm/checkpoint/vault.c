@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vault. See vault.h. */
+#include "vault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base_table.h"
+#include "point.h"
+#include "vault_job.h"
+#include "vm/base/context.h"
+#include "vm/base/io.h"
+#include "vm/base/log.h"
+#include "vm/base/problem.h"
+#include "vm/base/wait.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * All that is known of what was saved is known to the loop's thread; worker threads get jobs (vault_job.h), whose results the
+ * loop attaches.
+ *
+ * What is loaded and on the disk is in a list, the one that was used last at its end; whatever is over LOADED_BYTES or
+ * LOADED_MOST is unloaded at its head. That takes a pack from nobody who uses it, for he has a reference.
+ *
+ * A struct saved is found by its name, so that it is the same for all who name it. It holds the vault, which thereby outlives
+ * vault_free() until the last one is gone; but after vault_close() nothing is done for them any more.
+ */
+
+#define LOADED_BYTES (256u << 20)
+#define LOADED_MOST  128u /* each takes up to four descriptors */
+
+TAILQ_HEAD(saved_list, saved);
+RB_HEAD(saved_tree, saved);
+
+/* One that is on the disk, and that nobody has. */
+struct orphan {
+	TAILQ_ENTRY(orphan) link;
+	uint64_t mark; /* of the time when that became so */
+	char id[SAVED_ID_MAX];
+};
+
+struct vault {
+	unsigned refs; /* its owner's, and of each struct saved that has it */
+	struct context *ctx;
+	struct seal_key *key;
+	struct vault_disk disk;
+	struct vault_ops ops;
+	bool closing;
+	struct vault_jobs jobs;
+	struct saved_tree tree; /* by id */
+	struct saved_list loaded;
+	uint64_t loaded_bytes;
+	unsigned nloaded;
+	struct base_table bases;
+	struct wait_list waits; /* for a struct saved: all of it; for its `pack`: that alone */
+	struct wait_list unlucky;
+	struct vault_told_list told; /* what is stored already */
+	struct deferred later;
+	uint64_t mark;
+	TAILQ_HEAD(, orphan) orphans;
+};
+
+static int compare(const struct saved *a, const struct saved *b)
+{
+	return strcmp(a->id, b->id);
+}
+
+RB_GENERATE_STATIC(saved_tree, saved, by_id, compare)
+
+static const struct problem no_memory = {.code = PROBLEM_NO_MEMORY,
+					 .cause = "there is no memory to read what was saved"};
+
+static void vault_unref(struct vault *v)
+{
+	assert(v->refs > 0);
+	if (--v->refs == 0)
+		free(v);
+}
+
+/* ---- what is loaded ---- */
+
+static uint64_t loaded_bytes(const struct saved *s)
+{
+	return (s->pack ? pack_bytes(s->pack) : 0) + (s->point ? s->point->bytes : 0);
+}
+
+static void unlist(struct vault *v, struct saved *s)
+{
+	if (!s->listed)
+		return;
+	s->listed = false;
+	TAILQ_REMOVE(&v->loaded, s, used);
+	v->loaded_bytes -= loaded_bytes(s);
+	v->nloaded--;
+	if (s->point)
+		base_table_leave(&v->bases, s->point->base);
+}
+
+/* It is used now. */
+static void list(struct vault *v, struct saved *s)
+{
+	assert(!s->listed && s->pack);
+	s->listed = true;
+	TAILQ_INSERT_TAIL(&v->loaded, s, used);
+	v->loaded_bytes += loaded_bytes(s);
+	v->nloaded++;
+	if (s->point)
+		base_table_use(&v->bases, s->point->base);
+}
+
+static void unload(struct saved *s)
+{
+	if (!s->listed)
+		return;
+	unlist(s->vault, s);
+	saved_detach(s);
+}
+
+static void trim(struct vault *v)
+{
+	struct saved *s;
+
+	while ((s = TAILQ_FIRST(&v->loaded)) && v->nloaded > 1 &&
+	       (v->nloaded > LOADED_MOST || v->loaded_bytes > LOADED_BYTES))
+		unload(s);
+	base_table_trim(&v->bases);
+}
+
+uint64_t vault_memory(const struct vault *v)
+{
+	return v ? v->bases.bytes : 0;
+}
+
+/* ---- loading ---- */
+
+static void explain(struct problem *why, const char *what, int err)
+{
+	problem_set(why, PROBLEM_NOT_RESTORED,
+		    err == -EKEYREJECTED ? "Mount with the key that it was sealed with." : "",
+		    "%s %s%s", what,
+		    err == -EBADMSG	   ? "is damaged on the disk"
+		    : err == -EKEYREJECTED ? "was sealed with another key"
+		    : err == -ENOENT	   ? "is not on the disk any more"
+		    : err == -ECANCELED	   ? "is not there: xsbxfs is ending"
+					   : "could not be read: ",
+		    err == -EBADMSG || err == -EKEYREJECTED || err == -ENOENT || err == -ECANCELED
+			    ? ""
+			    : strerror(-err));
+}
+
+/* A base is in memory. Others who have it count it. */
+static void note_base(struct vault *v, const struct saved *s)
+{
+	const int theirs = v->ops.base ? v->ops.base(v->ops.data, s->base) : -1;
+	struct stat a, b;
+
+	base_table_add(&v->bases, s->point->base, s->base,
+		       theirs >= 0 && fstat(theirs, &a) == 0 && fstat(s->point->base, &b) == 0 &&
+			       a.st_ino == b.st_ino);
+}
+
+/* Return: whether that has begun. */
+static bool begin_load(struct vault *v, struct saved *s, bool memory)
+{
+	struct vault_job *job = vault_job_new(&v->jobs, VAULT_LOAD, s);
+
+	if (!job)
+		return false;
+	snprintf(job->id, sizeof(job->id), "%s", s->of ? s->of->id : s->id);
+	job->memory = memory && s->memory;
+	s->loading = true;
+	vault_job_queue(job);
+	return true;
+}
+
+static void loaded(struct vault *v, struct vault_job *job)
+{
+	struct saved *s = job->s;
+	struct problem files, memory;
+	const struct problem *why = NULL;
+
+	s->loading = false;
+	if (job->err < 0) {
+		explain(&files, "what was saved", job->err);
+		why = &files;
+	} else {
+		unlist(v, s);
+		saved_attach(s, steal_ptr(job->pack), steal_ptr(job->point));
+		if (s->point)
+			note_base(v, s);
+		list(v, s);
+	}
+	wait_done(&v->waits, &s->pack, why);
+	if (!why && job->memory_err < 0) {
+		explain(&memory, "the memory that was saved", job->memory_err);
+		why = &memory;
+	}
+	if (why && job->err != -ECANCELED)
+		log_warn("%s: %s", job->id, why->cause);
+	if (why || saved_is_loaded(s))
+		wait_done(&v->waits, s, why);
+	else if (wait_any(&v->waits, s) && !begin_load(v, s, true))
+		wait_done(&v->waits, s, &no_memory);
+	trim(v);
+}
+
+/* One for which there is no memory is told so when the loop comes to it. */
+static void on_load(struct saved *s, bool memory, struct wait *w)
+{
+	struct vault *v = s->vault;
+
+	if (!s->loading && !begin_load(v, s, memory)) {
+		wait_for(w, &v->unlucky, v);
+		context_defer(v->ctx, &v->later);
+		return;
+	}
+	wait_for(w, &v->waits, memory ? (void *)s : (void *)&s->pack);
+}
+
+/* ---- storing ---- */
+
+static void tell_stored(struct vault_told_list *list, int err, const struct problem *why)
+{
+	struct vault_told *t;
+
+	while ((t = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, t, link);
+		t->done(t->data, err, why);
+		free(t);
+	}
+}
+
+static void on_derived(struct saved *s)
+{
+	s->vault->refs++;
+}
+
+static void on_unload(struct saved *s)
+{
+	unload(s);
+}
+
+static void orphaned(struct vault *v, const char *id)
+{
+	struct orphan *o = v->closing ? NULL : malloc(sizeof(*o));
+
+	if (!o)
+		return; /* it goes at the next start */
+	o->mark = v->mark;
+	snprintf(o->id, sizeof(o->id), "%s", id);
+	TAILQ_INSERT_TAIL(&v->orphans, o, link);
+}
+
+static void on_freed(struct saved *s)
+{
+	struct vault *v = s->vault;
+
+	unlist(v, s);
+	if (*s->id) {
+		RB_REMOVE(saved_tree, &v->tree, s);
+		orphaned(v, s->id);
+	}
+	vault_unref(v);
+}
+
+static const struct saved_ops ops = {
+	.load = on_load, .unload = on_unload, .derived = on_derived, .freed = on_freed};
+
+/* @s is on the disk by that name. */
+static void enter(struct vault *v, struct saved *s, const char *id, const struct vault_head *h)
+{
+	if (!s->vault)
+		v->refs++;
+	s->vault = v;
+	s->ops = &ops;
+	s->disk_bytes = h->disk_bytes;
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	if (s->memory)
+		snprintf(s->base, sizeof(s->base), "%s", h->facts.base_sum);
+	RB_INSERT(saved_tree, &v->tree, s);
+}
+
+static void explain_store(struct problem *why, int err)
+{
+	const bool full = err == -ENOSPC || err == -EDQUOT;
+
+	problem_set(why, PROBLEM_NOT_SAVED,
+		    full		? "Free space on the disk of the state directory."
+		    : err == -EROFS	? "Make the state directory's disk writable."
+		    : err == -ECANCELED ? ""
+					: "Look at the disk of the state directory.",
+		    "what was saved is not on the disk, but in memory alone: %s",
+		    err == -ECANCELED ? "xsbxfs is ending" : strerror(-err));
+}
+
+static void stored(struct vault *v, struct vault_job *job)
+{
+	struct saved *s = job->s;
+	struct problem why;
+
+	if (job->err == 0) {
+		enter(v, s, job->id, &job->head);
+		s->of = saved_unref(s->of);
+		if (s->point)
+			note_base(v, s);
+		if (s->pack)
+			list(v, s);
+	} else {
+		explain_store(&why, job->err);
+		if (job->err != -ECANCELED)
+			log_warn("%s", why.cause);
+	}
+	tell_stored(&job->told, job->err, job->err < 0 ? &why : NULL);
+	trim(v);
+}
+
+static int new_id(char ret_id[SAVED_ID_MAX])
+{
+	unsigned char bytes[(SAVED_ID_MAX - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(ret_id + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+/* Return: the job, with all that it needs; or NULL. */
+static struct vault_job *new_store(struct vault *v, struct saved *s)
+{
+	struct vault_job *job = vault_job_new(&v->jobs, VAULT_STORE, s);
+	const char *sum;
+
+	if (!job)
+		return NULL;
+	if (new_id(job->id) < 0) {
+		vault_job_free(job);
+		return NULL;
+	}
+	assert(s->pack || s->of);
+	job->pack = s->pack ? pack_ref(s->pack) : NULL;
+	if (!s->pack)
+		snprintf(job->from, sizeof(job->from), "%s", s->of->id);
+	if (s->point) {
+		job->point = point_ref(s->point);
+		sum = base_table_sum(&v->bases, s->point->base);
+		snprintf(job->base_sum, sizeof(job->base_sum), "%s", sum ? sum : "");
+	}
+	return job;
+}
+
+void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *data)
+{
+	struct vault_job *job = *s->id ? NULL : vault_jobs_find(&v->jobs, s);
+	struct vault_told *t = malloc(sizeof(*t));
+	struct problem why;
+	const bool begins = !*s->id && !job;
+
+	if (begins && t)
+		job = new_store(v, s);
+	if (!t || (begins && !job)) {
+		free(t);
+		explain_store(&why, -ENOMEM);
+		done(data, -ENOMEM, &why);
+		return;
+	}
+	*t = (struct vault_told){.done = done, .data = data};
+	if (job) {
+		TAILQ_INSERT_TAIL(&job->told, t, link);
+	} else {
+		TAILQ_INSERT_TAIL(&v->told, t, link);
+		context_defer(v->ctx, &v->later);
+	}
+	if (begins)
+		vault_job_queue(job);
+}
+
+/* ---- jobs ---- */
+
+static void on_over(struct vault_job *job)
+{
+	struct vault *v = container_of(job->all, struct vault, jobs);
+
+	if (job->kind == VAULT_LOAD)
+		loaded(v, job);
+	else if (job->kind == VAULT_STORE)
+		stored(v, job);
+}
+
+/* What is known now, and may not have been when it was queued. */
+static void on_prepare(struct vault_job *job)
+{
+	const struct vault *v = container_of(job->all, struct vault, jobs);
+	int base;
+
+	if (job->kind != VAULT_LOAD || !job->memory)
+		return;
+	base = base_table_find(&v->bases, job->s->base);
+	if (base < 0 && v->ops.base)
+		base = v->ops.base(v->ops.data, job->s->base);
+	job->base = base < 0 ? -1 : fcntl(base, F_DUPFD_CLOEXEC, 3);
+}
+
+/* What could not be told at once. */
+static void on_later(struct deferred *d)
+{
+	struct vault *v = container_of(d, struct vault, later);
+
+	wait_done(&v->unlucky, v, &no_memory);
+	tell_stored(&v->told, 0, NULL);
+}
+
+/* ---- what is on the disk ---- */
+
+/* Return: the one of that name, or NULL. */
+static struct saved *find(struct vault *v, const char *id)
+{
+	struct saved key;
+
+	if (!vault_disk_id_ok(id))
+		return NULL;
+	memcpy(key.id, id, sizeof(key.id));
+	return RB_FIND(saved_tree, &v->tree, &key);
+}
+
+int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why)
+{
+	struct saved *s = find(v, id);
+	struct vault_head h;
+	struct buf text = {0};
+	struct orphan *o;
+	int r;
+
+	if (s) {
+		*ret_s = saved_ref(s);
+		return 0;
+	}
+	r = vault_disk_head(&v->disk, id, &text, &h);
+	s = r == 0 ? calloc(1, sizeof(*s)) : NULL;
+	buf_clear(&text);
+	if (!s) {
+		r = r < 0 ? r : -ENOMEM;
+		if (why)
+			explain(why, "what was saved", r);
+		return r;
+	}
+	*s = (struct saved){.refs = 1,
+			    .memory = h.memory,
+			    .files_bytes = h.files_bytes,
+			    .memory_bytes = h.memory_bytes,
+			    .mtime = h.mtime,
+			    .flaws = h.flaws};
+	enter(v, s, id, &h);
+	TAILQ_FOREACH(o, &v->orphans, link)
+		if (strcmp(o->id, id) == 0)
+			break;
+	if (o) {
+		TAILQ_REMOVE(&v->orphans, o, link);
+		free(o);
+	}
+	*ret_s = s;
+	return 0;
+}
+
+static void remove_all(struct vault *v, char (*ids)[VAULT_NAME_MAX], size_t n)
+{
+	struct vault_job *job = n && ids ? vault_job_new(&v->jobs, VAULT_REMOVE, NULL) : NULL;
+
+	if (!job) {
+		free(ids);
+		return;
+	}
+	job->removed = ids;
+	job->nremoved = n;
+	vault_job_queue(job);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_wanted(struct vault *v, const char *id, const char *const *ids, size_t n)
+{
+	return vault_jobs_make(&v->jobs, id) || find(v, id) ||
+	       (n && bsearch(&id, ids, n, sizeof(*ids), compare_ids));
+}
+
+void vault_keep(struct vault *v, const char *const *ids, size_t n)
+{
+	_cleanup_dir_ DIR *dir = fileio_list(v->disk.dir, ".");
+	_cleanup_free_ const char **sorted = calloc(n + 1, sizeof(*sorted));
+	char(*gone)[VAULT_NAME_MAX] = NULL, (*more)[VAULT_NAME_MAX];
+	struct dirent *e;
+	size_t ngone = 0;
+
+	if (!sorted)
+		return;
+	if (n)
+		memcpy(sorted, ids, n * sizeof(*ids));
+	qsort(sorted, n, sizeof(*sorted), compare_ids);
+	while (dir && (e = readdir(dir))) {
+		const char *begun = vault_disk_unfinished(e->d_name);
+
+		if (begun ? vault_jobs_make(&v->jobs, begun)
+			  : !vault_disk_id_ok(e->d_name) || is_wanted(v, e->d_name, sorted, n))
+			continue;
+		more = realloc(gone, (ngone + 1) * sizeof(*gone));
+		if (!more)
+			break;
+		gone = more;
+		snprintf(gone[ngone++], VAULT_NAME_MAX, "%.*s", (int)VAULT_NAME_MAX - 1, e->d_name);
+	}
+	remove_all(v, gone, ngone);
+}
+
+uint64_t vault_mark(struct vault *v)
+{
+	return ++v->mark;
+}
+
+void vault_forget(struct vault *v, uint64_t mark)
+{
+	struct orphan *o, *next;
+	char(*gone)[VAULT_NAME_MAX] = NULL;
+	size_t n = 0;
+
+	TAILQ_FOREACH(o, &v->orphans, link)
+		n += o->mark < mark;
+	gone = n ? calloc(n, sizeof(*gone)) : NULL;
+	if (!gone)
+		return;
+	n = 0;
+	for (o = TAILQ_FIRST(&v->orphans); o; o = next) {
+		next = TAILQ_NEXT(o, link);
+		if (o->mark >= mark)
+			continue;
+		memcpy(gone[n++], o->id, SAVED_ID_MAX);
+		TAILQ_REMOVE(&v->orphans, o, link);
+		free(o);
+	}
+	remove_all(v, gone, n);
+}
+
+int vault_seal(const struct vault *v, const void *data, size_t len, const char *what,
+	       struct buf *out)
+{
+	return seal_bytes(v->key, what, data, len, out);
+}
+
+int vault_unseal(const struct vault *v, const void *data, size_t len, const char *what,
+		 struct buf *out)
+{
+	return unseal_bytes(v->key, what, data, len, out);
+}
+
+/* ---- its life ---- */
+
+int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
+	       const struct vault_ops *base_ops, struct vault **ret_vault, struct problem *why)
+{
+	struct vault *v = calloc(1, sizeof(*v));
+	int r;
+
+	if (!v) {
+		problem_set(why, PROBLEM_NO_MEMORY, "", "there is no memory");
+		return -ENOMEM;
+	}
+	r = vault_disk_open(state_dir, key, &v->disk);
+	if (r < 0) {
+		problem_set(why, PROBLEM_NOT_RESTORED,
+			    r == -EKEYREJECTED ? "Mount with that key, or with another state "
+						 "directory; nothing was removed."
+					       : "",
+			    "%s: %s", "what was saved",
+			    r == -EKEYREJECTED ? "it was sealed with another key" : strerror(-r));
+		vault_disk_close(&v->disk);
+		free(v);
+		return r;
+	}
+	v->refs = 1;
+	v->ctx = ctx;
+	v->key = key;
+	v->ops = *base_ops;
+	v->later.run = on_later;
+	vault_jobs_init(&v->jobs, ctx, &v->disk, on_prepare, on_over);
+	TAILQ_INIT(&v->loaded);
+	TAILQ_INIT(&v->waits);
+	TAILQ_INIT(&v->unlucky);
+	TAILQ_INIT(&v->told);
+	TAILQ_INIT(&v->orphans);
+	base_table_init(&v->bases);
+	*ret_vault = v;
+	return 0;
+}
+
+void vault_close(struct vault *v)
+{
+	if (!v)
+		return;
+	v->closing = true;
+	vault_jobs_close(&v->jobs);
+}
+
+void vault_free(struct vault *v)
+{
+	struct orphan *o;
+
+	if (!v)
+		return;
+	assert(!v->jobs.nworking);
+	while ((o = TAILQ_FIRST(&v->orphans))) {
+		TAILQ_REMOVE(&v->orphans, o, link);
+		free(o);
+	}
+	base_table_fini(&v->bases);
+	vault_disk_close(&v->disk);
+	v->key = seal_key_free(v->key);
+	vault_unref(v);
+}
