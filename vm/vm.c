@@ -219,8 +219,9 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	discard_stop(
+		&vm->ctx); /* it can hold nothing any more: what the vault drops goes at once */
 	vault_free(vm->vault);
-	discard_stop(&vm->ctx);
 	template_free_all(&vm->pool);
 	schedule_fini(vm);
 	image_jobs_fini(&vm->image_jobs);
@@ -312,6 +313,12 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 #endif
 
 	return vm_new_with(machine, loop, spawner, cfg, events, data, ret_vm);
+}
+
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+		  struct saved **ret_saved)
+{
+	return saved_take(vm_vault(vm), &vm->package_jobs.layers, fields, fds, ret_saved);
 }
 
 /* ---- end ---- */

@@ -175,12 +175,10 @@ static int store_base(const struct seal_key *key, const char *what, int dir, int
 
 	if (r < 0)
 		return r;
+	/* Where that can't be, for one reason or another, this point has its own. */
 	if (linkat(bases, name, dir, BASE, 0) == 0)
 		return 0;
-	if (errno != ENOENT && errno != EMLINK)
-		return -errno;
 	r = write_ram(key, what, dir, BASE, p->base, f->base_bytes);
-	/* Where it can't be shared, or was meanwhile, it is still this point's. */
 	if (r == 0)
 		(void)!linkat(dir, BASE, bases, name, 0);
 	return r;

@@ -27,7 +27,7 @@ typedef void (*vault_stored_fn)(void *data, int err, const struct problem *why);
  *	  it could not be written, it is still in memory
  * @data: Its first argument
  *
- * What is on the disk already is not written again.
+ * What is on the disk already is not written again. If there is no memory for it, @done is called at once.
  */
 void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *data);
 
