@@ -27,7 +27,7 @@ static struct store opened(void)
 	struct problem why = {0};
 	struct store st;
 
-	if (store_open(state, &st, &why) < 0)
+	if (store_open(state, false, &st, &why) < 0)
 		fail_msg("%s", why.cause);
 	assert_int_equal(store_use(&st, vm_vault(NULL)), 0);
 	return st;
@@ -182,7 +182,7 @@ static void expect_refused(const char *words, int err)
 	struct problem why = {0};
 	struct store st;
 
-	assert_int_equal(store_open(state, &st, &why), err);
+	assert_int_equal(store_open(state, false, &st, &why), err);
 	if (!strstr(why.cause, words))
 		fail_msg("\"%s\" is not in \"%s\"", words, why.cause);
 }
