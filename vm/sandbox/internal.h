@@ -105,8 +105,9 @@ struct sandbox {
 	bool awaits;	 /* its user is to be told what it waits for */
 	bool still;	 /* stopped by sandbox_freeze() */
 	bool filled;	 /* its files are those of `from`, or are being put in */
-	bool kept, files_only; /* it was taken over, and began from a saved one's memory; without that */
-	bool wants;	 /* likewise, and waits for processors; until vm_go() */
+	bool kept,
+		files_only; /* it was taken over, and began from a saved one's memory; without that */
+	bool wants;	    /* likewise, and waits for processors; until vm_go() */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;

@@ -15,8 +15,9 @@
 struct guarded {
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
 	char device[MOUNT_DEVICE_MAX];			  /* what is mounted there, or "" */
-	_Atomic pid_t daemon; /* the spawner's child, one after the other; 0: there is none any more */
-	atomic_int asked;     /* the signal that the guard got last, or 0 */
+	_Atomic pid_t
+		daemon;	  /* the spawner's child, one after the other; 0: there is none any more */
+	atomic_int asked; /* the signal that the guard got last, or 0 */
 };
 
 /* What a process of the three has of the others. */

@@ -18,8 +18,9 @@
 #include "vm/base/util.h"
 #include "wire.h"
 
-#define START_MS   30000 /* until it has loaded: it reads its configuration, and waits for the daemon */
-#define ANSWER_SEC 5	 /* who asks is not waited for any longer */
+#define START_MS \
+	30000	     /* until it has loaded: it reads its configuration, and waits for the daemon */
+#define ANSWER_SEC 5 /* who asks is not waited for any longer */
 #define ARGS_MAX   256u
 
 void heir_init(struct heir *h, const struct spawner_rules *rules)
@@ -104,8 +105,9 @@ static int hear_ask(struct heir *h)
 		return program;
 	if (nfds)
 		close(program);
-	answer(h, 0, n == -EPERM ? "only who mounted it, or root, may take it over"
-				 : "it was not understood");
+	answer(h, 0,
+	       n == -EPERM ? "only who mounted it, or root, may take it over"
+			   : "it was not understood");
 	return -1;
 }
 

@@ -35,11 +35,11 @@ enum heir_state {
  */
 struct heir {
 	enum heir_state state;
-	int listener; /* who wants one connects here; or -1 */
-	int asker;    /* who wanted this one, or -1 */
-	int sock;     /* its; it becomes the daemon's */
-	pid_t pid;    /* or 0 */
-	int64_t until; /* when it is given up, in ms of CLOCK_MONOTONIC */
+	int listener;		    /* who wants one connects here; or -1 */
+	int asker;		    /* who wanted this one, or -1 */
+	int sock;		    /* its; it becomes the daemon's */
+	pid_t pid;		    /* or 0 */
+	int64_t until;		    /* when it is given up, in ms of CLOCK_MONOTONIC */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
 
@@ -62,7 +62,7 @@ struct heir_gift {
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
 
 enum heir_word {
-	HEIR_WAITS, /* nothing new */
+	HEIR_WAITS,  /* nothing new */
 	HEIR_CLAIMS, /* @ret_id is its child */
 	HEIR_READY,
 	HEIR_OVER, /* it is gone, or refused: `words` */

@@ -39,7 +39,7 @@
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
-#define WATCHED	     4u /* descriptors beside those of births */
+#define WATCHED	     4u	      /* descriptors beside those of births */
 #define IDS_BETWEEN  0x10000u /* more than a daemon asks for while its heir begins */
 
 /*

@@ -22,7 +22,7 @@ enum spawn_op {
 	SPAWN_OP_LOG,  /* `id` is the new enum log_level */
 	SPAWN_OP_HOLD, /* descriptors to be kept for the child that is asked for next, with this id */
 	SPAWN_OP_FORGET, /* it was heard that the child with this id has ended: nothing of it is needed any more */
-	SPAWN_OP_YIELD,	 /* all was given to the heir; the daemon stands still until it is told to resume, or killed */
+	SPAWN_OP_YIELD, /* all was given to the heir; the daemon stands still until it is told to resume, or killed */
 	/* Of an heir (heir.h): */
 	SPAWN_OP_CLAIM,	 /* the child with this id is its own */
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
@@ -46,7 +46,7 @@ enum spawn_note_op {
 	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and open files of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
-	SPAWN_NOTE_LOG, /* a line for the daemon's log, about this id; may be lost */
+	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
 	SPAWN_NOTE_HEIR,    /* there is one; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
 	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */

@@ -325,7 +325,8 @@ static void goes_on(void **state)
 	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next), 0);
 	gw = next;
 	settle();
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1); /* not before it is said to */
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT),
+			 -1); /* not before it is said to */
 	gateway_go(gw);
 	settle();
 	assert_int_equal(answered(), NET_OK);
@@ -336,7 +337,8 @@ static void goes_on(void **state)
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
 	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
 	assert_int_equal(gateway_unforward(gw, port), 0);
-	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next), -EBADMSG);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next),
+			 -EBADMSG);
 	buf_clear(&record);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
