@@ -95,7 +95,7 @@ struct fs {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
 		bool begun;
-	} inherited; /* while the mount is being taken over */
+	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;
 	bool ending; /* sessions are put to sleep: nothing begins any more */
