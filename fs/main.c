@@ -342,8 +342,10 @@ static void die_of(struct daemon *d, const struct problem *p)
 static void open_store(struct daemon *d)
 {
 	struct problem p = {0};
+	const int r = d->heir ? store_open_heir(d->conf.state_dir, &d->store, &p)
+			      : store_open(d->conf.state_dir, &d->store, &p);
 
-	if (store_open(d->conf.state_dir, d->heir, &d->store, &p) < 0)
+	if (r < 0)
 		die_of(d, &p);
 }
 

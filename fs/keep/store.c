@@ -138,7 +138,7 @@ int store_inherit(struct store *st, int lock)
 	return 0;
 }
 
-int store_open(const char *path, bool heir, struct store *ret_st, struct problem *why)
+static int open_store(const char *path, bool heir, struct store *ret_st, struct problem *why)
 {
 	struct store st = {.dir = -1, .sessions = -1, .lock = -1};
 	int r = path_make(path, 0700);
@@ -169,6 +169,16 @@ int store_open(const char *path, bool heir, struct store *ret_st, struct problem
 	else
 		*ret_st = st;
 	return r;
+}
+
+int store_open(const char *path, struct store *ret_st, struct problem *why)
+{
+	return open_store(path, false, ret_st, why);
+}
+
+int store_open_heir(const char *path, struct store *ret_st, struct problem *why)
+{
+	return open_store(path, true, ret_st, why);
 }
 
 void store_close(struct store *st)
