@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "vm/confine.h"
@@ -13,6 +14,7 @@
 #include "vm/base/log.h"
 #include "vm/base/path.h"
 #include "vm/policy/job.h"
+#include "vm/spawn/heir_wire.h"
 #include "vm/spawn/policy.h"
 #include "vm/spawn/registry.h"
 #include "vm/base/remove.h"
@@ -24,6 +26,9 @@
 #include "fs/session/spec.h"
 #include "mountpoint.h"
 #include "prefetch.h"
+#include "succession.h"
+#include "takeover.h"
+#include "fs/handover/handover.h"
 #include "fs/tree/report.h"
 #include "fs/session/session.h"
 
@@ -55,6 +60,9 @@ struct daemon {
 	struct conf conf;
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
+	struct succession succession;
+	char *const *argv;     /* as this program was called */
+	bool heir;	       /* there is another daemon, whose mount this is to take over */
 	struct store store;    /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
@@ -125,6 +133,11 @@ static void background_failed(int parent, const char *why)
 static void die(struct daemon *d, const char *why)
 {
 	log_error("%s", why);
+	if (d->heir) { /* nothing is ours */
+		if (d->spawner)
+			spawner_refuse(d->spawner, why);
+		_exit(1);
+	}
 	background_failed(d->parent, why);
 	if (d->fuse.mounted)
 		spawner_unmount(d->spawner);
@@ -200,6 +213,7 @@ static void stop(struct daemon *d, const char *why)
 	d->stopping = true;
 	log_info("ending: %s", why);
 	prefetch_close(&d->prefetch);
+	succession_close(&d->succession);
 	if (d->keeper)
 		keeper_end(d->keeper, false, on_kept, d);
 	else
@@ -252,14 +266,19 @@ static void on_unmounted(void *data, int err, const char *why)
 
 /* ---- the start ---- */
 
-static void mount_fuse(struct daemon *d)
+static void prepare_fuse(struct daemon *d)
 {
-	const char *why;
-
 	d->fs->tell_confinement = confine_tell;
 	d->fs->shown = owner_choose(d->conf.allow_other);
 	d->fuse.ended = on_unmounted;
 	d->fuse.data = d;
+}
+
+static void mount_fuse(struct daemon *d)
+{
+	const char *why;
+
+	prepare_fuse(d);
 	if (devfuse_mount(&d->fuse, d->fs, &d->conf, d->spawner, &why) < 0)
 		die(d, why);
 }
@@ -324,7 +343,7 @@ static void open_store(struct daemon *d)
 {
 	struct problem p = {0};
 
-	if (store_open(d->conf.state_dir, &d->store, &p) < 0)
+	if (store_open(d->conf.state_dir, d->heir, &d->store, &p) < 0)
 		die_of(d, &p);
 }
 
@@ -399,21 +418,30 @@ static int permit(struct daemon *d)
 	return r;
 }
 
-/* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */
-static void start_spawner(struct daemon *d)
+/* What sandboxes may have of the host. */
+static void find_rules(struct daemon *d)
 {
-	struct spawner_rules rules = {
-		.job = policy_job,
-		.runtime_dir = d->runtime_dir,
-		.lock = d->lock,
-		.background = d->parent >= 0,
-	};
 	char why[1024];
 
 	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
 		die(d, why);
 	if (permit(d) < 0)
 		die(d, "out of memory");
+}
+
+/* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */
+static void start_spawner(struct daemon *d)
+{
+	struct spawner_rules rules = {
+		.job = policy_job,
+		.runtime_dir = d->runtime_dir,
+		.argv = d->argv,
+		.cwd = getcwd(NULL, 0),
+		.lock = d->lock,
+		.background = d->parent >= 0,
+	};
+
+	find_rules(d);
 	rules.data = d->policy;
 	if (d->conf.action == CONF_MOUNT)
 		rules.mountpoint = d->conf.mountpoint;
@@ -448,9 +476,39 @@ static void check_mountpoint(struct daemon *d)
 		die(d, why);
 }
 
-static void start(struct daemon *d)
+/* The loop, and what runs on it. */
+static void start_loop(struct daemon *d)
 {
 	static const int signums[ARRAY_SIZE(d->signals)] = {SIGTERM, SIGINT, SIGHUP};
+
+	if (confine_rings() < 0)
+		die(d, "cannot confine itself: io_uring");
+	uv_loop_init(&d->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(signums); i++) {
+		uv_signal_init(&d->loop, &d->signals[i]);
+		d->signals[i].data = d;
+		uv_signal_start(&d->signals[i], on_signal, signums[i]);
+	}
+	uv_timer_init(&d->loop, &d->stop_timer);
+	d->stop_timer.data = d;
+	start_machinery(d);
+	spawner_watch(d->spawner, on_spawner_died, d);
+	d->succession = (struct succession){
+		.loop = &d->loop,
+		.fs = d->fs,
+		.fuse = &d->fuse,
+		.spawner = d->spawner,
+		.keeper = d->keeper,
+	};
+	if (policy_sum(d->policy, d->succession.permitted) < 0)
+		die(d, "out of memory");
+	if (d->conf.action == CONF_MOUNT)
+		devfuse_attach(&d->fuse, &d->loop, d->conf.mountpoint);
+	confine_daemon(d);
+}
+
+static void start(struct daemon *d)
+{
 	const bool mounts = d->conf.action == CONF_MOUNT;
 	char why[1024];
 
@@ -472,29 +530,63 @@ static void start(struct daemon *d)
 		open_store(d);
 	if (mounts)
 		mount_fuse(d);
-	if (confine_rings() < 0)
-		die(d, "cannot confine itself: io_uring");
-	uv_loop_init(&d->loop);
-	for (size_t i = 0; i < ARRAY_SIZE(signums); i++) {
-		uv_signal_init(&d->loop, &d->signals[i]);
-		d->signals[i].data = d;
-		uv_signal_start(&d->signals[i], on_signal, signums[i]);
-	}
-	uv_timer_init(&d->loop, &d->stop_timer);
-	d->stop_timer.data = d;
-	start_machinery(d);
-	spawner_watch(d->spawner, on_spawner_died, d);
-	if (mounts)
-		devfuse_serve(&d->fuse, &d->loop, d->conf.mountpoint);
-	confine_daemon(d);
+	start_loop(d);
 	if (d->keeper)
 		keeper_load(d->keeper);
+	if (mounts) {
+		devfuse_serve(&d->fuse);
+		succession_await(&d->succession);
+	}
 	if (mounts)
 		announce(d);
 	if (mounts)
 		spec_prepare(d->fs);
 	else
 		prefetch_start(&d->prefetch);
+}
+
+/* ---- the start of an heir, see succession.h ---- */
+
+/* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
+static void inherit(struct daemon *d)
+{
+	const char *words;
+	char why[1024];
+	int r;
+
+	prctl(PR_SET_NAME, "xsbxfs-daemon");
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	r = spawner_inherit(&d->spawner);
+	if (r == -EOPNOTSUPP)
+		die(d, "the process that starts sandboxes is of another version, and lives as long "
+		       "as the mount; unmount to upgrade");
+	if (r < 0)
+		die(d, "the spawner is not understood");
+	d->runtime_dir = mountpoint_directory(d->conf.vm.runtime_dir, d->conf.mountpoint);
+	if (!d->runtime_dir)
+		die(d, "out of memory");
+	find_rules(d);
+	if (d->conf.keep && d->conf.vm.key_command)
+		die(d, "with key_command a mount can't be taken over; unmount to upgrade");
+	if (d->conf.keep)
+		open_store(d);
+	prepare_fuse(d);
+	if (devfuse_inherit(&d->fuse, d->fs, &d->conf, d->spawner, HEIR_FD_CONNECTION, &words) < 0)
+		die(d, words);
+	start_loop(d);
+	if (succession_load(&d->succession, why, sizeof(why)) < 0)
+		die(d, why);
+	d->heir = false;
+	if (!d->conf.foreground)
+		spawner_log(d->spawner);
+	if (d->keeper)
+		keeper_go(d->keeper);
+	handover_go(d->fs);
+	devfuse_replay(&d->fuse);
+	devfuse_serve(&d->fuse);
+	succession_await(&d->succession);
+	spec_prepare(d->fs);
 }
 
 static int run(struct daemon *d)
@@ -506,13 +598,17 @@ static int run(struct daemon *d)
 		log_error("out of memory");
 		return 1;
 	}
-	d->parent = d->conf.foreground ? -1 : background();
 	d->prefetch.fs = d->fs;
 	d->prefetch.done = on_prefetched;
 	d->prefetch.data = d;
-	start(d);
-	if (d->fuse.mounted)
-		log_info("mounted on %s", d->conf.mountpoint);
+	if (d->heir) {
+		inherit(d);
+	} else {
+		d->parent = d->conf.foreground ? -1 : background();
+		start(d);
+		if (d->fuse.mounted)
+			log_info("mounted on %s", d->conf.mountpoint);
+	}
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);
@@ -590,13 +686,27 @@ static int check(const struct conf *conf)
 	return failed;
 }
 
+/* An heir has the mount's command line, behind a word of its own. */
+static bool is_heir(int *argc, char **argv)
+{
+	if (*argc < 2 || strcmp(argv[1], HEIR_OPTION) != 0)
+		return false;
+	memmove(&argv[1], &argv[2], (size_t)(*argc - 1) * sizeof(*argv));
+	(*argc)--;
+	return true;
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
 	char why[1024];
 
+	d.heir = is_heir(&argc, argv);
+	d.argv = argv;
 	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
 		log_printable(why, strlen(why), false);
+		if (d.heir && spawner_inherit(&d.spawner) == 0)
+			spawner_refuse(d.spawner, why);
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}
@@ -613,6 +723,7 @@ int main(int argc, char *argv[])
 	case CONF_PREFETCH: return prefetch(&d);
 	case CONF_EXPORT: return export(&d);
 	case CONF_IMPORT: return prefetch_import(&d.conf);
+	case CONF_TAKEOVER: return takeover(&d.conf);
 	case CONF_MOUNT: return run(&d);
 	}
 	assert(0);

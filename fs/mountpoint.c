@@ -106,7 +106,7 @@ static uint32_t hash(const char *s)
 	return h;
 }
 
-static char *own_directory(const char *parent, const char *path)
+char *mountpoint_directory(const char *parent, const char *path)
 {
 	const char *tail = path;
 	size_t len = strlen(path);
@@ -214,7 +214,7 @@ static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
 int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
 		     char *ret_why, size_t why_size)
 {
-	_cleanup_free_ char *dir = own_directory(parent, path);
+	_cleanup_free_ char *dir = mountpoint_directory(parent, path);
 	int e = dir ? lock(parent, dir, ret_lock) : -ENOMEM;
 
 	if (e == -EBUSY)

@@ -55,4 +55,7 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
 int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
 		     char *ret_why, size_t why_size);
 
+/* The name of that directory; NULL if out of memory. Nothing is looked at. */
+char *mountpoint_directory(const char *parent, const char *path);
+
 #endif

@@ -12,6 +12,7 @@
 #include "vm/base/log.h"
 #include "vm/build/offer.h"
 #include "vm/checkpoint/saved.h"
+#include "vm/checkpoint/saved_record.h"
 #include "vm/checkpoint/vault.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
@@ -119,6 +120,10 @@ void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *re
  */
 int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *packages, vm_offer_fn fn,
 	     void *data);
+
+/* Return: as saved_take(). */
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+		  struct saved **ret_saved);
 
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
 

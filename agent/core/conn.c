@@ -273,10 +273,27 @@ static struct frame *conn_next(struct conn *c)
 	return f;
 }
 
-static ssize_t conn_put(struct conn *c, const void *data, size_t len)
+/* Accounts for @n bytes that were written. */
+static void pieces_put(struct conn *c, size_t n)
 {
-	ssize_t n =
-		c->local ? send(c->src.fd, data, len, MSG_NOSIGNAL) : write(c->src.fd, data, len);
+	while (n) {
+		struct iovec *v = &c->piece[c->piece_at];
+		const size_t part = n < v->iov_len ? n : v->iov_len;
+
+		v->iov_base = (uint8_t *)v->iov_base + part;
+		v->iov_len -= part;
+		c->piece_at += !v->iov_len;
+		n -= part;
+	}
+}
+
+/* Writes what is left of the last records, to a port one at a time. Return: 0 or -errno. */
+static int conn_put(struct conn *c)
+{
+	struct iovec *v = &c->piece[c->piece_at];
+	const struct msghdr msg = {.msg_iov = v, .msg_iovlen = c->npieces - c->piece_at};
+	const ssize_t n = c->local ? sendmsg(c->src.fd, &msg, MSG_NOSIGNAL)
+				   : write(c->src.fd, v->iov_base, v->iov_len);
 
 	if (n < 0 && errno == EINTR)
 		return 0;
@@ -285,7 +302,10 @@ static ssize_t conn_put(struct conn *c, const void *data, size_t len)
 		c->writable = false;
 		return loop_watch(c->loop, &c->src, CONN_EVENTS | EPOLLOUT);
 	}
-	return n < 0 ? -errno : n;
+	if (n < 0)
+		return -errno;
+	pieces_put(c, (size_t)n);
+	return 0;
 }
 
 static size_t frame_left(const struct conn *c)
@@ -317,41 +337,60 @@ static size_t stage_fill(struct conn *c)
 	return CONN_STAGE - room;
 }
 
-/* Begins the next record. Return: false if there is nothing to be sent. */
+static void add_piece(struct conn *c, uint8_t *data, size_t len)
+{
+	c->piece[c->npieces++] = (struct iovec){data, len};
+}
+
+/* Cuts the current frame into records: for a port one, whose header takes the place of what went before. */
+static void cut_frame(struct conn *c)
+{
+	for (unsigned i = 0; i < (c->local ? CONN_BATCH : 1) && frame_left(c); i++) {
+		const size_t n = frame_left(c) < LINK_DATA_MAX ? frame_left(c) : LINK_DATA_MAX;
+		uint8_t *data = c->current->data + LINK_HEADER + c->sent;
+		uint8_t *head = c->local ? c->heads[i] : data - LINK_HEADER;
+
+		link_head(&c->to, n, head);
+		add_piece(c, head, LINK_HEADER + (c->local ? 0 : n));
+		if (c->local)
+			add_piece(c, data, n);
+		c->sent += n;
+	}
+}
+
+/* Begins the next record, or some. Return: false if there is nothing to be sent. */
 static bool conn_begin(struct conn *c)
 {
-	uint8_t *head = c->stage;
 	size_t n;
 
+	c->piece_at = c->npieces = 0;
 	if (c->current && !frame_left(c)) {
 		free(c->current);
 		c->current = NULL;
 	}
 	n = stage_fill(c);
-	if (!n && conn_next(c)) {
-		head = c->current->data + c->sent;
-		n = frame_left(c) < LINK_DATA_MAX ? frame_left(c) : LINK_DATA_MAX;
-		c->sent += n;
+	if (n) {
+		link_head(&c->to, n, c->stage);
+		add_piece(c, c->stage, LINK_HEADER + n);
+	} else if (conn_next(c)) {
+		cut_frame(c);
 	}
-	if (!n)
-		return false;
-	link_head(&c->to, n, head);
-	c->piece = head;
-	c->piece_left = LINK_HEADER + n;
-	return true;
+	return c->npieces;
+}
+
+/* Is there something left of what was begun? */
+static bool is_within(const struct conn *c)
+{
+	return c->piece_at < c->npieces;
 }
 
 int conn_transmit(struct conn *c)
 {
-	while (c->writable && (c->piece_left || conn_begin(c))) {
-		const ssize_t n = conn_put(c, c->piece, c->piece_left);
+	int r = 0;
 
-		if (n < 0)
-			return (int)n;
-		c->piece += n;
-		c->piece_left -= (size_t)n;
-	}
-	return 0;
+	while (r == 0 && c->writable && (is_within(c) || conn_begin(c)))
+		r = conn_put(c);
+	return r;
 }
 
 bool conn_has_sent(const struct conn *c, uint32_t number)
@@ -450,7 +489,7 @@ bool conn_more(struct conn *c)
 {
 	bool in = (c->readable || c->stalled) && (c->silent || conn_queued(c) < CONN_STALL);
 	bool queued = !c->silent && (c->urgent.bytes || c->last || bulk_due(c));
-	bool out = c->open && (c->current || c->piece_left || queued);
+	bool out = c->open && (c->current || is_within(c) || queued);
 
 	return in || (out && c->writable);
 }

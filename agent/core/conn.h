@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/uio.h>
 
 #include "loop.h"
 #include "agent/link.h"
@@ -30,6 +31,7 @@
 #define CONN_FULL    (256u << 10)
 #define CONN_STALL   (2u << 20)
 #define CONN_STAGE   LINK_DATA_MAX
+#define CONN_BATCH   5u /* records that a socket is given at once: a whole OUTPUT frame */
 #define CONN_HOLD    (16u << 10)
 
 #define CONN_HOLD_US 10000u
@@ -74,8 +76,9 @@ struct conn {
 
 	struct link_out to;
 	struct link_in from;
-	const uint8_t *piece;			 /* what was not written yet of the last record, */
-	size_t piece_left;			 /* in `stage` or `current` */
+	struct iovec piece[2 * CONN_BATCH]; /* what was not written yet of the last records, */
+	size_t piece_at, npieces;	    /* in `stage`, or `heads` and `current` */
+	uint8_t heads[CONN_BATCH][LINK_HEADER];
 	uint8_t stage[LINK_HEADER + CONN_STAGE]; /* a record of small frames to be sent together */
 
 	uint8_t *in;

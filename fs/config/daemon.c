@@ -28,6 +28,7 @@ const char conf_usage[] =
 	"       xsbxfs --check [-c FILE] [-o OPTION[,OPTION...]]\n"
 	"       xsbxfs --prefetch | --export FILE [-c FILE] [-o OPTION[,...]] [TEMPLATE...]\n"
 	"       xsbxfs --import FILE [-c FILE] [-o OPTION[,...]]\n"
+	"       xsbxfs --takeover [-c FILE] [-o OPTION[,...]] MOUNTPOINT\n"
 	"\n"
 	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
 	"\n"
@@ -42,6 +43,8 @@ const char conf_usage[] =
 	"      --prefetch       get or make images and snapshots now, without a mount\n"
 	"      --export FILE    likewise, and put them into a file for hosts without a network\n"
 	"      --import FILE    put what is in such a file into the cache\n"
+	"      --takeover       have this version serve what is mounted there, and change nothing "
+	"else\n"
 	"      --version        show the version\n"
 	"  -h, --help           show this text\n"
 	"\n"
@@ -343,7 +346,15 @@ static bool is_source(const char *word)
 static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
 			  const struct conf_source *src)
 {
-	enum { OPT_CHECK = 256, OPT_PREFETCH, OPT_EXPORT, OPT_IMPORT, OPT_LOG_FORMAT, OPT_VERSION };
+	enum {
+		OPT_CHECK = 256,
+		OPT_PREFETCH,
+		OPT_EXPORT,
+		OPT_IMPORT,
+		OPT_LOG_FORMAT,
+		OPT_TAKEOVER,
+		OPT_VERSION
+	};
 	static const struct option longopts[] = {
 		{"foreground", no_argument, NULL, 'f'},
 		{"debug", no_argument, NULL, 'd'},
@@ -353,6 +364,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 		{"export", required_argument, NULL, OPT_EXPORT},
 		{"import", required_argument, NULL, OPT_IMPORT},
 		{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+		{"takeover", no_argument, NULL, OPT_TAKEOVER},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -375,6 +387,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 			c->action = opt == OPT_EXPORT ? CONF_EXPORT : CONF_IMPORT;
 			c->file = optarg;
 			break;
+		case OPT_TAKEOVER: c->action = CONF_TAKEOVER; break;
 		case OPT_LOG_FORMAT: a->log_format = optarg; break;
 		case OPT_VERSION: c->action = CONF_VERSION; return 0;
 		case ':':
@@ -445,6 +458,15 @@ static int find_mountpoint(struct conf *c, const char *path, const struct conf_s
 	return conf_fail(src, errno, "cannot mount on %s: %s", path, strerror(errno));
 }
 
+/* One that is there, and may not answer: it is not looked at, but its parent. */
+static int name_mountpoint(struct conf *c, const char *path, const struct conf_source *src)
+{
+	if (!path || !*path)
+		return conf_fail(src, EINVAL, "which? Name it: xsbxfs --takeover MOUNTPOINT");
+	c->mountpoint = dead_mountpoint(path);
+	return c->mountpoint ? 0 : conf_fail(src, errno, "%s: %s", path, strerror(errno));
+}
+
 static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
 {
 	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "xsbxfs.conf");
@@ -466,11 +488,13 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 		r = conf_settle(c, src);
 	if (r >= 0 && c->action == CONF_MOUNT)
 		r = find_mountpoint(c, a->mountpoint, src);
-	if (r >= 0 && c->keep && c->mountpoint && !c->state_dir) {
+	else if (r >= 0 && c->action == CONF_TAKEOVER)
+		r = name_mountpoint(c, a->mountpoint, src);
+	if (r >= 0 && c->keep && c->action == CONF_MOUNT && !c->state_dir) {
 		c->state_dir = default_state_dir(c->mountpoint);
 		r = c->state_dir ? r : -ENOMEM;
 	}
-	if (r >= 0 && c->action != CONF_MOUNT && a->mountpoint)
+	if (r >= 0 && c->action != CONF_MOUNT && c->action != CONF_TAKEOVER && a->mountpoint)
 		r = conf_fail(src, EINVAL, "without a mount, no mount point is needed");
 	return r;
 }

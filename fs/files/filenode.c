@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -350,4 +351,100 @@ void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool e
 
 	give(fns, here, m->newparent, m->newname);
 	give(fns, there, m->parent, m->name);
+}
+
+/* ---- of a daemon before this one ---- */
+
+#define INDEX_MAX (1u << 24) /* no kernel holds as many */
+
+static bool is_name(const char *name)
+{
+	return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+	       strlen(name) <= NAME_MAX;
+}
+
+static int make_room(struct filenodes *fns, uint32_t index)
+{
+	uint32_t cap = fns->cap ? fns->cap : 64;
+	struct filenode **table;
+
+	while (cap <= index)
+		cap *= 2;
+	if (cap == fns->cap)
+		return 0;
+	table = reallocarray(fns->table, cap, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	memset(table + fns->cap, 0, (cap - fns->cap) * sizeof(*table));
+	fns->table = table;
+	fns->cap = cap;
+	return 0;
+}
+
+int filenode_revive(struct filenodes *fns, const struct filenode *like)
+{
+	struct filenode *fn;
+
+	if (like->index == 0 || like->index >= INDEX_MAX || filenode_get(fns, like->index) ||
+	    (like->class != FILENODE_FILE) != (like->name != NULL) ||
+	    (like->name ? !is_name(like->name) : like->parent != 0))
+		return -EBADMSG;
+	fn = make_room(fns, like->index) == 0 ? calloc(1, sizeof(*fn)) : NULL;
+	if (!fn)
+		return -ENOMEM;
+	*fn = (struct filenode){
+		.class = like->class,
+		.findable = like->findable,
+		.index = like->index,
+		.epoch = like->epoch,
+		.remote = like->remote,
+		.parent = like->parent,
+		.depth_max = like->depth_max,
+		.counted = like->counted,
+		.lookups = like->lookups,
+		.told = like->told,
+		.locked = like->locked,
+		.name = like->name ? strdup(like->name) : NULL,
+	};
+	if (like->name && !fn->name) {
+		free(fn);
+		return -ENOMEM;
+	}
+	fns->table[fn->index] = fn;
+	fns->n++;
+	return 0;
+}
+
+/* Is it in a directory, and that in another one, and so on up to the root? */
+static bool has_way_up(const struct filenodes *fns, const struct filenode *fn)
+{
+	uint32_t steps = 0;
+
+	while (fn->parent) {
+		fn = filenode_get(fns, fn->parent);
+		if (!fn || fn->class != FILENODE_DIR || ++steps > fns->n)
+			return false;
+	}
+	return true;
+}
+
+int filenodes_join(struct filenodes *fns)
+{
+	for (uint32_t i = 0; i < fns->cap; i++) {
+		struct filenode *fn = fns->table[i];
+
+		if (!fn)
+			continue;
+		if (!has_way_up(fns, fn))
+			return -EBADMSG;
+		set_parent(fns, fn, fn->parent);
+		fn->findable = fn->findable && !RB_INSERT(filenode_tree, &fns->tree, fn);
+		fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
+		fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+	}
+	for (uint32_t i = 0; i < fns->cap; i++) {
+		if (fns->table[i] && !fns->table[i]->lookups && !fns->table[i]->children)
+			return -EBADMSG;
+	}
+	return 0;
 }

@@ -120,4 +120,13 @@ int filenode_may_move(struct filenodes *fns, const struct filenode_move *m);
 /* It has been moved. @exchange: and what had the new name, has the old one now. */
 void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange);
 
+/* ---- of a daemon before this one ---- */
+
+/* Adds a node like @like: its index, class, epoch, remote, parent, name (copied), depths, lookups, told, and whether it is locked
+ * or findable. Return: 0, -EBADMSG if there can be none like that, -ENOMEM. */
+int filenode_revive(struct filenodes *fns, const struct filenode *like);
+
+/* All were added: puts them together. Return: 0, -EBADMSG if they don't fit. */
+int filenodes_join(struct filenodes *fns);
+
 #endif

@@ -503,6 +503,17 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 		reply_err(req, 0);
 }
 
+bool files_are_asked(const struct files *f)
+{
+	const struct file_op *op;
+
+	TAILQ_FOREACH(op, &f->sent, link) {
+		if (!op->req || op->give_up || !files_waits_for_lock(op))
+			return true;
+	}
+	return false;
+}
+
 /* ---- what becomes of the session ---- */
 
 /* Nobody has to be told. */

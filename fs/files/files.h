@@ -98,6 +98,9 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 /* Ends with EAGAIN all waits for locks, and requests that have waited for an answer since @before (uv_now()). */
 void files_renew(struct files *f, uint64_t before);
 
+/* Has the agent requests that it has not answered, but for waits for locks, which can be asked for again? */
+bool files_are_asked(const struct files *f);
+
 /* access(2) with R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with these in `flags`
  * is answered accordingly. Return: 0 or -EACCES. */
 int files_access(mode_t mode, uint32_t mask);

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -69,16 +71,50 @@ static void ignore_leaks(bool yes)
 #endif
 }
 
-int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
-		  const char **ret_why)
+/* What libfuse says to the kernel passes here. There is one mount in a process, and libfuse tells no more of it here than what
+ * the handlers are told. */
+static struct devfuse *serving;
+
+static void keep_reply(struct devfuse *d, const struct iovec *iov, int count)
+{
+	buf_clear(&d->init_reply);
+	for (int i = 0; i < count; i++)
+		(void)buf_append(&d->init_reply, iov[i].iov_base, iov[i].iov_len);
+}
+
+static ssize_t on_reply(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *out = iov[0].iov_base;
+	const struct fuse_in_header *init = (const void *)serving->init.data;
+	struct devfuse *d = serving;
+
+	(void)userdata;
+	if (out->unique && out->unique == d->current)
+		d->current = 0;
+	else if (out->unique)
+		unanswered_drop(&d->unanswered, out->unique);
+	if (init && out->unique == init->unique && !d->init_reply.len)
+		keep_reply(d, iov, count);
+	return d->deaf ? (ssize_t)out->len : writev(fd, iov, count);
+}
+
+static ssize_t on_receive(int fd, void *data, size_t len, void *userdata)
+{
+	(void)userdata;
+	return read(fd, data, len);
+}
+
+static int new_session(struct devfuse *d, struct fs *fs, const struct conf *c,
+		       struct spawner *spawner, const char **ret_why)
 {
 	char name[] = "xsbxfs", dash_o[] = "-o", options[128];
 	char *argv[] = {name, dash_o, options, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
-	int r;
 
 	d->fs = fs;
 	d->spawner = spawner;
+	serving = d;
+	unanswered_init(&d->unanswered, REQUEST_MAX);
 	/* noexec: what a sandbox leaves in files/ is not run on this side by mistake. */
 	snprintf(options, sizeof(options), "fsname=xsbxfs,subtype=xsbxfs,nosuid,nodev,noexec%s%s",
 		 owner_is_checked(fs->shown) ? ",default_permissions" : "",
@@ -90,9 +126,28 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 		*ret_why = "libfuse does not accept the mount options";
 		return -EINVAL;
 	}
-	ignore_leaks(true);
 	d->request.mem = malloc(REQUEST_MAX);
-	r = d->request.mem ? fuse_session_mount(d->se, c->mountpoint) : -ENOMEM;
+	if (!d->request.mem)
+		*ret_why = "out of memory";
+	return d->request.mem ? 0 : -ENOMEM;
+}
+
+static int listen_in(struct devfuse *d, int fd)
+{
+	static const struct fuse_custom_io io = {.writev = on_reply, .read = on_receive};
+
+	return fuse_session_custom_io(d->se, &io, fd);
+}
+
+int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
+		  const char **ret_why)
+{
+	int r = new_session(d, fs, c, spawner, ret_why);
+
+	if (r < 0)
+		return r;
+	ignore_leaks(true);
+	r = fuse_session_mount(d->se, c->mountpoint);
 	ignore_leaks(false);
 	if (r < 0) {
 		*ret_why = mount_trouble(c);
@@ -100,9 +155,21 @@ int devfuse_mount(struct devfuse *d, struct fs *fs, const struct conf *c, struct
 	}
 	d->mounted = true;
 	fs->kernel = (struct kernel *)d->se;
-	r = spawner_mounted(spawner, fuse_session_fd(d->se));
+	*ret_why = "out of memory";
+	r = listen_in(d, fuse_session_fd(d->se));
 	if (r < 0)
-		*ret_why = "the spawner does not answer";
+		return r;
+	*ret_why = "the spawner does not answer";
+	return spawner_mounted(spawner, fuse_session_fd(d->se));
+}
+
+int devfuse_inherit(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
+		    int connection, const char **ret_why)
+{
+	int r = new_session(d, fs, c, spawner, ret_why);
+
+	if (r == 0)
+		r = listen_in(d, connection);
 	return r;
 }
 
@@ -139,9 +206,33 @@ static void on_disconnected(struct devfuse *d)
 	d->ended(d->data, 0, "the kernel's connection was aborted");
 }
 
+/* Does the kernel wait for an answer? */
+static bool has_answer(uint32_t opcode)
+{
+	return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
+}
+
+/* Return: 0; -ENOMEM: nothing more can be received. */
+static int handle_request(struct devfuse *d)
+{
+	const struct fuse_in_header *in = d->request.mem;
+	uint64_t unanswered;
+
+	if (in->opcode == FUSE_INIT && !d->init.len)
+		(void)buf_append(&d->init, d->request.mem, d->request.size);
+	d->current = has_answer(in->opcode) ? in->unique : 0;
+	fuse_session_process_buf(d->se, &d->request);
+	unanswered = d->current;
+	d->current = 0;
+	return unanswered ? unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem,
+					   d->request.size)
+			  : 0;
+}
+
 static void on_request(uv_poll_t *handle, int status, int events)
 {
 	struct devfuse *d = handle->data;
+	int r;
 
 	/* An unmount shows as an error of poll(2); what it is, receive says. */
 	(void)events;
@@ -161,7 +252,12 @@ static void on_request(uv_poll_t *handle, int status, int events)
 			return;
 		}
 		d->fs->stats.requests++;
-		fuse_session_process_buf(d->se, &d->request);
+		r = handle_request(d);
+		if (r < 0) {
+			uv_poll_stop(&d->poll);
+			d->ended(d->data, r, strerror(-r));
+			return;
+		}
 	}
 }
 
@@ -179,14 +275,23 @@ static void on_unmounted_here(void *data)
 	d->ended(d->data, 0, "unmounted; copies of the mount in other namespaces end with it");
 }
 
-void devfuse_serve(struct devfuse *d, uv_loop_t *loop, const char *mountpoint)
+void devfuse_serve(struct devfuse *d)
+{
+	uv_poll_start(&d->poll, UV_READABLE, on_request);
+}
+
+void devfuse_pause(struct devfuse *d)
+{
+	uv_poll_stop(&d->poll);
+}
+
+void devfuse_attach(struct devfuse *d, uv_loop_t *loop, const char *mountpoint)
 {
 	const int fd = fuse_session_fd(d->se);
 
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	uv_poll_init(loop, &d->poll, fd);
 	d->poll.data = d;
-	uv_poll_start(&d->poll, UV_READABLE, on_request);
 	d->watch.busy = is_busy;
 	d->watch.ended = on_unmounted_here;
 	d->watch.data = d;
@@ -218,4 +323,44 @@ void devfuse_free(struct devfuse *d)
 	if (d->se)
 		fuse_session_destroy(d->se);
 	free(d->request.mem);
+	unanswered_fini(&d->unanswered);
+	buf_clear(&d->init);
+	buf_clear(&d->init_reply);
+}
+
+/* ---- a mount that is taken over ---- */
+
+static int again(struct devfuse *d, const struct unanswered_request *r)
+{
+	memcpy(d->request.mem, r->data, r->len);
+	d->request.size = r->len;
+	unanswered_drop(&d->unanswered, r->unique);
+	return handle_request(d);
+}
+
+/* Does the kernel wait for its answer still? Where its caller was interrupted, the kernel says so once more. The answer to an
+ * interrupt that was not one for us asks for that; it has an odd number. */
+static bool is_alive(const struct devfuse *d, uint64_t unique)
+{
+	const struct fuse_out_header probe = {
+		.len = sizeof(probe), .error = -EAGAIN, .unique = unique | 1};
+
+	return write(fuse_session_fd(d->se), &probe, sizeof(probe)) >= 0 || errno != ENOENT;
+}
+
+void devfuse_replay(struct devfuse *d)
+{
+	struct unanswered_request *r, *last = TAILQ_LAST(&d->unanswered.list, unanswered_list);
+	bool more = last != NULL;
+
+	d->mounted = true;
+	d->fs->kernel = (struct kernel *)d->se;
+	/* Those that are not answered now either go to the end of the list, behind the last. */
+	while (more && (r = TAILQ_FIRST(&d->unanswered.list))) {
+		more = r != last;
+		if (!is_alive(d, r->unique))
+			unanswered_drop(&d->unanswered, r->unique);
+		else if (again(d, r) < 0)
+			d->ended(d->data, -ENOMEM, "out of memory");
+	}
 }

@@ -326,6 +326,37 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	return 0;
 }
 
+bool keeper_may_yield(const struct keeper *k)
+{
+	return !k->busy && !k->removals && !k->bringing && k->step == END_NONE;
+}
+
+int keeper_lock(const struct keeper *k)
+{
+	return k->store.lock;
+}
+
+void keeper_wait(struct keeper *k)
+{
+	k->loading = true;
+}
+
+int keeper_inherit(struct keeper *k, int lock)
+{
+	return store_inherit(&k->store, lock);
+}
+
+void keeper_go(struct keeper *k)
+{
+	k->loading = false;
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		struct session *s = roster_at(&k->fs->roster, i);
+
+		if (s)
+			changed(s);
+	}
+}
+
 void keeper_stop(struct keeper *k)
 {
 	if (k->closed)

@@ -39,4 +39,17 @@ void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *
 /* Behind the loop's last turn. @k may be NULL. Return: false if a thread waits for a disk still, and uses it. */
 bool keeper_close(struct keeper *k);
 
+/* ---- one daemon after another ---- */
+
+/* Is there nothing that only this process knows, and that has to be on the disk before another one writes there? */
+bool keeper_may_yield(const struct keeper *k);
+/* Descriptor of the state directory's lock. */
+int keeper_lock(const struct keeper *k);
+/* In an heir, before it has anything to keep: nothing is written until it goes on. */
+void keeper_wait(struct keeper *k);
+/* With the lock of the daemon before, which is the keeper's from now on. Return: 0, -EBADMSG: it is of another directory. */
+int keeper_inherit(struct keeper *k, int lock);
+/* The heir is the daemon: all sessions are written once more, in their turn. */
+void keeper_go(struct keeper *k);
+
 #endif

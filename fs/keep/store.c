@@ -124,7 +124,21 @@ static int open_dir(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int store_open(const char *path, struct store *ret_st, struct problem *why)
+int store_inherit(struct store *st, int lock)
+{
+	struct stat ours, theirs;
+
+	if (fstatat(st->dir, "lock", &ours, AT_SYMLINK_NOFOLLOW) < 0 || fstat(lock, &theirs) < 0 ||
+	    ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev) {
+		close(lock);
+		return -EBADMSG;
+	}
+	cleanup_close(&st->lock);
+	st->lock = lock;
+	return 0;
+}
+
+int store_open(const char *path, bool heir, struct store *ret_st, struct problem *why)
 {
 	struct store st = {.dir = -1, .sessions = -1, .lock = -1};
 	int r = path_make(path, 0700);
@@ -137,7 +151,9 @@ int store_open(const char *path, struct store *ret_st, struct problem *why)
 			      errno == ELOOP || errno == ENOTDIR ? "it is no directory, or a link"
 								 : strerror(errno));
 	r = check_owner(st.dir, path, why);
-	if (r == 0) {
+	if (r == 0 && heir)
+		r = check_version(st.dir, path, why);
+	else if (r == 0) {
 		st.lock = lock(st.dir);
 		r = st.lock >= 0	? check_version(st.dir, path, why)
 		    : st.lock == -EBUSY ? refuse(why, -EBUSY, path, "another mount has it")
@@ -170,7 +186,7 @@ void store_close(struct store *st)
 int store_use(struct store *st, const struct vault *vault)
 {
 	if (!st->gate) {
-		st->gate = malloc(sizeof(*st->gate));
+		st->gate = malloc(sizeof(pthread_mutex_t));
 		if (!st->gate)
 			return -ENOMEM;
 		pthread_mutex_init(st->gate, NULL);

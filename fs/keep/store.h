@@ -52,7 +52,11 @@ struct store_output {
 
 /* Opens, or makes, and locks it. A lock of another mount is waited for, for some seconds: it may be ending. Return: 0, or -errno
  * with @why. */
-int store_open(const char *path, struct store *ret_st, struct problem *why);
+/* @heir: Another process has the lock, and is going to give it away. */
+int store_open(const char *path, bool heir, struct store *ret_st, struct problem *why);
+/* The lock, which its owner gives away with what the lock is for; it is the store's from now on. Return: 0, -EBADMSG if it is the
+ * lock of another directory. */
+int store_inherit(struct store *st, int lock);
 void store_close(struct store *st);
 
 /* What is read and written is sealed with @vault. NULL: it is gone, and a thread that still waits for the disk gets -ECANCELED for what

@@ -10,6 +10,8 @@
 #include "vm/base/util.h"
 #include "waitlist.h"
 
+#define HANDLES_MAX (1u << 24) /* no user may have as many */
+
 void handles_init(struct handles *hs)
 {
 	*hs = (struct handles){0};
@@ -77,19 +79,16 @@ static void opener_remove(struct handle *h)
 	free(o);
 }
 
-struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer)
+/* Return: one like @like at a free index of the table, or NULL if out of memory. */
+static struct handle *add_at(struct handles *hs, const struct handle *like, uid_t payer, uint32_t i)
 {
 	_cleanup_free_ struct handle *h = malloc(sizeof(*h));
-	uint32_t i;
 
 	if (!h)
 		return NULL;
 	*h = *like;
-	if ((hs->nopen == hs->cap && handles_grow(hs) < 0) || opener_add(hs, payer, h) < 0)
+	if (opener_add(hs, payer, h) < 0)
 		return NULL;
-	for (i = hs->hint; hs->table[i].h; i++)
-		;
-	hs->hint = i + 1;
 	hs->table[i].h = h;
 	hs->nopen++;
 	h->index = i;
@@ -98,6 +97,53 @@ struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t p
 	TAILQ_INSERT_HEAD(&hs->open, h, link);
 	LIST_INSERT_HEAD(&hs->by_ino[h->ino % HANDLE_BUCKETS], h, near);
 	return steal_ptr(h);
+}
+
+struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer)
+{
+	struct handle *h;
+	uint32_t i;
+
+	if (hs->nopen == hs->cap && handles_grow(hs) < 0)
+		return NULL;
+	for (i = hs->hint; hs->table[i].h; i++)
+		;
+	h = add_at(hs, like, payer, i);
+	if (h)
+		hs->hint = i + 1;
+	return h;
+}
+
+/* There is such an index, and it is free. */
+static int reserve(struct handles *hs, uint32_t index)
+{
+	if (index >= HANDLES_MAX)
+		return -EBADMSG;
+	while (index >= hs->cap) {
+		if (handles_grow(hs) < 0)
+			return -ENOMEM;
+	}
+	return hs->table[index].h ? -EBADMSG : 0;
+}
+
+int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generation)
+{
+	int r = reserve(hs, index);
+
+	if (r == 0)
+		hs->table[index].generation = generation;
+	return r;
+}
+
+int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, uint32_t index,
+		  uint32_t generation, struct handle **ret_h)
+{
+	int r = handles_set_generation(hs, index, generation);
+
+	if (r < 0)
+		return r;
+	*ret_h = add_at(hs, like, payer, index);
+	return *ret_h ? 0 : -ENOMEM;
 }
 
 void handle_free(struct handle *h)

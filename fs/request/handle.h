@@ -129,6 +129,12 @@ void handles_fini(struct handles *hs);
  * references are the caller's still.
  */
 struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer);
+/* One that was in the table of a daemon before this one, at @index of @generation. @like: likewise. Return: 0, -EBADMSG: there is one,
+ * or can be none; -ENOMEM. */
+int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, uint32_t index,
+		  uint32_t generation, struct handle **ret_h);
+/* Of a free index: the next one there is of @generation. Return: 0, -EBADMSG, -ENOMEM. */
+int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generation);
 /* Return: the account of @uid's open handles, or NULL if there are none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);

@@ -4,6 +4,7 @@
 #define XSBX_FS_REQUEST_NODELOCK_H
 
 #include "agent/files/lockbook.h"
+#include "vm/base/record.h"
 
 /*
  * A FUSE file system that supports locks receives lock requests for every node. Those below files/ are
@@ -26,5 +27,16 @@ void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner);
 void nodelock_release(struct lockbook *b, const struct handle *h);
 /* Ends all waits with @err. */
 void nodelock_give_up(struct lockbook *b, int err);
+
+/* For a daemon that comes after this one: appends fields, for who holds a lock. Those who wait ask again. */
+void nodelock_put(const struct lockbook *b, struct buf *out);
+/* Likewise there. Return: 0, -EBADMSG, -ENOMEM. */
+int nodelock_get(struct lockbook *b, struct record_reader fields);
+
+struct handles;
+
+/* Behind it, with all handles: drops locks of handles that there are none of, which nobody would ever give back. Return: 0, or
+ * -EBADMSG if there were any. */
+int nodelock_check(struct lockbook *b, const struct handles *hs);
 
 #endif

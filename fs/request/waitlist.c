@@ -151,3 +151,13 @@ void wait_unpoll(struct handle *h)
 	pollwait_free(h->poll);
 	h->poll = NULL;
 }
+
+void wait_wake_pollers(struct handles *hs)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &hs->open, link) {
+		if (h->poll)
+			wake_pollers(h->waitlist);
+	}
+}

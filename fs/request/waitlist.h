@@ -57,6 +57,8 @@ void wait_wake(struct waitlist *wl);
 void wait_flush(struct waitlist *wl, int err);
 /* Keeps @pw (and takes ownership of it) for the next wake, in place of an older one. */
 void wait_poll(struct handle *h, struct pollwait *pw);
+/* Wakes whoever polls any of them: he asks again. */
+void wait_wake_pollers(struct handles *hs);
 /* Drops what wait_poll() has kept, if anything. */
 void wait_unpoll(struct handle *h);
 

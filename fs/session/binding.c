@@ -175,6 +175,22 @@ void binding_cut(struct session *s, const struct problem *why)
 	launch_cut(s, why);
 }
 
+void binding_lost(struct session *s, const struct problem *why)
+{
+	const struct vm_result lost = {.outcome = VM_LOST, .problem = *why};
+
+	pause_void(s);
+	binding_unsave(s, why);
+	if (s->active)
+		finish(s, &lost);
+	refuse_all(s, why);
+	launch_cut(s, why);
+	unbind(s, -EIO);
+	session_set_closed(s, why);
+	log_end(s, why);
+	wait_wake(&s->front.wait);
+}
+
 void binding_info(struct session *s)
 {
 	if (!s->sandbox)
@@ -534,22 +550,23 @@ static void on_closed(void *data, const struct problem *problem)
 	else if (anew)
 		binding_pump(s);
 }
-static const struct sandbox_events binding_events = {.state = on_state,
-						     .awaits = on_awaits,
-						     .console = on_console,
-						     .output = on_output,
-						     .exit = on_ended,
-						     .room = on_room,
-						     .deaf = on_deaf,
-						     .gone = on_gone,
-						     .denied = on_denied,
-						     .ports = on_ports,
-						     .network_lost = on_network_lost,
-						     .frozen = on_frozen,
-						     .saved = on_saved,
-						     .changed = on_changed,
-						     .stirs = on_stirs,
-						     .closed = on_closed};
+
+const struct sandbox_events binding_events = {.state = on_state,
+					      .awaits = on_awaits,
+					      .console = on_console,
+					      .output = on_output,
+					      .exit = on_ended,
+					      .room = on_room,
+					      .deaf = on_deaf,
+					      .gone = on_gone,
+					      .denied = on_denied,
+					      .ports = on_ports,
+					      .network_lost = on_network_lost,
+					      .frozen = on_frozen,
+					      .saved = on_saved,
+					      .changed = on_changed,
+					      .stirs = on_stirs,
+					      .closed = on_closed};
 
 /* ---- starting and feeding ---- */
 

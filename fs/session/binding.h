@@ -31,4 +31,10 @@ void binding_feed(struct front *f);
 /* Updates s->info, if there is a sandbox. */
 void binding_info(struct session *s);
 
+/* It had a sandbox, which is not there any more, and did not say so. */
+void binding_lost(struct session *s, const struct problem *why);
+
+/* What a sandbox reports; its first argument is a struct binding. */
+extern const struct sandbox_events binding_events;
+
 #endif

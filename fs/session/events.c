@@ -2,6 +2,7 @@
 /* The event log: JSON Lines of everything that happens. */
 #include "events.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,4 +211,104 @@ void events_add_denied(struct events *ev, struct session *s, const struct sandbo
 		add(ev, s, e);
 	else
 		event_free(e);
+}
+
+/* ---- for the next daemon ---- */
+
+/* Never reuse. */
+enum events_tag {
+	TAG_NEXT = 1,
+	TAG_BYTES,
+	TAG_MTIME,
+	TAG_EVENT, /* each that is kept, from the oldest on */
+};
+
+/* Never reuse. */
+enum event_tag {
+	TAG_LINE = 1,
+	TAG_SESSION,
+};
+
+#define LINE_MAX_BYTES (64u << 10)
+
+/* As lines, so that nothing else is needed of them. */
+void events_put(struct events *ev, struct buf *out)
+{
+	events_write(ev);
+	record_u64(out, TAG_NEXT, ev->next);
+	record_u64(out, TAG_BYTES, ev->bytes);
+	record_time(out, TAG_MTIME, &ev->mtime);
+	for (uint64_t n = events_first(ev); n < ev->next; n++) {
+		const size_t at = record_open(out, TAG_EVENT);
+
+		record_str(out, TAG_LINE, events_line(ev, n));
+		record_str(out, TAG_SESSION, ev->kept[n % EVENTS_KEPT]->session);
+		record_close(out, at);
+	}
+}
+
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int get_event(struct record_reader fields, struct event **ret_e)
+{
+	_cleanup_free_ char *line = NULL;
+	char session[136] = "", *at;
+	struct record_field f;
+	struct event *e;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_SESSION && record_get_str(&f, session, sizeof(session)) < 0)
+			return -EBADMSG;
+		if (f.tag != TAG_LINE)
+			continue;
+		if (line || !f.is_bytes || f.len > LINE_MAX_BYTES)
+			return -EBADMSG;
+		line = malloc(f.len + 1);
+		if (!line)
+			return -ENOMEM;
+		r = record_get_str(&f, line, f.len + 1);
+		if (r < 0)
+			return r;
+	}
+	e = r == 0 ? calloc(1, sizeof(*e) + sizeof(session)) : NULL;
+	if (!e)
+		return r < 0 ? r : -ENOMEM;
+	at = e->text;
+	e->session = *session ? copy(&at, session) : NULL;
+	e->kind = "";
+	e->line = steal_ptr(line);
+	*ret_e = e;
+	return 0;
+}
+
+int events_get(struct events *ev, struct record_reader fields)
+{
+	uint64_t n = 0, bytes = 0;
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		switch ((enum events_tag)f.tag) {
+		case TAG_NEXT:
+			r = n ? -EBADMSG : record_get(&f, 0, UINT64_MAX / 2, &ev->next);
+			n = ev->written = events_first(ev);
+			break;
+		case TAG_BYTES: r = record_get(&f, 0, UINT64_MAX, &ev->bytes); break;
+		case TAG_MTIME: r = record_get_time(&f, &ev->mtime); break;
+		case TAG_EVENT:
+			if (n >= ev->next || ev->kept[n % EVENTS_KEPT])
+				return -EBADMSG;
+			r = get_event(record_inside(&f), &ev->kept[n % EVENTS_KEPT]);
+			if (r == 0)
+				bytes += strlen(events_line(ev, n++));
+			break;
+		default: break;
+		}
+		if (r < 0)
+			return r;
+	}
+	if (r < 0 || n != ev->next || bytes > ev->bytes)
+		return -EBADMSG;
+	ev->written = ev->next;
+	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "fs/request/waitlist.h"
+#include "vm/base/record.h"
 
 #define EVENTS_KEPT 1000u /* newest lines, which a new reader gets */
 
@@ -54,5 +55,10 @@ void events_write(struct events *ev);
 /* Offset of the oldest line, counted from the first byte ever; line number @n. */
 uint64_t events_first_byte(const struct events *ev);
 const char *events_line(const struct events *ev, uint64_t n);
+
+/* For a daemon that comes after this one: appends fields. */
+void events_put(struct events *ev, struct buf *out);
+/* Likewise there, into a log that is empty. Return: 0, -EBADMSG, -ENOMEM. */
+int events_get(struct events *ev, struct record_reader fields);
 
 #endif

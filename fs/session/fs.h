@@ -91,6 +91,11 @@ struct fs {
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
 	uint64_t renew_ms;
+	struct inherited {
+		struct saved **saved; /* references, by their numbers in what is read */
+		size_t n;
+		bool begun;
+	} inherited; /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;
 	bool ending; /* sessions are put to sleep: nothing begins any more */

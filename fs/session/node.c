@@ -90,7 +90,7 @@ enum run_output node_output(enum node_kind kind)
 	return RUN_BOTH;
 }
 
-static void disown(struct handle *h)
+void node_disown(struct handle *h)
 {
 	if (h->r)
 		run_unref(h->r);
@@ -111,7 +111,7 @@ struct handle *node_open(const struct node *n, const struct handle_ops *ops, int
 		.r = n->r,
 		.job = n->job,
 		.front = n->front,
-		.disown = disown,
+		.disown = node_disown,
 	};
 	struct handle *h = handle_new(&n->fs->handles, &like, quota_whose(n->fs, n->s));
 

@@ -56,4 +56,7 @@ enum run_output node_output(enum node_kind kind);
  * of memory. quota_open() checks whether another one is allowed. */
 struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags);
 
+/* For handles on nodes: gives up their references. */
+void node_disown(struct handle *h);
+
 #endif

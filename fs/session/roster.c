@@ -248,3 +248,64 @@ void roster_forget(struct roster *ro, const struct session *s)
 {
 	roster_user(ro, s->uid)->removed--;
 }
+
+/* ---- for the next daemon ---- */
+
+/* Never reuse. */
+enum roster_tag {
+	TAG_FREE = 1, /* slot << 32 | generation, from the oldest on */
+};
+
+void roster_put_free(const struct roster *ro, struct buf *out)
+{
+	for (uint32_t at = ro->oldest; at; at = ro->at[at - 1].next)
+		record_u64(out, TAG_FREE, (uint64_t)(at - 1) << 32 | ro->at[at - 1].generation);
+}
+
+static int free_again(struct roster *ro, uint64_t slot, uint64_t generation)
+{
+	if (slot >= ROSTER_MAX || generation > INO_GENERATIONS || roster_at(ro, (unsigned)slot))
+		return -EBADMSG;
+	while (ro->n <= slot) {
+		if (!make_room(ro))
+			return -ENOMEM;
+		ro->at[ro->n++] = (struct slot){0};
+	}
+	/* It is in the list already. */
+	if (ro->at[slot].next || ro->newest == slot + 1)
+		return -EBADMSG;
+	ro->at[slot].generation = (uint16_t)generation;
+	add_free(ro, (unsigned)slot);
+	return 0;
+}
+
+/* None was left out, so that it could be used no more. */
+static int complete(const struct roster *ro)
+{
+	unsigned n = ro->nfree;
+
+	for (unsigned i = 0; i < ro->n; i++)
+		n += ro->at[i].s != NULL;
+	return n == ro->n ? 0 : -EBADMSG;
+}
+
+int roster_get_free(struct roster *ro, struct record_reader fields)
+{
+	struct record_field f;
+	uint64_t v;
+	int r;
+
+	for (unsigned i = 0; i < ro->n; i++)
+		ro->at[i].next = 0;
+	ro->oldest = ro->newest = ro->nfree = 0;
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag != TAG_FREE)
+			continue;
+		r = record_get(&f, 0, UINT64_MAX, &v);
+		if (r == 0)
+			r = free_again(ro, v >> 32, (uint32_t)v);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : complete(ro);
+}

@@ -8,6 +8,8 @@
 #include <sys/types.h>
 #include <uv/tree.h>
 
+#include "vm/base/record.h"
+
 #define ROSTER_MAX  (1u << 16) /* sessions of a mount; see ino.h */
 #define ROSTER_REST 4096u      /* so many others become free before a free one is used again */
 
@@ -85,5 +87,11 @@ struct roster_user *roster_user(const struct roster *ro, uid_t uid);
 
 /* How many sessions a user has; @removed: of those that are removed, and not freed. */
 unsigned roster_of(const struct roster *ro, uid_t uid, bool removed);
+
+/* For a daemon that comes after this one: appends fields, of the free slots. */
+void roster_put_free(const struct roster *ro, struct buf *out);
+
+/* Likewise there, behind all sessions: the others are free, in that order. Return: 0, -EBADMSG, -ENOMEM. */
+int roster_get_free(struct roster *ro, struct record_reader fields);
 
 #endif

@@ -23,17 +23,24 @@
 #define ANSWER_SEC 5 /* who asks is not waited for any longer */
 #define ARGS_MAX   256u
 
+struct sockaddr_un heir_address(int dir)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" HEIR_SOCKET, dir);
+	return a;
+}
+
 void heir_init(struct heir *h, const struct spawner_rules *rules)
 {
-	_cleanup_close_ int fd = -1;
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int n = -1;
+	_cleanup_close_ int fd = -1, dir = -1;
+	struct sockaddr_un a;
 
 	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1};
-	if (rules->runtime_dir && rules->mountpoint && rules->argv)
-		n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEIR_SOCKET, rules->runtime_dir);
-	if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
+	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	a = heir_address(dir);
 	(void)unlink(a.sun_path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 4) < 0)
@@ -44,6 +51,8 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 
 int heir_fd(const struct heir *h)
 {
+	if (h->former)
+		return -1;
 	return h->state == HEIR_NONE ? h->listener : h->sock;
 }
 
@@ -223,13 +232,26 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 
 /* ---- what it says, and its end ---- */
 
+/* It was given all before the spawner has read that the daemon stands still, which has been said already. */
+static bool is_early(const struct heir *h)
+{
+	struct spawn_request req = {0};
+
+	return h->state == HEIR_STARTING &&
+	       recv(h->sock, &req, sizeof(req), MSG_PEEK | MSG_DONTWAIT) == sizeof(req) &&
+	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY);
+}
+
 enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 {
 	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
 	struct spawn_request req;
 	size_t nfds;
-	ssize_t n = fdpass_receive(h->sock, message, sizeof(message), NULL, 0, &nfds, MSG_DONTWAIT);
+	ssize_t n;
 
+	if (is_early(h))
+		return HEIR_WAITS;
+	n = fdpass_receive(h->sock, message, sizeof(message), NULL, 0, &nfds, MSG_DONTWAIT);
 	if (n == -EAGAIN)
 		return HEIR_WAITS;
 	snprintf(h->words, sizeof(h->words), "%s",
@@ -264,12 +286,19 @@ void heir_end(struct heir *h, const char *words)
 	answer(h, 0, words);
 }
 
-void heir_succeeds(struct heir *h)
+void heir_succeeds(struct heir *h, pid_t former)
 {
-	answer(h, h->pid, "");
+	h->former = former;
 	h->sock = -1;
-	h->pid = 0;
 	h->state = HEIR_NONE;
+}
+
+void heir_reaped(struct heir *h, pid_t pid)
+{
+	if (pid != h->former)
+		return;
+	answer(h, h->pid, "");
+	h->former = h->pid = 0;
 }
 
 void heir_leave(const struct heir *h)

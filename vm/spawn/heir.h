@@ -39,6 +39,7 @@ struct heir {
 	int asker;		    /* who wanted this one, or -1 */
 	int sock;		    /* its; it becomes the daemon's */
 	pid_t pid;		    /* or 0 */
+	pid_t former;		    /* the daemon before it, until that is gone; or 0 */
 	int64_t until;		    /* when it is given up, in ms of CLOCK_MONOTONIC */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
@@ -74,8 +75,11 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id);
 /* There is none: kills it, tells who asked why. */
 void heir_end(struct heir *h, const char *words);
 
-/* It is the daemon now: who asked is told. */
-void heir_succeeds(struct heir *h);
+/* It is the daemon now, instead of @former. */
+void heir_succeeds(struct heir *h, pid_t former);
+
+/* This process has ended. If it was the one before: who asked for another is told, that there is but one. */
+void heir_reaped(struct heir *h, pid_t pid);
 
 /* In a child of the spawner's: closes what is here. */
 void heir_leave(const struct heir *h);

@@ -4,6 +4,7 @@
 #define XSBX_VM_SPAWN_HEIR_WIRE_H
 
 #include <stdint.h>
+#include <sys/un.h>
 
 /* These structs are for ever: another version reads them, and finds out by them that it is another version. */
 
@@ -29,6 +30,9 @@ enum heir_fd {
 struct heir_ask {
 	uint32_t magic;
 };
+
+/* Where the socket is, in this runtime directory: by its descriptor, for paths may be too long. */
+struct sockaddr_un heir_address(int dir);
 
 /* The answer. */
 struct heir_answer {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "order.h"
+#include "vm/base/digest.h"
 
 struct sandbox_spec;
 struct vm_config;
@@ -48,5 +49,8 @@ void policy_free(struct policy *p);
  * Return: enum order_view, or -ENOENT if no template has it.
  */
 int policy_find_view(const struct policy *p, const struct sandbox_spec *spec);
+
+/* A checksum of what it permits: views have the same numbers in policies of which it is the same. Return: 0 or -ENOMEM. */
+int policy_sum(const struct policy *p, char ret_sum[DIGEST_HEX]);
 
 #endif

@@ -522,13 +522,14 @@ static void disinherit(struct server *s, const char *words)
 static void succeed(struct server *s)
 {
 	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	const pid_t former = s->daemon;
 
-	kill(s->daemon, SIGKILL);
+	kill(former, SIGKILL);
 	close(s->sock);
 	s->sock = s->heir.sock;
 	s->daemon = s->heir.pid;
 	s->last_id += IDS_BETWEEN;
-	heir_succeeds(&s->heir);
+	heir_succeeds(&s->heir, former);
 	jail_instance_begin(s->daemon);
 	jail_source_patience(s->patience_ms, s->sock);
 	guard_follow(s->guarded, s->daemon);
@@ -637,12 +638,13 @@ static void reap(struct server *s)
 			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
+		heir_reaped(&s->heir, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
 		else if (k)
 			kid_over(s, k, status);
 	}
-	kids_kill(&s->kids, s->daemon, s->heir.pid, false);
+	kids_kill(&s->kids, s->daemon, s->heir.state == HEIR_NONE ? 0 : s->heir.pid, false);
 }
 
 /* No child may be left; but one that does not die although it is killed is left to its death, which comes

@@ -651,12 +651,17 @@ static int defer(struct spawner *sp, const struct spawn_note *note, const int fd
 int spawner_yield(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_YIELD};
-	int fds[SPAWN_NOTE_FDS], r;
-	struct spawn_note note;
 
 	if (!STAILQ_EMPTY(&sp->unsent))
 		return -EAGAIN;
-	r = sp->dead ? -EPIPE : send_patiently(sp, &req, sizeof(req), NULL, 0);
+	return sp->dead ? -EPIPE : send_patiently(sp, &req, sizeof(req), NULL, 0);
+}
+
+int spawner_await(struct spawner *sp)
+{
+	int fds[SPAWN_NOTE_FDS], r = 0;
+	struct spawn_note note;
+
 	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
 		if (note.op == SPAWN_NOTE_RESUME) {
 			close_fds(fds);
@@ -685,7 +690,7 @@ int spawner_inherit(struct spawner **ret_spawner)
 	fcntl(HEIR_FD_SPAWNER, F_SETFD, FD_CLOEXEC);
 	(*ret_spawner)->waits = true;
 	jail_instance_join(w.instance);
-	return w.version == SPAWN_VERSION ? 0 : -EPROTO;
+	return w.version == SPAWN_VERSION ? 0 : -EOPNOTSUPP;
 }
 
 int spawner_claim(struct spawner *sp, uint32_t id)

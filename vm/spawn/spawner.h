@@ -82,16 +82,13 @@ void spawner_log(const struct spawner *sp);
 /* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's. */
 void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data);
 
-/**
- * spawner_yield() - The heir has been given everything: stand still until it is decided who the daemon is
- * @sp: Spawner
- *
- * If it returns, this is the daemon still, and goes on as if nothing had been.
- *
- * Return: 0; -EAGAIN: there are requests that the spawner has not taken yet, so it is no good moment; -EPIPE: the spawner
- * is gone.
- */
+/* The daemon stands still, and is about to give all to its heir. Return: 0; -EAGAIN: there are requests that the spawner has not
+ * taken yet, so it is no good moment; -EPIPE: the spawner is gone. */
 int spawner_yield(struct spawner *sp);
+
+/* Behind spawner_yield(): waits until it is decided who the daemon is. If it returns, this one is still, and goes on as if
+ * nothing had been. Return: 0, or -EPIPE if the spawner is gone. */
+int spawner_await(struct spawner *sp);
 
 /**
  * spawner_inherit() - The spawner of an heir, which was started with it
@@ -99,7 +96,7 @@ int spawner_yield(struct spawner *sp);
  *
  * What it is asked for it hears of when spawner_ready() has returned.
  *
- * Return: 0, -EPROTO if it is of another version than this program can talk to, or -errno.
+ * Return: 0, -EOPNOTSUPP if it is of another version than this program can talk to, or -errno.
  */
 int spawner_inherit(struct spawner **ret_spawner);
 

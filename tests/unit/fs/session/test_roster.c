@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of sessions: names, slots and generations, users. */
-/* modules: fs/session/roster.c */
+/* modules: vm/base/record.c vm/base/buf.c fs/session/roster.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection to the kernel as a record: how it was agreed upon, and what was not answered. See devfuse.h. */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <string.h>
+
+#include "devfuse.h"
+#include "vm/base/util.h"
+
+/*
+ * The kernel asks once how it is to be talked to (FUSE_INIT), and libfuse has to hear that question before anything else. So
+ * an heir has it asked again, and the answer goes nowhere. It has to be the same answer, though. So the question offers only
+ * what was taken the first time: a newer program does not get what an older one did not want.
+ */
+
+/* Never reuse. */
+enum devfuse_tag {
+	TAG_INIT = 1,
+	TAG_INIT_REPLY,
+	TAG_REQUEST, /* each of those that were not answered, in their order */
+	TAG_DEVICE,
+};
+
+/* Its question, and the answer, without their headers. */
+static struct fuse_init_in *asked(const struct buf *b)
+{
+	return (void *)(b->data + sizeof(struct fuse_in_header));
+}
+
+static const struct fuse_init_out *answered(const struct buf *b)
+{
+	return (const void *)(b->data + sizeof(struct fuse_out_header));
+}
+
+int devfuse_put(const struct devfuse *d, struct buf *out)
+{
+	const struct unanswered_request *r;
+
+	if (d->unanswered.lost || !d->init.len || !d->init_reply.len)
+		return -EOPNOTSUPP;
+	record_bytes(out, TAG_INIT, d->init.data, d->init.len);
+	record_bytes(out, TAG_INIT_REPLY, d->init_reply.data, d->init_reply.len);
+	TAILQ_FOREACH(r, &d->unanswered.list, link)
+		record_bytes(out, TAG_REQUEST, r->data, r->len);
+	record_str(out, TAG_DEVICE, d->watch.fd >= 0 ? d->watch.device : NULL);
+	return out->failed ? -ENOMEM : 0;
+}
+
+/* Has it a header that is true? */
+static bool is_request(const struct record_field *f, size_t max)
+{
+	struct fuse_in_header in;
+
+	if (!f->is_bytes || f->len < sizeof(in) || f->len > max)
+		return false;
+	memcpy(&in, f->data, sizeof(in));
+	return in.len == f->len && in.unique;
+}
+
+static int get_request(struct devfuse *d, const struct record_field *f)
+{
+	struct fuse_in_header in;
+	char *buffer = d->request.mem;
+	int r;
+
+	if (!is_request(f, d->unanswered.size))
+		return -EBADMSG;
+	memcpy(&in, f->data, sizeof(in));
+	memcpy(buffer, f->data, f->len);
+	r = unanswered_add(&d->unanswered, in.unique, &buffer, f->len);
+	d->request.mem = buffer;
+	return r;
+}
+
+static int get_field(struct devfuse *d, const struct record_field *f, struct buf *ret_reply)
+{
+	switch ((enum devfuse_tag)f->tag) {
+	case TAG_INIT:
+		if (!is_request(f, d->unanswered.size) || d->init.len ||
+		    f->len < sizeof(struct fuse_in_header) + sizeof(struct fuse_init_in))
+			return -EBADMSG;
+		return buf_append(&d->init, f->data, f->len);
+	case TAG_INIT_REPLY:
+		if (f->len < sizeof(struct fuse_out_header) + sizeof(struct fuse_init_out))
+			return -EBADMSG;
+		buf_clear(ret_reply);
+		return buf_append(ret_reply, f->data, f->len);
+	case TAG_REQUEST: return get_request(d, f);
+	case TAG_DEVICE: return record_get_str(f, d->watch.device, sizeof(d->watch.device));
+	default: return 0;
+	}
+}
+
+/* Has libfuse hear the first request. @reply: what was answered then. */
+static int agree(struct devfuse *d, const struct buf *reply)
+{
+	const struct fuse_init_out *then = answered(reply);
+	struct buf offer = {0};
+	int r = buf_append(&offer, d->init.data, d->init.len);
+
+	if (r < 0)
+		return r;
+	asked(&offer)->flags &= then->flags;
+	asked(&offer)->flags2 &= then->flags2;
+	d->deaf = true;
+	fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = offer.data, .size = offer.len});
+	d->deaf = false;
+	buf_clear(&offer);
+	if (d->init_reply.len != reply->len ||
+	    memcmp(answered(&d->init_reply), then, sizeof(*then)) != 0)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int devfuse_get(struct devfuse *d, struct record_reader fields)
+{
+	struct record_field f;
+	struct buf reply = {0};
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = get_field(d, &f, &reply);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = d->unanswered.lost	       ? -ENOMEM
+		    : d->init.len && reply.len ? agree(d, &reply)
+					       : -EBADMSG;
+	buf_clear(&reply);
+	return r;
+}

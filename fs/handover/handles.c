@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open handles, as records. See handover.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "fs/session/job.h"
+#include "fs/session/scratch.h"
+#include "fs/tree/nodes.h"
+#include "fs/tree/table.h"
+#include "internal.h"
+#include "vm/base/util.h"
+
+/*
+ * A handle's operations follow from its inode number, and where it is listed from these. So do the numbers of those who have
+ * something open: writers of a run's input, readers of logs, scratch files. They were left out of the other records.
+ */
+
+enum generations_tag {			   /* never reuse */
+		       TAG_GENERATION = 1, /* index << 32 | generation */
+};
+
+/* Never reuse. */
+enum handle_tag {
+	TAG_INO = 1,
+	TAG_FLAGS,
+	TAG_PAYER,
+	TAG_FIXED, /* it has operations, which are the node's */
+	TAG_SESSION,
+	TAG_JOB,   /* number */
+	TAG_RUN,   /* its place among all runs of the session, from 1 */
+	TAG_WAITS, /* enum waits */
+	TAG_TEXT,
+	TAG_BITS, /* 1 << enum bit */
+	TAG_FAILED,
+	TAG_CURSOR,
+	TAG_BASE,
+	TAG_EXPECTED,
+	TAG_DEADLINE,
+	TAG_REMOTE,
+	TAG_EPOCH,
+	TAG_MTIME,
+};
+
+/* Where its readers wait. Never reuse. */
+enum waits {
+	WAITS_NOWHERE,
+	WAITS_EVENTS,
+	WAITS_SESSION_EVENTS,
+	WAITS_FILE_EVENTS,
+	WAITS_FRONT,
+	WAITS_SESSION,
+	WAITS_NUM,
+};
+
+/* Never reuse. */
+enum bit {
+	BIT_DIRTY,
+	BIT_KILLED,
+	BIT_STREAM,
+	BIT_DUPLEX,
+	BIT_BOUND,
+	BIT_FEEDS,
+	BIT_PACKED,
+	BIT_NUM,
+};
+
+/* ---- writing ---- */
+
+static uint64_t bits_of(const struct handle *h)
+{
+	return (uint64_t)h->dirty << BIT_DIRTY | (uint64_t)h->killed << BIT_KILLED |
+	       (uint64_t)h->stream << BIT_STREAM | (uint64_t)h->duplex << BIT_DUPLEX |
+	       (uint64_t)h->bound << BIT_BOUND | (uint64_t)h->feeds << BIT_FEEDS |
+	       (uint64_t)h->packed << BIT_PACKED;
+}
+
+static struct waitlist *list_of(struct handle *h, enum waits waits)
+{
+	switch (waits) {
+	case WAITS_EVENTS: return &h->fs->events.wait;
+	case WAITS_SESSION_EVENTS: return h->s ? &h->s->events_wait : NULL;
+	case WAITS_FILE_EVENTS: return h->s ? &h->s->file_events.wait : NULL;
+	case WAITS_FRONT: return h->front ? h->front->waitlist : NULL;
+	case WAITS_SESSION: return h->s ? &h->s->front.wait : NULL;
+	case WAITS_NOWHERE:
+	case WAITS_NUM: break;
+	}
+	return NULL;
+}
+
+/* Return: -EBUSY for one that is not known here. */
+static int waits_of(struct handle *h, enum waits *ret_waits)
+{
+	*ret_waits = WAITS_NOWHERE;
+	while (*ret_waits < WAITS_NUM && h->waitlist != list_of(h, *ret_waits))
+		(*ret_waits)++;
+	return *ret_waits == WAITS_NUM ? -EBUSY : 0;
+}
+
+static void put_number(struct buf *out, unsigned tag, uint64_t v)
+{
+	if (v)
+		record_u64(out, tag, v);
+}
+
+static uint32_t place_of(const struct session *s, const struct run *run)
+{
+	const struct run *r;
+	uint32_t place = 1;
+
+	LIST_FOREACH(r, &s->kept_runs, kept) {
+		if (r == run)
+			break;
+		place++;
+	}
+	return place;
+}
+
+static int put_handle(struct handle *h, struct buf *out)
+{
+	enum waits waits;
+	const int r = waits_of(h, &waits);
+
+	if (r < 0)
+		return r;
+	record_u64(out, TAG_INO, h->ino);
+	record_u64(out, TAG_FLAGS, (uint32_t)h->flags);
+	record_u64(out, TAG_PAYER, h->opener->uid);
+	record_u64(out, TAG_FIXED, h->ops != NULL);
+	if (h->s)
+		record_u64(out, TAG_SESSION, handover_key(h->s));
+	if (h->job)
+		record_u64(out, TAG_JOB, h->job->number);
+	if (h->r)
+		record_u64(out, TAG_RUN, place_of(h->s, h->r));
+	put_number(out, TAG_WAITS, waits);
+	if (h->text.len)
+		record_bytes(out, TAG_TEXT, h->text.data, h->text.len);
+	put_number(out, TAG_BITS, bits_of(h));
+	put_number(out, TAG_FAILED, (uint64_t)-h->failed);
+	put_number(out, TAG_CURSOR, h->cursor);
+	put_number(out, TAG_BASE, h->base);
+	put_number(out, TAG_EXPECTED, h->expected);
+	put_number(out, TAG_DEADLINE, h->deadline);
+	put_number(out, TAG_REMOTE, h->remote);
+	put_number(out, TAG_EPOCH, h->epoch);
+	record_time(out, TAG_MTIME, &h->mtime);
+	return 0;
+}
+
+int handover_put_handles(struct fs *fs, struct buf *out)
+{
+	size_t at = record_begin(out, HANDOVER_HANDLES, 0);
+	struct handle *h;
+	int r;
+
+	for (uint32_t i = 0; i < fs->handles.cap; i++) {
+		if (!fs->handles.table[i].h && fs->handles.table[i].generation != 1)
+			record_u64(out, TAG_GENERATION,
+				   (uint64_t)i << 32 | fs->handles.table[i].generation);
+	}
+	r = record_end(out, at);
+	/* Oldest first: so they come into their lists in the order in which they were opened. */
+	TAILQ_FOREACH_REVERSE(h, &fs->handles.open, open_list, link) {
+		at = record_begin(out, HANDOVER_HANDLE, handle_id(h));
+		if (r == 0)
+			r = put_handle(h, out);
+		if (r == 0)
+			r = record_end(out, at);
+	}
+	return r;
+}
+
+/* ---- reading ---- */
+
+struct session *handover_session(struct fs *fs, uint64_t key)
+{
+	const unsigned slot = (unsigned)(key >> 32), generation = (unsigned)key;
+	struct session *s = session_by_slot(fs, slot, generation);
+
+	if (s)
+		return s;
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		if (s->slot == slot && s->generation == generation)
+			return s;
+	}
+	return NULL;
+}
+
+int handover_get_generations(struct fs *fs, struct record_reader fields)
+{
+	struct record_field f;
+	uint64_t v;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag != TAG_GENERATION)
+			continue;
+		r = record_get(&f, 0, UINT64_MAX, &v);
+		if (r == 0)
+			r = handles_set_generation(&fs->handles, (uint32_t)(v >> 32), (uint32_t)v);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* What a record says. */
+struct heritage {
+	struct handle like;
+	uint32_t payer, job, run;
+	bool fixed;
+	enum waits waits;
+};
+
+static int get_bits(struct handle *h, uint64_t bits)
+{
+	h->dirty = bits >> BIT_DIRTY & 1;
+	h->killed = bits >> BIT_KILLED & 1;
+	h->stream = bits >> BIT_STREAM & 1;
+	h->duplex = bits >> BIT_DUPLEX & 1;
+	h->bound = bits >> BIT_BOUND & 1;
+	h->feeds = bits >> BIT_FEEDS & 1;
+	h->packed = bits >> BIT_PACKED & 1;
+	return bits >> BIT_NUM ? -EBADMSG : 0;
+}
+
+static int get_session(struct fs *fs, const struct record_field *f, struct session **ret_s)
+{
+	uint64_t key;
+	int r = record_get(f, 0, UINT64_MAX, &key);
+
+	if (r == 0)
+		*ret_s = handover_session(fs, key);
+	return r == 0 && !*ret_s ? -EBADMSG : r;
+}
+
+static int get_field(struct fs *fs, struct heritage *g, const struct record_field *f)
+{
+	struct handle *h = &g->like;
+	uint64_t v = 0;
+	int r;
+
+	switch ((enum handle_tag)f->tag) {
+	case TAG_INO: return record_get(f, 0, UINT64_MAX, &h->ino);
+	case TAG_FLAGS:
+		r = record_get(f, 0, UINT32_MAX, &v);
+		h->flags = (int)(uint32_t)v;
+		return r;
+	case TAG_PAYER: return record_get_u32(f, UINT32_MAX, &g->payer);
+	case TAG_FIXED: return record_get_bool(f, &g->fixed);
+	case TAG_SESSION: return get_session(fs, f, &h->s);
+	case TAG_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &g->job);
+	case TAG_RUN: return record_get_u32(f, UINT32_MAX, &g->run);
+	case TAG_WAITS:
+		r = record_get(f, 0, WAITS_NUM - 1, &v);
+		g->waits = (enum waits)v;
+		return r;
+	case TAG_TEXT: return record_get_buf(f, &h->text);
+	case TAG_BITS: r = record_get(f, 0, UINT64_MAX, &v); return r < 0 ? r : get_bits(h, v);
+	case TAG_FAILED:
+		r = record_get(f, 0, 4095, &v);
+		h->failed = -(int)v;
+		return r;
+	case TAG_CURSOR: return record_get(f, 0, UINT64_MAX, &h->cursor);
+	case TAG_BASE: return record_get(f, 0, UINT64_MAX, &h->base);
+	case TAG_EXPECTED: return record_get(f, 0, UINT64_MAX, &h->expected);
+	case TAG_DEADLINE: return record_get(f, 0, UINT64_MAX, &h->deadline);
+	case TAG_REMOTE: return record_get(f, 0, UINT64_MAX, &h->remote);
+	case TAG_EPOCH: return record_get_u32(f, UINT32_MAX, &h->epoch);
+	case TAG_MTIME: return record_get_time(f, &h->mtime);
+	default: return 0;
+	}
+}
+
+/* Also one that was removed. */
+static struct job *find_job(const struct session *s, uint32_t number)
+{
+	struct job *j;
+
+	LIST_FOREACH(j, &s->kept_jobs, kept) {
+		if (j->number == number)
+			return j;
+	}
+	return NULL;
+}
+
+static struct run *find_run(const struct session *s, uint32_t place)
+{
+	struct run *r;
+
+	LIST_FOREACH(r, &s->kept_runs, kept) {
+		if (--place == 0)
+			return r;
+	}
+	return NULL;
+}
+
+/* Finds what it has references to, without taking them. Return: 0 or -EBADMSG. */
+static int find_owned(struct heritage *g)
+{
+	const enum node_kind kind = ino_kind(g->like.ino);
+	struct handle *h = &g->like;
+
+	if (kind <= NODE_NONE || kind >= NODE_NKINDS || (kind >= NODE_SESSION) != (h->s != NULL))
+		return -EBADMSG;
+	h->ops = g->fixed ? node_defs[kind].ops : NULL;
+	if (g->fixed && !h->ops)
+		return -EBADMSG;
+	if (!h->s)
+		return g->job || g->run ? -EBADMSG : 0;
+	if (ino_slot(h->ino) != h->s->slot)
+		return -EBADMSG;
+	h->front = &h->s->front;
+	if (g->job) {
+		h->job = find_job(h->s, g->job);
+		if (!h->job)
+			return -EBADMSG;
+		h->front = &h->job->front;
+	}
+	if ((kind >= NODE_JOB && kind <= NODE_JOB_CTL) != (h->job != NULL))
+		return -EBADMSG;
+	if (g->run) {
+		h->r = find_run(h->s, g->run);
+		if (!h->r)
+			return -EBADMSG;
+	}
+	return (kind >= NODE_RUN && kind <= NODE_RUN_WAIT) && !h->r ? -EBADMSG : 0;
+}
+
+/* Are its numbers such that those who use them may rely on them? */
+static bool is_sound(const struct handle *h)
+{
+	const struct file_events *fe = h->s ? &h->s->file_events : NULL;
+
+	if (h->feeds && (!h->r || (h->ops != &stdin_ops && h->ops != &tty_ops)))
+		return false;
+	if (h->ops == &scratch_ops)
+		return scratch_by_id(h->s, (uint32_t)h->ino) != NULL;
+	if (h->ops == &file_events_ops)
+		return h->cursor >= fe->start * h->bound && h->cursor <= fe->start + fe->log.len &&
+		       h->text.len <= FILE_EVENTS_OWN && h->base <= UINT64_MAX / 2;
+	if (h->ops == &events_ops)
+		return h->cursor <= h->fs->events.next && h->base <= UINT64_MAX / 2;
+	if (h->ops == &changes_ops)
+		return h->cursor <= 4095;
+	return true;
+}
+
+/* To the lists of those who have something open, and counted among them. */
+static void enter(struct handle *h)
+{
+	struct file_events *fe = h->s ? &h->s->file_events : NULL;
+
+	if (h->ops == &input_ops && handle_writes(h)) {
+		TAILQ_INSERT_TAIL(&h->front->inputs, h, input_link);
+	} else if (h->ops == &stdin_ops || (h->ops == &tty_ops && handle_writes(h))) {
+		TAILQ_INSERT_TAIL(&h->front->feeders, h, input_link);
+		if (h->feeds)
+			h->r->feed.nwriters++;
+	} else if (h->ops == &file_events_ops) {
+		TAILQ_INSERT_TAIL(&fe->readers, h, input_link);
+		fe->own += h->text.len;
+		if (h->bound)
+			fe->nbound++;
+		else if (h->failed != -ENOMEM)
+			fe->nnew++;
+	} else if (h->ops == &events_ops) {
+		h->fs->events.readers++;
+	} else if (h->ops == &scratch_ops) {
+		scratch_by_id(h->s, (uint32_t)h->ino)->opens++;
+	}
+}
+
+static int make(struct fs *fs, uint64_t id, struct heritage *g)
+{
+	struct handle *h;
+	int r = find_owned(g);
+
+	g->like.fs = fs;
+	g->like.disown = node_disown;
+	g->like.waitlist = list_of(&g->like, g->waits);
+	if (r == 0 && (g->waits != WAITS_NOWHERE) != (g->like.waitlist != NULL))
+		r = -EBADMSG;
+	if (r == 0 && !is_sound(&g->like))
+		r = -EBADMSG;
+	if (r == 0)
+		r = handle_revive(&fs->handles, &g->like, g->payer, (uint32_t)id,
+				  (uint32_t)(id >> 32), &h);
+	if (r < 0)
+		return r;
+	g->like.text = (struct buf){0};
+	if (h->s)
+		session_ref(h->s);
+	if (h->job)
+		job_ref(h->job);
+	if (h->r)
+		run_ref(h->r);
+	enter(h);
+	return 0;
+}
+
+int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields)
+{
+	struct heritage g = {0};
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = get_field(fs, &g, &f);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = make(fs, id, &g);
+	buf_clear(&g.like.text);
+	return r;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One daemon after another behind a live mount: how the one that serves and its heir agree. */
+#ifndef XSBX_FS_SUCCESSION_H
+#define XSBX_FS_SUCCESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "vm/base/digest.h"
+
+struct devfuse;
+struct fs;
+struct keeper;
+struct spawner;
+
+/*
+ * Theory of operation
+ * -------------------
+ * `xsbxfs --takeover` asks the spawner for an heir (vm/spawn/heir.h): another daemon, mostly of a newer version. It starts as
+ * any daemon does: reads the configuration, makes what it needs, gives up its rights. Then it says that it is ready to load,
+ * over a socket between the two; until then nothing has changed for anybody.
+ *
+ * The daemon then reads no more of the kernel's requests, and waits until those that agents have are answered, and its own
+ * writes to the disk; a second at most. In a turn of its loop in which nothing is under way it writes itself down, sends that
+ * to its heir, tells the spawner so, and waits there. It is not asked again, unless it comes to nothing; then it goes on in
+ * the same line.
+ *
+ * The heir loads what it was sent, and says to the spawner that it can serve. With the answer it is the daemon. It handles the
+ * requests that were not answered, and reads new ones, which the kernel has kept meanwhile. Readers who wait, wait on.
+ */
+struct succession {
+	uv_loop_t *loop;
+	struct fs *fs;
+	struct devfuse *fuse;
+	struct spawner *spawner;
+	struct keeper *keeper; /* or NULL */
+
+	char permitted[DIGEST_HEX]; /* what the spawner was forked with: policy_sum() */
+
+	int heir; /* socket to it, or -1 */
+	uv_poll_t poll;
+	uv_timer_t again;
+	bool attached;	/* the timer is in the loop */
+	bool paused;	/* the kernel's requests are not read */
+	bool closing;	/* the poll handle is not free yet */
+	uint64_t until; /* uv_now() until which it waits for a quiet moment */
+};
+
+/* In a daemon that serves: there may be an heir from now on. */
+void succession_await(struct succession *s);
+
+/* The mount ends. */
+void succession_close(struct succession *s);
+
+/**
+ * succession_load() - In an heir: get all there is from the daemon before, and be the daemon
+ * @s: With all that is needed of a daemon that is about to serve
+ * @ret_why: Why it can't
+ * @why_size: Its size
+ *
+ * It waits, and so it is called outside of the loop, by a process that has given up its rights.
+ *
+ * Return: 0; or -errno: there is another daemon still, and this process is to end, without touching anything.
+ */
+int succession_load(struct succession *s, char *ret_why, size_t why_size);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes the reader of a mount's records: whatever a daemon leaves to its heir, the heir refuses it, or can go on with it and
+ * end. */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/handles.c fs/handover/files.c fs/session/inherit.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* libs: uv cmocka */
+#include <errno.h>
+#include <stdint.h>
+
+#include "fs/handover/handover.h"
+#include "fs/session/binding.h"
+#include "tests/unit/fixture/fixture.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
+{
+	(void)s;
+	(void)out;
+	(void)fds;
+	return -EBUSY;
+}
+
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+		  struct saved **ret_saved)
+{
+	(void)vm;
+	(void)fields;
+	(void)fds;
+	*ret_saved = fake_saved_new(10, true);
+	return 0;
+}
+
+/* The heir begins with none. */
+static void clear(struct fs *fs)
+{
+	struct session *s;
+
+	while ((s = LIST_FIRST(&fs->sessions)))
+		session_destroy(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct record_reader reader = record_reader(data, size);
+	struct problem why = {0};
+	struct fdbag fds = {0};
+	struct fixture *fx;
+	struct record rec;
+	void *state;
+	int r = 0;
+
+	fx_setup(&state);
+	fx = state;
+	clear(fx->fs);
+	while (r >= 0 && record_next(&reader, &rec) > 0) {
+		if (rec.kind != HANDOVER_SANDBOX && rec.kind != HANDOVER_WORKDIR)
+			r = handover_get(fx->fs, &rec, &fds, &why);
+	}
+	/* It would end here, if it was refused. */
+	(void)handover_join(fx->fs, &why);
+	if (r >= 0)
+		handover_go(fx->fs);
+	fx_stop(fx);
+	fake_settle();
+	clock_work();
+	fx_teardown(&state);
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that are kept until they are answered: as they came, in their order. */
+/* modules: fs/fuse/unanswered.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fs/fuse/unanswered.h"
+
+#define SIZE (1u << 20)
+
+static char *add(struct unanswered *u, char *buffer, uint64_t unique, size_t len)
+{
+	memset(buffer, (int)(unique & 0x7f), len);
+	assert_int_equal(unanswered_add(u, unique, &buffer, len), 0);
+	assert_non_null(buffer);
+	return buffer;
+}
+
+static void expect(const struct unanswered *u, const uint64_t *unique, const size_t *len, size_t n)
+{
+	const struct unanswered_request *r;
+	size_t i = 0;
+
+	TAILQ_FOREACH(r, &u->list, link) {
+		assert_true(i < n);
+		assert_int_equal(r->unique, unique[i]);
+		assert_int_equal(r->len, len[i]);
+		for (size_t at = 0; at < r->len; at++)
+			assert_int_equal(r->data[at], (int)(unique[i] & 0x7f));
+		i++;
+	}
+	assert_int_equal(i, n);
+	assert_int_equal(u->n, n);
+}
+
+static void in_order(void **state)
+{
+	const uint64_t all[] = {2, 514, 4, 6}, some[] = {2, 4}; /* two of one bucket */
+	const size_t lens[] = {80, SIZE, 100, 500000}, left[] = {80, 100};
+	char *buffer = malloc(SIZE);
+	struct unanswered u;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	for (unsigned i = 0; i < 4; i++)
+		buffer = add(&u, buffer, all[i], lens[i]);
+	expect(&u, all, lens, 4);
+	unanswered_drop(&u, 8); /* was answered at once */
+	unanswered_drop(&u, 514);
+	unanswered_drop(&u, 6);
+	expect(&u, some, left, 2);
+	unanswered_fini(&u);
+	free(buffer);
+}
+
+/* A stream of long ones, each answered before the next but one, needs no more than two buffers. */
+static void buffers_come_back(void **state)
+{
+	char *buffer = malloc(SIZE), *seen[3] = {buffer, NULL, NULL};
+	struct unanswered u;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	for (uint64_t n = 1; n < 100; n++) {
+		unsigned i = 0;
+
+		buffer = add(&u, buffer, 2 * n, SIZE);
+		unanswered_drop(&u, 2 * n);
+		while (i < 3 && seen[i] && seen[i] != buffer)
+			i++;
+		assert_true(i < 2);
+		seen[i] = buffer;
+	}
+	assert_false(u.lost);
+	unanswered_fini(&u);
+	free(buffer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(in_order),
+					   cmocka_unit_test(buffers_come_back)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

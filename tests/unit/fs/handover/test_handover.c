@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/handles.c fs/handover/files.c fs/session/inherit.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "fs/files/files.h"
+#include "fs/fuse/ops.h"
+#include "fs/handover/handover.h"
+#include "fs/request/nodelock.h"
+#include "fs/session/job.h"
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP "python/demo/"
+
+/* ---- what is saved stays where it is ---- */
+
+static struct saved *shelf[8];
+static size_t nshelf;
+
+int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
+{
+	size_t i = 0;
+
+	(void)fds;
+	while (i < nshelf && shelf[i] != s)
+		i++;
+	assert_true(i < 8);
+	if (i == nshelf)
+		shelf[nshelf++] = saved_ref((struct saved *)s);
+	record_u64(out, 1, i);
+	return 0;
+}
+
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+		  struct saved **ret_saved)
+{
+	struct record_field f;
+	uint64_t i;
+
+	(void)vm;
+	(void)fds;
+	assert_int_equal(record_field(&fields, &f), 1);
+	assert_int_equal(record_get(&f, 0, nshelf - 1, &i), 0);
+	*ret_saved = saved_ref(shelf[i]);
+	return 0;
+}
+
+/* ---- the mount after this one ---- */
+
+struct second {
+	struct fs *fs;
+	struct conf conf;
+	char spool[64];
+};
+
+static void write_down(struct fs *fs, struct buf *out, struct fdbag *fds)
+{
+	struct problem why = {0};
+
+	if (handover_put(fs, out, fds, &why) < 0)
+		fail_msg("%s", why.cause);
+	assert_true(fds->n <= 1); /* the file of long outputs */
+}
+
+/* Return: 0, or what the first record was refused with. */
+static int load(struct second *two, const struct buf *from, struct fdbag *fds)
+{
+	struct record_reader reader = record_reader(from->data, from->len);
+	struct problem why = {0};
+	struct record rec;
+	int r;
+
+	while ((r = record_next(&reader, &rec)) > 0) {
+		r = handover_get(two->fs, &rec, fds, &why);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = handover_join(two->fs, &why);
+	if (r < 0)
+		print_message("kind %u: %d %s\n", rec.kind, r, why.cause);
+	return r;
+}
+
+static void begin(struct second *two, struct fixture *fx)
+{
+	two->fs = calloc(1, sizeof(*two->fs));
+	assert_non_null(two->fs);
+	two->conf = fx->conf;
+	snprintf(two->spool, sizeof(two->spool), "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(two->spool));
+	two->conf.spool_dir = two->spool;
+	assert_int_equal(mount_init(two->fs, &fx->loop, &two->conf), 0);
+	two->fs->vm = fx->fs->vm;
+}
+
+static void end(struct second *two)
+{
+	mount_stop(two->fs);
+	fake_settle();
+	clock_work();
+	assert_true(mount_fini(two->fs));
+	free(two->fs);
+	assert_int_equal(rmdir(two->spool), 0);
+}
+
+static void expect_same(const struct buf *a, const struct buf *b)
+{
+	size_t i = 0;
+
+	while (i < a->len && i < b->len && a->data[i] == b->data[i])
+		i++;
+	if (i < a->len || i < b->len)
+		fail_msg("%zu and %zu bytes, different from byte %zu on", a->len, b->len, i);
+}
+
+/* For who wants seeds for fuzz_handover: XSBX_SEEDS=DIRECTORY test_handover. */
+static void keep_seed(const struct buf *records)
+{
+	const char *dir = getenv("XSBX_SEEDS");
+	static unsigned n;
+	char path[256];
+	FILE *f;
+
+	if (!dir)
+		return;
+	snprintf(path, sizeof(path), "%s/mount%u", dir, n++);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(records->data, 1, records->len, f), records->len);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Goes on in @two, which is to be ended. */
+static void take_over(struct fixture *fx, struct second *two)
+{
+	struct buf first = {0}, again = {0};
+	struct fdbag fds = {0}, copies = {.owned = true}, unused = {0};
+
+	write_down(fx->fs, &first, &fds);
+	keep_seed(&first);
+	for (size_t i = 0; i < fds.n; i++)
+		assert_int_equal(fdbag_put(&copies, dup(fds.fd[i])), i + 1);
+	begin(two, fx);
+	assert_int_equal(load(two, &first, &copies), 0);
+	write_down(two->fs, &again, &unused);
+	expect_same(&first, &again);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
+	fdbag_clear(&unused);
+	buf_clear(&first);
+	buf_clear(&again);
+}
+
+static void check(struct fixture *fx)
+{
+	struct second two;
+
+	take_over(fx, &two);
+	end(&two);
+}
+
+static int teardown(void **state)
+{
+	while (nshelf)
+		saved_unref(shelf[--nshelf]);
+	fake_busy = false;
+	return fx_teardown(state);
+}
+
+#define handover_test(name) cmocka_unit_test_setup_teardown(name, fx_setup, teardown)
+
+/* ---- tests ---- */
+
+static void test_nothing(void **state)
+{
+	check(*state);
+}
+
+static void test_places(void **state)
+{
+	struct fixture *fx = *state;
+	struct second two;
+	struct file gone;
+	uint64_t demo = fx_ino(fx, "python/demo"), other, fresh;
+	struct fs *fs;
+
+	assert_int_equal(fx_mkdir(fx, "python/a"), 0);
+	assert_int_equal(fx_mkdir(fx, "raw/b"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/c"), 0);
+	gone = fx_opened(fx, "python/a/state", O_RDONLY);
+	assert_int_equal(fx_rmdir(fx, "python/a"), 0);
+	assert_int_equal(fx_mkdir(fx, "nothing/of/it"), -ENOENT);
+	assert_int_equal(fx_mkdir(fx, "python/.bad"), -EINVAL);
+	other = fx_ino(fx, "raw/b/state");
+	take_over(fx, &two);
+	fs = fx_serve(fx, two.fs);
+	assert_int_equal(fx_ino(fx, "python/demo"), demo);
+	assert_int_equal(fx_ino(fx, "raw/b/state"), other);
+	assert_int_equal(fx_mkdir(fx, "python/a"), 0);
+	fresh = fx_ino(fx, "python/a");
+	assert_int_equal(fx_mkdir(fx, "python/c"), -EEXIST);
+	fx_serve(fx, fs);
+	/* The next one gets the number that it would have got here. */
+	assert_int_equal(fx_mkdir(fx, "python/a"), 0);
+	assert_int_equal(fx_ino(fx, "python/a"), fresh);
+	end(&two);
+	fx_close(fx, &gone);
+}
+
+static void test_handles(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "first");
+	struct second two;
+	struct file f[9], scratch;
+	struct fs *fs;
+
+	fake_output(s, VM_STDOUT, "half of it");
+	f[0] = fx_opened(fx, TOP "stdout", O_RDONLY);
+	f[1] = fx_opened(fx, TOP "status.json", O_RDONLY);
+	f[2] = fx_opened(fx, "events", O_RDONLY);
+	f[3] = fx_opened(fx, TOP "events", O_RDONLY);
+	f[4] = fx_opened(fx, TOP "files.events", O_RDONLY);
+	f[5] = fx_opened(fx, TOP "stdin", O_WRONLY);
+	f[6] = fx_opened(fx, TOP "in", O_WRONLY | O_TRUNC);
+	f[7] = fx_opened(fx, TOP "runs/1/in", O_RDONLY);
+	f[8] = fx_opened(fx, "metrics", O_RDONLY);
+	assert_int_equal(fx_write(fx, &f[6], "second"), 0);
+	assert_int_equal(fx_put(fx, TOP "in.tmp", "x"), 0);
+	scratch = fx_opened(fx, TOP "in.tmp", O_RDWR);
+	assert_int_equal(fx_unlink(fx, TOP "in.tmp"), 0);
+	check(fx);
+	take_over(fx, &two);
+	s = fake_sandbox();
+	fs = fx_serve(fx, two.fs);
+	assert_bytes(fx_read(fx, &f[0], 100, 0), "half of it");
+	assert_bytes(fx_read(fx, &scratch, 100, 0), "x");
+	fx_close(fx, &f[6]);
+	assert_int_equal(fx_demo(fx)->nqueued, 1);
+	fake_output(s, VM_STDOUT, ", and the rest");
+	fake_exit(s, VM_DONE, 0);
+	f[0].offset = 10;
+	assert_bytes(fx_read(fx, &f[0], 100, 0), ", and the rest");
+	assert_string_equal(s->code, "second");
+	for (unsigned i = 0; i < 9; i++)
+		if (i != 6)
+			fx_close(fx, &f[i]);
+	fx_close(fx, &scratch);
+	fx_serve(fx, fs);
+	end(&two);
+	for (unsigned i = 0; i < 9; i++)
+		fx_close(fx, &f[i]);
+	fx_close(fx, &scratch);
+}
+
+/* A handle's number is not given to another, also if it was free. */
+static void test_generations(void **state)
+{
+	struct fixture *fx = *state;
+	struct file old = fx_opened(fx, TOP "state", O_RDONLY), now;
+	struct second two;
+	struct fs *fs;
+
+	fx_close(fx, &old);
+	take_over(fx, &two);
+	fs = fx_serve(fx, two.fs);
+	now = fx_opened(fx, TOP "state", O_RDONLY);
+	assert_int_equal((uint32_t)now.fh, (uint32_t)old.fh);
+	assert_true(now.fh != old.fh);
+	fx_close(fx, &now);
+	fx_serve(fx, fs);
+	end(&two);
+}
+
+static void test_jobs(void **state)
+{
+	struct fixture *fx = *state;
+	struct file out, in;
+	struct sandbox *s;
+
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
+	in = fx_opened(fx, TOP "jobs/j/stdin", O_WRONLY);
+	fx_put(fx, TOP "jobs/j/in", "code");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_job_output(s, fake_job(s, 0), VM_STDOUT, "words");
+	out = fx_opened(fx, TOP "jobs/j/stdout", O_RDONLY);
+	check(fx);
+	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
+	check(fx);
+	assert_int_equal(fx_rmdir(fx, TOP "jobs/j"), 0);
+	check(fx);
+	fx_close(fx, &out);
+	fx_close(fx, &in);
+}
+
+static void lock(struct fs *fs, const struct file *f, uint64_t owner, uint64_t start, uint64_t last,
+		 enum proto_lock_type type, int want)
+{
+	struct lock_ask ask = {.owner = owner, .start = start, .end = last, .type = type};
+	struct req *req = req_new(0);
+
+	nodelock_set(&fs->locks, handle_get(&fs->handles, f->fh), req, &ask, false);
+	assert_int_equal(req->err, want);
+}
+
+static void test_locks(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, TOP "in", O_WRONLY), g = fx_opened(fx, TOP "state", O_RDONLY);
+	struct second two;
+
+	lock(fx->fs, &f, 1, 10, 19, PROTO_LOCK_EXCLUSIVE, 0);
+	lock(fx->fs, &f, 1, 30, 39, PROTO_LOCK_SHARED, 0);
+	lock(fx->fs, &f, 2, 35, 44, PROTO_LOCK_SHARED, 0);
+	lock(fx->fs, &g, 1, 0, INT64_MAX, PROTO_LOCK_EXCLUSIVE, 0);
+	begin(&two, fx);
+	end(&two);
+	take_over(fx, &two);
+	lock(two.fs, &f, 3, 15, 15, PROTO_LOCK_SHARED, -EAGAIN);
+	lock(two.fs, &f, 3, 38, 38, PROTO_LOCK_EXCLUSIVE, -EAGAIN);
+	lock(two.fs, &f, 3, 38, 38, PROTO_LOCK_SHARED, 0);
+	lock(two.fs, &g, 3, 7, 7, PROTO_LOCK_SHARED, -EAGAIN);
+	lock(two.fs, &g, 1, 0, INT64_MAX, PROTO_UNLOCK, 0);
+	lock(two.fs, &g, 3, 7, 7, PROTO_LOCK_SHARED, 0);
+	end(&two);
+	fx_close(fx, &f);
+	fx_close(fx, &g);
+}
+
+static void answer_lookup(struct fixture *fx, uint64_t dir, const char *name, uint64_t node,
+			  uint32_t mode)
+{
+	const struct vm_file_reply reply = {.node = node,
+					    .attr = {.ino = 1000 + node, .mode = mode, .nlink = 1}};
+	struct req *req = fx_lookup(fx, dir, name);
+
+	fake_answer(fake_sandbox(), 0, &reply);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	(void)fx;
+}
+
+static void test_files(void **state)
+{
+	struct fixture *fx = *state;
+	struct second two;
+	uint64_t root;
+	struct req *req;
+	struct problem why;
+	struct buf out = {0};
+	struct fdbag fds = {0};
+
+	fx_put(fx, TOP "ctl", "reset\n");
+	fx_run(fx, "x");
+	root = fx_ino(fx, TOP "files");
+	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
+	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
+	answer_lookup(fx, root, "dir", 8, S_IFDIR | 0755);
+	/* What is not answered is waited for. */
+	req = fx_lookup(fx, root, "more");
+	assert_int_equal(handover_check(fx->fs, &why), -EAGAIN);
+	assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
+	fake_answer(fake_sandbox(), -ENOENT, NULL);
+	assert_error(req, -ENOENT);
+	take_over(fx, &two);
+	assert_int_equal(fake_held, 2);
+	assert_int_equal(fake_held_lookups, 3);
+	assert_int_equal(fx_demo(fx)->files->nodes.n, 2);
+	end(&two);
+	buf_clear(&out);
+	fdbag_clear(&fds);
+}
+
+static void test_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	/* The sandbox is asked. */
+	fake_busy = true;
+	{
+		struct problem why;
+		struct buf out = {0};
+		struct fdbag fds = {0};
+
+		assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
+		buf_clear(&out);
+		fdbag_clear(&fds);
+	}
+	fake_busy = false;
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	fake_settle();
+	fx_expect(fx, TOP "state", "asleep\n");
+	check(fx);
+}
+
+static void write_much(struct sandbox *s, size_t n)
+{
+	char block[8192];
+
+	memset(block, 'x', sizeof(block));
+	for (; n; n -= sizeof(block))
+		fake_output_bytes(s, VM_STDOUT, block, sizeof(block));
+}
+
+static void test_long_output(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct problem why;
+	struct second two;
+	struct fs *fs;
+
+	write_much(s, 256 << 10);
+	assert_int_equal(handover_check(fx->fs, &why), -EAGAIN); /* it is being written */
+	clock_work();
+	take_over(fx, &two);
+	fs = fx_serve(fx, two.fs);
+	assert_int_equal(fx_size(fx, TOP "runs/1/stdout"), 256 << 10);
+	write_much(fake_sandbox(), 128 << 10);
+	clock_work();
+	fx_serve(fx, fs);
+	end(&two);
+}
+
+/* A sandbox that is gone when the other daemon comes to it. */
+static void test_lost(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct buf all = {0}, some = {0};
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct record_reader reader;
+	struct second two;
+	struct record rec;
+	struct fs *fs;
+
+	fx_put(fx, TOP "in", "second");
+	write_down(fx->fs, &all, &fds);
+	reader = record_reader(all.data, all.len);
+	for (const unsigned char *at = reader.at; record_next(&reader, &rec) > 0; at = reader.at)
+		if (rec.kind != HANDOVER_SANDBOX)
+			assert_int_equal(buf_append(&some, at, (size_t)(reader.at - at)), 0);
+	begin(&two, fx);
+	(void)fdbag_put(&copies, fds.n ? dup(fds.fd[0]) : -1);
+	assert_int_equal(load(&two, &some, &copies), 0);
+	fs = fx_serve(fx, two.fs);
+	handover_go(two.fs);
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_expect(fx, TOP "runs/1/state", "lost\n");
+	fx_expect(fx, TOP "runs/2/state", "refused\n");
+	fx_expect_error(fx, "python/demo", "agent-lost");
+	fx_serve(fx, fs);
+	end(&two);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
+	buf_clear(&all);
+	buf_clear(&some);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* Templates keep the numbers that they had, whatever the configuration's order is now; none may be missing. */
+static void test_templates(void **state)
+{
+	struct fixture *fx = *state;
+	struct conf_template tmp = fx->conf.template[0];
+	struct buf out = {0};
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct second two;
+	uint64_t demo = fx_ino(fx, "python/demo");
+	struct fs *fs;
+
+	write_down(fx->fs, &out, &fds);
+	begin(&two, fx);
+	two.conf.template[0] = two.conf.template[1];
+	two.conf.template[1] = tmp;
+	(void)fdbag_put(&copies, fds.n ? dup(fds.fd[0]) : -1);
+	assert_int_equal(load(&two, &out, &copies), 0);
+	fs = fx_serve(fx, two.fs);
+	assert_int_equal(fx_ino(fx, "python/demo"), demo);
+	fx_serve(fx, fs);
+	end(&two);
+	begin(&two, fx);
+	two.conf.ntemplates = 1;
+	assert_int_equal(load(&two, &out, &copies), -ENOENT);
+	end(&two);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
+	buf_clear(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		handover_test(test_nothing),	 handover_test(test_places),
+		handover_test(test_handles),	 handover_test(test_generations),
+		handover_test(test_jobs),	 handover_test(test_locks),
+		handover_test(test_files),	 handover_test(test_asleep),
+		handover_test(test_long_output), handover_test(test_lost),
+		handover_test(test_templates),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

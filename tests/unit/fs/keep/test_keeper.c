@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping sessions: when they are written, what the next mount finds, how the end puts them to sleep. */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c vm/base/record.c vm/base/remove.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_end.c fs/keep/store.c */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fs/keep/keeper.h"
+#include "fs/keep/store.h"
+#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/vault_fake.h"
+#include "vm/base/remove.h"
+
+#define TOP "python/demo/"
+
+static char top[64], state[128];
+static bool over;
+
+static void on_over(void *data)
+{
+	(void)data;
+	over = true;
+}
+
+static struct keeper *kept(struct fs *fs, const char *path)
+{
+	struct problem why = {0};
+	struct keeper *k = NULL;
+	struct store st;
+
+	if (store_open(path, &st, &why) < 0 || keeper_open(fs, &st, &k, &why) < 0)
+		fail_msg("%s", why.cause);
+	return k;
+}
+
+static int setup(void **data)
+{
+	struct fixture *fx;
+
+	snprintf(top, sizeof(top), "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(top));
+	snprintf(state, sizeof(state), "%s/state", top);
+	fx_setup(data);
+	fx = *data;
+	over = false;
+	fx->conf.allow_other = true; /* the client is not who runs the test */
+	keeper_load(kept(fx->fs, state));
+	return 0;
+}
+
+/* The end, as far as it comes by itself. */
+static void end(struct fs *fs)
+{
+	struct keeper *k = fs->keeper;
+
+	if (!over)
+		keeper_end(k, true, on_over, NULL);
+	for (int i = 0; i < 20 && !over; i++) {
+		clock_work();
+		fake_vault_stores(0);
+		clock_advance(100);
+	}
+	assert_true(over);
+}
+
+static int teardown(void **data)
+{
+	struct fixture *fx = *data;
+	struct keeper *k = fx->fs->keeper;
+
+	if (k)
+		end(fx->fs);
+	fx_stop(fx);
+	clock_work();
+	assert_true(keeper_close(k));
+	fake_vault_clear();
+	assert_int_equal(remove_tree(top), 0);
+	return fx_teardown(data);
+}
+
+/* What is written meanwhile is on the disk. */
+static void written(void)
+{
+	for (int i = 0; i < 4; i++) {
+		clock_advance(2000);
+		clock_work();
+		fake_vault_stores(0);
+	}
+}
+
+static bool is_there(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/sessions/python/%s.rec", state, name);
+	return access(path, F_OK) == 0;
+}
+
+/* ---- the next mount ---- */
+
+struct next {
+	struct fs *fs;
+	struct conf conf;
+	char spool[64], state[160];
+	struct keeper *k;
+};
+
+/* As after a power cut, with what is on the disk now: the first one has done nothing to end. */
+static void next_begin(struct next *n, struct fixture *fx)
+{
+	int status = -1;
+	pid_t pid;
+
+	/* It has the lock still, being alive. */
+	snprintf(n->state, sizeof(n->state), "%s.cut", state);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		execl("/bin/cp", "cp", "-a", state, n->state, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	n->fs = calloc(1, sizeof(*n->fs));
+	n->conf = fx->conf;
+	snprintf(n->spool, sizeof(n->spool), "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(n->spool));
+	n->conf.spool_dir = n->spool;
+	assert_int_equal(mount_init(n->fs, &fx->loop, &n->conf), 0);
+	n->k = kept(n->fs, n->state);
+	keeper_load(n->k);
+}
+
+static void next_end(struct next *n)
+{
+	over = false;
+	end(n->fs);
+	over = false;
+	mount_stop(n->fs);
+	clock_work();
+	assert_true(keeper_close(n->k));
+	assert_true(mount_fini(n->fs));
+	free(n->fs);
+	assert_int_equal(rmdir(n->spool), 0);
+	assert_int_equal(remove_tree(n->state), 0);
+}
+
+static struct session *found(struct next *n, const char *name)
+{
+	struct session *s = session_find(n->fs, 0, name);
+
+	assert_non_null(s);
+	return s;
+}
+
+/* ---- tests ---- */
+
+static void test_written(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s;
+	struct next n;
+
+	/* Nothing in the first moment, and not for every change. */
+	assert_int_equal(fx_mkdir(fx, "python/new"), 0);
+	assert_false(is_there("new"));
+	written();
+	assert_true(is_there("new"));
+	s = fx_run(fx, "one");
+	fake_output(s, VM_STDOUT, "out");
+	fake_exit(s, VM_DONE, 3);
+	written();
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "new")->state, SESSION_NEW);
+	assert_int_equal(found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(session_run(found(&n, "demo"), 1)->result.status, 3);
+	next_end(&n);
+	assert_int_equal(fx_rmdir(fx, "python/new"), 0);
+	written();
+	assert_false(is_there("new"));
+	assert_true(fake_vault_forgets() > 0);
+}
+
+/* What is saved is named when it is on the disk, and not before. */
+static void test_saved(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(2000);
+	clock_work();
+	assert_int_equal(fake_vault_storing(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_FAILED);
+	next_end(&n);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_WHOLE);
+	next_end(&n);
+	/* One that can't be stored is told, and is there as long as the mount. */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(2000);
+	clock_work();
+	fake_vault_stores(-ENOSPC);
+	fx_expect_error(fx, "python/demo", "not-kept");
+	assert_int_equal(checkpoint_find(fx_demo(fx), "b")->state, CHECKPOINT_WHOLE);
+}
+
+static void test_long_output(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "much");
+	char block[8192];
+	struct next n;
+	struct spool *sp;
+
+	memset(block, 'x', sizeof(block));
+	for (int i = 0; i < 20; i++)
+		fake_output_bytes(s, VM_STDOUT, block, sizeof(block));
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_true(session_run(fx_demo(fx), 1)->spool[RUN_STDOUT].kept);
+	next_begin(&n, fx);
+	sp = &session_run(found(&n, "demo"), 1)->spool[RUN_STDOUT];
+	assert_true(sp->away);
+	n.fs->fetch.busy = true;
+	n.fs->keeping->bring(found(&n, "demo"), session_run(found(&n, "demo"), 1), RUN_STDOUT);
+	clock_work();
+	assert_false(sp->away);
+	assert_int_equal(sp->len, sizeof(block) * 20);
+	assert_int_equal(spool_read(sp, &n.fs->depot, sizeof(block) * 20 - 1, block, 10), 1);
+	assert_int_equal(block[0], 'x');
+	next_end(&n);
+	/* It goes with its run. */
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	written();
+}
+
+/* A disk that refuses is told of once, and tried again. */
+static void test_disk_refuses(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	char path[256], away[256];
+
+	fake_exit(s, VM_DONE, 0);
+	written();
+	snprintf(path, sizeof(path), "%s/sessions/python", state);
+	snprintf(away, sizeof(away), "%s/away", state);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink("/nonexistent", path), 0);
+	fx_put(fx, TOP "in", "two");
+	fake_exit(s, VM_DONE, 0);
+	written();
+	fx_expect_error(fx, "python/demo", "not-kept");
+	assert_int_equal(complaint_of(fx->fs, fx->fs->uid)->problem.code, PROBLEM_NOT_KEPT);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rename(away, path), 0);
+	clock_advance(10000);
+	written();
+	assert_false(fx_demo(fx)->on_disk.told);
+	assert_false(fx_demo(fx)->on_disk.dirty);
+}
+
+static void test_end(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *idle = fx_run(fx, "one"), *busy;
+	struct next n;
+
+	fake_exit(idle, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, "python/busy"), 0);
+	fx_put(fx, "python/busy/in", "for long");
+	busy = fake_sandbox();
+	fake_state(busy, SANDBOX_READY);
+	fx_put(fx, "python/busy/in", "never");
+	keeper_end(fx->fs->keeper, false, on_over, NULL);
+	clock_advance(100);
+	assert_true(idle->saving);
+	fake_saved(idle, fake_saved_new(10, true), NULL);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_expect(fx, "python/busy/runs/2/state", "refused\n");
+	assert_int_equal(fx_put(fx, "python/busy/in", "nor that"), -ESTALE);
+	assert_false(busy->saving);
+	clock_advance(9000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 0);
+	clock_advance(2000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
+	clock_advance(4000);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
+	fake_exit(busy, VM_KILLED, 137);
+	clock_advance(100);
+	assert_true(busy->saving);
+	fake_saved(busy, fake_saved_new(10, true), NULL);
+	assert_false(over);
+	written();
+	assert_true(over);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(found(&n, "busy")->state, SESSION_ASLEEP);
+	assert_int_equal(session_run(found(&n, "busy"), 1)->state, RUN_KILLED);
+	next_end(&n);
+	over = true;
+}
+
+/* Who does not even end when killed is closed, and what ran is lost to nobody: it is said. */
+static void test_end_without_answer(void **data)
+{
+	struct fixture *fx = *data;
+	struct next n;
+
+	fx_run(fx, "for ever");
+	keeper_end(fx->fs->keeper, false, on_over, NULL);
+	for (int i = 0; i < 60 && !over; i++) {
+		clock_advance(1000);
+		clock_work();
+		fake_vault_stores(0);
+	}
+	assert_true(over);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_true(run_ended(session_run(found(&n, "demo"), 1)));
+	next_end(&n);
+	over = true;
+}
+
+static void spoil(const char *name)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/sessions/python/%s.rec", state, name);
+	f = fopen(path, "r+");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 60, SEEK_SET), 0);
+	assert_int_equal(fwrite("\xff\xff\xff", 1, 3, f), 3);
+	fclose(f);
+}
+
+static void test_damaged(void **data)
+{
+	struct fixture *fx = *data;
+	struct timespec now = clock_now();
+	struct buf code = {0};
+	struct next n;
+
+	assert_int_equal(fx_mkdir(fx, "python/good"), 0);
+	fx_put(fx, TOP "config", "timeout_s = 5\n");
+	written();
+	spoil("demo");
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "good")->state, SESSION_NEW);
+	assert_int_equal(found(&n, "demo")->state, SESSION_FAILED);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
+	assert_int_equal(buf_append(&code, "x", 1), 0);
+	assert_int_equal(session_submit(found(&n, "demo"), &code, &now), -ESTALE);
+	buf_clear(&code);
+	assert_int_equal(session_reset(found(&n, "demo")), -ESTALE);
+	assert_int_equal(session_close(found(&n, "demo")), -ESTALE);
+	assert_int_equal(session_start(found(&n, "demo")), -ESTALE);
+	next_end(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One daemon after another: at each moment there is one, and what it had is the next one's, or its own still. */
+/* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/fdpass.h"
+#include "vm/base/remove.h"
+#include "vm/base/util.h"
+#include "vm/jail/cell.h"
+#include "vm/spawn/heir_wire.h"
+
+/* ---- the heir: this program, with another name for its first argument ---- */
+
+enum act { DIES, REFUSES, GOES_AWAY, IS_READY };
+
+/* What the daemon tells it. */
+struct estate {
+	uint32_t ids[2]; /* to be claimed; 0: none */
+	enum act act;
+};
+
+/* What it tells the test, over what is the mount's connection. */
+struct news {
+	pid_t pid;
+	int inherited, ready;
+	uint32_t instance;
+	char cwd[64];
+};
+
+static int say(const struct news *n)
+{
+	return send(HEIR_FD_CONNECTION, n, sizeof(*n), MSG_NOSIGNAL) == sizeof(*n) ? 0 : 1;
+}
+
+static int be_heir(void)
+{
+	struct news news = {.pid = getpid(), .ready = 1};
+	struct spawner *mine = NULL;
+	struct estate e = {0};
+	char byte;
+
+	news.inherited = spawner_inherit(&mine);
+	news.instance = jail_instance_id();
+	(void)!getcwd(news.cwd, sizeof(news.cwd));
+	if (recv(HEIR_FD_DAEMON, &e, sizeof(e), 0) != sizeof(e) || news.inherited < 0)
+		return 3;
+	if (e.act == DIES)
+		return 4;
+	if (e.act == REFUSES) {
+		spawner_refuse(mine, "it is\nnot to be");
+		return 0;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (e.ids[i] && spawner_claim(mine, e.ids[i]) < 0)
+			return 5;
+	if (e.act == GOES_AWAY)
+		return 6;
+	news.ready = spawner_ready(mine);
+	if (say(&news) != 0)
+		return 7;
+	/* It serves until the test is over. */
+	if (news.ready == 0)
+		(void)!recv(HEIR_FD_CONNECTION, &byte, 1, 0);
+	spawner_stop(mine);
+	return 0;
+}
+
+/* ---- the test is the daemon ---- */
+
+static struct {
+	char dir[32], self[4096];
+	char *argv[2];
+	int heir; /* socket to it, or -1 */
+	int connection[2];
+	pid_t guard;
+} t;
+
+static void on_begun(void *data, int fd)
+{
+	(void)data;
+	t.heir = fd;
+}
+
+static int setup(void **state)
+{
+	struct spawner_rules rules = free_rules;
+
+	(void)state;
+	t.heir = -1;
+	snprintf(t.dir, sizeof(t.dir), "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t.connection), 0);
+	t.argv[0] = t.self;
+	rules.argv = t.argv;
+	rules.cwd = "/usr";
+	rules.runtime_dir = t.dir;
+	rules.mountpoint = "/nothing/is/mounted/here";
+	t.guard = spawner_fixture_fork(&rules, &sp);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	assert_int_equal(spawner_attach(sp, &loop), 0);
+	assert_int_equal(spawner_mounted(sp, t.connection[1]), 0);
+	close(t.connection[1]);
+	spawner_on_heir(sp, on_begun, NULL);
+	return 0;
+}
+
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+/* @sp is the daemon still, or another is. */
+static int teardown(void **state)
+{
+	int status = 1;
+
+	(void)state;
+	spawner_detach(sp, nothing, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	close(t.connection[0]); /* ends an heir that serves */
+	if (t.heir >= 0)
+		close(t.heir);
+	spawner_fixture_goodbye(sp);
+	assert_int_equal(waitpid(t.guard, &status, 0), t.guard);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(t.dir, F_OK), -1); /* which it removes */
+	return 0;
+}
+
+/* Asks for an heir. Return: where the answer comes. */
+static int ask(const char *program)
+{
+	_cleanup_close_ int dir = open(t.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(program, O_RDONLY | O_CLOEXEC);
+	const struct heir_ask request = {.magic = HEIR_MAGIC};
+	struct sockaddr_un a = heir_address(dir);
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0 && sock >= 0);
+	/* The spawner may be at its begin still. */
+	for (int ms = 0; connect(sock, (struct sockaddr *)&a, sizeof(a)) < 0; ms += 10) {
+		assert_true(ms < patience_ms());
+		usleep(10000);
+	}
+	assert_int_equal(fdpass_send(sock, &request, sizeof(request), &fd, 1, 0), sizeof(request));
+	return sock;
+}
+
+static struct heir_answer answer(int sock)
+{
+	struct heir_answer a = {0};
+
+	assert_int_equal(recv(sock, &a, sizeof(a), 0), sizeof(a));
+	assert_int_equal(a.magic, HEIR_MAGIC);
+	close(sock);
+	return a;
+}
+
+static void await_heir(void)
+{
+	while (t.heir < 0)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static struct news news(void)
+{
+	struct news n = {0};
+
+	assert_int_equal(recv(t.connection[0], &n, sizeof(n), 0), sizeof(n));
+	return n;
+}
+
+static unsigned nstarted;
+
+static void on_started(struct child *c)
+{
+	(void)c;
+	nstarted++;
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	(void)c;
+	fail_msg("%s: %s", step, strerror(-err));
+}
+
+static unsigned nended;
+
+static void on_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+	nended++;
+}
+
+static void start_child(struct child *c)
+{
+	const char *const argv[] = {"/bin/sleep", "1000", NULL}, *const envp[] = {NULL};
+	const struct free_job job = {.argv = argv, .envp = envp};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {.request = request, .size = (size_t)n};
+	const unsigned before = nstarted;
+
+	*c = (struct child){.started = on_started, .failed = on_failed, .exited = on_exited};
+	assert_int_equal(child_start(sp, &spec, c), 0);
+	while (nstarted == before)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static bool alive_after(int pidfd, int ms)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, ms) == 0;
+}
+
+/* ---- tests ---- */
+
+static void another_daemon(void **state)
+{
+	_cleanup_close_ int former = -1;
+	struct child claimed, other;
+	struct estate e = {.act = IS_READY};
+	struct heir_answer a;
+	struct news n;
+	int sock;
+
+	(void)state;
+	start_child(&claimed);
+	start_child(&other);
+	former = pidfd_open(spawner_fixture_daemon, 0);
+	sock = ask(t.self);
+	await_heir();
+	e.ids[0] = claimed.id;
+	e.ids[1] = 4711; /* there is none */
+	assert_int_equal(spawner_yield(sp), 0);
+	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
+	assert_int_equal(spawner_await(sp), -EPIPE); /* nobody is talked to here any more */
+	n = news();
+	assert_int_equal(n.inherited, 0);
+	assert_int_equal(n.ready, 0);
+	assert_int_equal(n.instance, jail_instance_id());
+	assert_string_equal(n.cwd, "/usr");
+	a = answer(sock);
+	assert_int_equal(a.pid, n.pid);
+	assert_string_equal(a.words, "");
+	assert_false(alive_after(former, 0)); /* before the answer */
+	assert_false(alive_after(other.pidfd, patience_ms()));
+	assert_true(alive_after(claimed.pidfd, 50));
+	/* This one would not be there any more. It thinks that the spawner is lost, and ends what it knows. */
+	nended = 0;
+	while (nended < 2)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Whatever becomes of the heir, the daemon goes on. */
+static void comes_to_nothing(enum act act, bool yields, const char *words)
+{
+	const struct estate e = {.ids = {1, 2}, .act = act};
+	int sock = ask(t.self);
+	struct heir_answer a;
+	struct child c;
+
+	await_heir();
+	if (yields)
+		assert_int_equal(spawner_yield(sp), 0);
+	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
+	if (yields)
+		assert_int_equal(spawner_await(sp), 0);
+	close(steal_fd(&t.heir));
+	a = answer(sock);
+	assert_int_equal(a.pid, 0);
+	assert_string_equal(a.words, words);
+	start_child(&c);
+	nended = 0;
+	child_kill(&c);
+	while (!nended)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void no_heir(void **state)
+{
+	(void)state;
+	for (unsigned yields = 0; yields < 2; yields++) {
+		comes_to_nothing(DIES, yields, "the new process ended");
+		comes_to_nothing(REFUSES, yields, "it is?not to be");
+	}
+	comes_to_nothing(GOES_AWAY, true, "the new process ended");
+	assert_int_equal(answer(ask("/dev/null")).pid, 0);
+}
+
+/* Who stands still for an heir that was given up meanwhile is told. */
+static void late(void **state)
+{
+	(void)state;
+	comes_to_nothing(DIES, false, "the new process ended");
+	assert_int_equal(spawner_yield(sp), 0);
+	assert_int_equal(spawner_await(sp), 0);
+}
+
+static void of_root(void **state)
+{
+	char copy[64];
+	struct heir_answer a;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	snprintf(copy, sizeof(copy), "%s/copy", t.dir);
+	assert_int_equal(close(open(copy, O_WRONLY | O_CREAT | O_EXCL, 0755)), 0);
+	assert_int_equal(chmod(copy, 0775), 0);
+	a = answer(ask(copy));
+	assert_int_equal(a.pid, 0);
+	assert_non_null(strstr(a.words, "root's"));
+	assert_int_equal(chmod(copy, 0755), 0);
+	assert_int_equal(chown(copy, 12001, 0), 0);
+	a = answer(ask(copy));
+	assert_non_null(strstr(a.words, "root's"));
+}
+
+int main(int argc, char *argv[])
+{
+#define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {heir_test(another_daemon), heir_test(no_heir),
+					   heir_test(late), heir_test(of_root)};
+
+	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
+		return be_heir();
+	assert_non_null(realpath("/proc/self/exe", t.self));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
