@@ -33,7 +33,7 @@ static struct keeper *kept(struct fs *fs, const char *path)
 	struct keeper *k = NULL;
 	struct store st;
 
-	if (store_open(path, false, &st, &why) < 0 || keeper_open(fs, &st, &k, &why) < 0)
+	if (store_open(path, &st, &why) < 0 || keeper_open(fs, &st, &k, &why) < 0)
 		fail_msg("%s", why.cause);
 	return k;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory: what is in it is whole, and whose it says; what is not is found out. */
-/* modules: vm/base/wait.c fs/keep/store.c tests/unit/fixture/vault_fake.c tests/unit/fixture/pack_fake.c */
-/* modules: vm/checkpoint/saved.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/keep/store.c tests/unit/fixture/vault_fake.c tests/unit/fixture/pack_fake.c */
+/* modules: vm/checkpoint/saved.c vm/base/wait.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +27,7 @@ static struct store opened(void)
 	struct problem why = {0};
 	struct store st;
 
-	if (store_open(state, false, &st, &why) < 0)
+	if (store_open(state, &st, &why) < 0)
 		fail_msg("%s", why.cause);
 	assert_int_equal(store_use(&st, vm_vault(NULL)), 0);
 	return st;
@@ -182,7 +182,7 @@ static void expect_refused(const char *words, int err)
 	struct problem why = {0};
 	struct store st;
 
-	assert_int_equal(store_open(state, false, &st, &why), err);
+	assert_int_equal(store_open(state, &st, &why), err);
 	if (!strstr(why.cause, words))
 		fail_msg("\"%s\" is not in \"%s\"", words, why.cause);
 }
