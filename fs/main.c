@@ -434,11 +434,12 @@ static void find_rules(struct daemon *d)
 /* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */
 static void start_spawner(struct daemon *d)
 {
+	_cleanup_free_ char *cwd = getcwd(NULL, 0); /* of its own: this is the daemon's */
 	struct spawner_rules rules = {
 		.job = policy_job,
 		.runtime_dir = d->runtime_dir,
 		.argv = d->argv,
-		.cwd = getcwd(NULL, 0),
+		.cwd = cwd,
 		.lock = d->lock,
 		.background = d->parent >= 0,
 	};
