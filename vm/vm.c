@@ -219,8 +219,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
-	discard_stop(
-		&vm->ctx); /* it can hold nothing any more: what the vault drops goes at once */
+	discard_stop(&vm->ctx); /* first: what goes from here on, goes at once */
 	vault_free(vm->vault);
 	template_free_all(&vm->pool);
 	schedule_fini(vm);

@@ -150,7 +150,7 @@ static void load_one(void *data, const char *template, const char *name)
 	struct keep_name is = {0};
 	struct buf text = {0};
 	struct record record;
-	struct session *s;
+	struct session *s = NULL;
 	int e;
 
 	if (template_of(k->fs, template) < 0) {
@@ -171,7 +171,7 @@ static void load_one(void *data, const char *template, const char *name)
 		e = keep_get(k->fs, &record, &io, &why, &s);
 	if (e < 0)
 		show_damaged(f, template, name, *is.name && e != -EPERM ? &is : NULL, &why);
-	else
+	else if (s)
 		found(f, s, &text);
 	buf_clear(&text);
 }

@@ -196,7 +196,7 @@ void store_close(struct store *st)
 int store_use(struct store *st, const struct vault *vault)
 {
 	if (!st->gate) {
-		st->gate = malloc(sizeof(*st->gate));
+		st->gate = malloc(sizeof(pthread_mutex_t));
 		if (!st->gate)
 			return -ENOMEM;
 		pthread_mutex_init(st->gate, NULL);

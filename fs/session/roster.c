@@ -12,7 +12,7 @@
 
 #define ROSTER_AT_FIRST 64u
 
-struct slot {
+struct roster_slot {
 	struct session *s; /* NULL: free */
 	uint32_t next;	   /* of a free one: that became free after it, and one more; 0: none */
 	uint16_t generation;
@@ -130,7 +130,7 @@ unsigned roster_generation(const struct roster *ro, unsigned slot)
 static bool make_room(struct roster *ro)
 {
 	const unsigned room = ro->room ? 2 * ro->room : ROSTER_AT_FIRST;
-	struct slot *at;
+	struct roster_slot *at;
 
 	if (ro->n < ro->room)
 		return true;
@@ -188,7 +188,7 @@ int roster_reserve_at(struct roster *ro, unsigned slot, unsigned generation, uid
 	while (ro->n <= slot) {
 		if (!make_room(ro))
 			return -ENOMEM;
-		ro->at[ro->n] = (struct slot){0};
+		ro->at[ro->n] = (struct roster_slot){0};
 		add_free(ro, ro->n++);
 	}
 	if (!take_user(ro, uid))
@@ -210,7 +210,7 @@ bool roster_remember(struct roster *ro, uid_t uid)
 static void take_slot(struct roster *ro, unsigned slot)
 {
 	if (slot == ro->n) {
-		ro->at[ro->n++] = (struct slot){0};
+		ro->at[ro->n++] = (struct roster_slot){0};
 		return;
 	}
 	assert(slot == ro->oldest - 1);
@@ -233,14 +233,14 @@ void roster_put(struct roster *ro, struct session *s)
 
 void roster_drop(struct roster *ro, struct session *s)
 {
-	struct slot *slot = &ro->at[s->slot];
+	struct roster_slot *slot = &ro->at[s->slot];
 	struct roster_user *u = roster_user(ro, s->uid);
 
 	assert(slot->s == s && u);
 	RB_REMOVE(roster_named, &ro->named, s);
 	u->n--;
 	u->removed++;
-	*slot = (struct slot){.generation = (slot->generation + 1) & INO_GENERATIONS};
+	*slot = (struct roster_slot){.generation = (slot->generation + 1) & INO_GENERATIONS};
 	add_free(ro, s->slot);
 }
 
@@ -269,7 +269,7 @@ static int free_again(struct roster *ro, uint64_t slot, uint64_t generation)
 	while (ro->n <= slot) {
 		if (!make_room(ro))
 			return -ENOMEM;
-		ro->at[ro->n++] = (struct slot){0};
+		ro->at[ro->n++] = (struct roster_slot){0};
 	}
 	/* It is in the list already. */
 	if (ro->at[slot].next || ro->newest == slot + 1)

@@ -15,7 +15,7 @@
 
 struct conf_template;
 struct session;
-struct slot;
+struct roster_slot;
 
 /* A sum over all sessions of a user that was made a while ago, with all that was asked for since: at least what it is now. For
  * quota.c. */
@@ -40,7 +40,7 @@ struct roster_user {
  * Slots take memory when they are first used; so does what is known of a user. All zeroes is an empty table.
  */
 struct roster {
-	struct slot *at;
+	struct roster_slot *at;
 	unsigned n;    /* that were ever used */
 	unsigned room; /* for so many there is memory */
 	unsigned nfree;

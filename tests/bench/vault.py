@@ -22,9 +22,9 @@ def vault(bench):
     where = os.environ.get("XSBX_BENCH_DISK", tempfile.gettempdir())
     names = Names(lambda name: Series(name, CLOCKS.get(name, "bytes")))
     clock(names, where, 5 if bench.quick else 20, program=f"{BUILD}/bench/vault")
-    heading(f"What is saved, on the disk of {where}", "a stream of 30 MiB, as the memory of programs is")
-    for name, what in CLOCKS.items():
-        names[name].name = f"{name}: {what}"[:44]
+    heading(f"What is saved, on the disk of {where}: a stream of 30 MiB, as the memory of programs is",
+            *(f"{name}: {what}." for name, what in CLOCKS.items()))
+    for name in CLOCKS:
         show(names[name])
     sizes = {name: names[name].percentile(50) for name in ("bytes-stream", "bytes-plain", "bytes-sealed")}
     print("  " + ", ".join(f"{name[6:]} {size / (1 << 20):.2f} MiB" for name, size in sizes.items()))

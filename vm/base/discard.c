@@ -2,6 +2,8 @@
 /* Files in memory that nobody needs any more. See discard.h. */
 #include "discard.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #define LARGE (1u << 20)
 
 static struct context *context;
+static pthread_t thread; /* of its loop */
 
 struct job {
 	uv_work_t work;
@@ -22,8 +25,10 @@ struct job {
 
 void discard_start(struct context *ctx)
 {
-	if (!context)
-		context = ctx;
+	if (context)
+		return;
+	context = ctx;
+	thread = pthread_self();
 }
 
 void discard_stop(const struct context *ctx)
@@ -58,7 +63,9 @@ static void on_done(uv_work_t *req, int status)
 
 void discard(int fd, void *map, size_t size)
 {
-	struct job *job = context && size >= LARGE ? malloc(sizeof(*job)) : NULL;
+	/* A worker thread frees its own, and may not touch the loop. */
+	const bool hands_over = context && size >= LARGE && pthread_equal(pthread_self(), thread);
+	struct job *job = hands_over ? malloc(sizeof(*job)) : NULL;
 
 	if (!job) {
 		free_pages(fd, map, size);

@@ -8,7 +8,8 @@
 
 struct context;
 
-/* From now on a worker thread frees what is large; before, and after discard_stop(), the caller does. The first context does it, if
+/* From now on a worker thread frees what is large, for who calls from the loop's; before, and after discard_stop(), and for other
+ * threads, the caller does. The first context does it, if
  * there are several. */
 void discard_start(struct context *ctx);
 void discard_stop(const struct context *ctx);

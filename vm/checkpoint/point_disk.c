@@ -229,7 +229,7 @@ int point_load(const struct seal_key *key, const char *id, int dir, const struct
 	       int base, struct point **ret_point)
 {
 	struct point *p = point_new();
-	struct stat st;
+	struct stat st = {0};
 	int r;
 
 	if (!p)

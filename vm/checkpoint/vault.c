@@ -140,19 +140,29 @@ uint64_t vault_memory(const struct vault *v)
 
 /* ---- loading ---- */
 
+/* What may go well another time has a code of its own: nothing is given up for it. */
 static void explain(struct problem *why, const char *what, int err)
 {
-	problem_set(why, PROBLEM_NOT_RESTORED,
-		    err == -EKEYREJECTED ? "Mount with the key that it was sealed with." : "",
-		    "%s %s%s", what,
-		    err == -EBADMSG	   ? "is damaged on the disk"
-		    : err == -EKEYREJECTED ? "was sealed with another key"
-		    : err == -ENOENT	   ? "is not on the disk any more"
-		    : err == -ECANCELED	   ? "is not there: xsbxfs is ending"
-					   : "could not be read: ",
-		    err == -EBADMSG || err == -EKEYREJECTED || err == -ENOENT || err == -ECANCELED
-			    ? ""
-			    : strerror(-err));
+	switch (-err) {
+	case EBADMSG:
+		problem_set(why, PROBLEM_NOT_RESTORED, "", "%s is damaged on the disk", what);
+		break;
+	case EKEYREJECTED:
+		problem_set(why, PROBLEM_NOT_RESTORED,
+			    "Mount with the key that it was sealed with.",
+			    "%s was sealed with another key", what);
+		break;
+	case ENOENT:
+		problem_set(why, PROBLEM_NOT_RESTORED, "", "%s is not on the disk any more", what);
+		break;
+	case ECANCELED:
+		problem_set(why, PROBLEM_NO_RESOURCES, "", "%s is not read: xsbxfs is ending",
+			    what);
+		break;
+	default:
+		problem_set(why, PROBLEM_NO_RESOURCES, "Look at the disk of the state directory.",
+			    "%s could not be read: %s", what, strerror(-err));
+	}
 }
 
 /* A base is in memory. Others who have it count it. */
@@ -310,7 +320,7 @@ static void stored(struct vault *v, struct vault_job *job)
 		s->of = saved_unref(s->of);
 		if (s->point)
 			note_base(v, s);
-		if (s->pack)
+		if (s->pack && !s->listed)
 			list(v, s);
 	} else {
 		explain_store(&why, job->err);

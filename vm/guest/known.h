@@ -156,7 +156,7 @@ uint64_t known_forget(struct known *k, uint64_t id, uint64_t n);
  * twice, -ENOMEM. And: nothing is, for the agent was told what the host holds. */
 void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
 		     void *data);
-int known_owe(struct known *k, uint64_t node, uint64_t lookups);
+int known_owe(struct known *k, uint64_t id, uint64_t lookups);
 void known_owe_nothing(struct known *k);
 /* A handle is closed. */
 void known_release(struct known *k, uint64_t handle);

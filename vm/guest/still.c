@@ -132,8 +132,9 @@ static void stop(struct guest *g)
 static bool is_occupied(const struct guest *g)
 {
 	return g->phase != GUEST_UP || g->exec.id || guest_has_jobs(g) || g->due != DUE_NOTHING ||
-	       g->freezing || !g->channel.open || g->channel.lost ||
-	       (g->clock.heard && !g->clock.settled) || file_calls_under_way(&g->files.calls);
+	       g->freezing || g->pack.maker || g->pack.from || g->point || !g->channel.open ||
+	       g->channel.lost || (g->clock.heard && !g->clock.settled) ||
+	       file_calls_under_way(&g->files.calls);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -17,8 +17,8 @@
  * -------------------
  * Memory is loaded when there is a place for it, and given up when the machine has it. If it was on a disk, it is not known
  * who has run it there: QEMU, the kernel, the image and the packages have to be described as they were then, to the letter
- * (backend_ops.describe). Whatever does not fit ends the sandbox with not-restored; fs/ then asks for one that has the
- * files alone.
+ * (backend_ops.describe). Whatever does not fit, or is damaged, ends the sandbox with not-restored; fs/ then asks for one that
+ * has the files alone. What may go well another time ends it with another code, and fs/ keeps all that was saved.
  *
  * Files are loaded when the guest is up that they are put into.
  */
@@ -99,12 +99,11 @@ static enum restore_step settle(struct sandbox *s)
 		r = images_open(s->vm->backends.images, s->spec.image, &image, &why);
 	if (r == 0)
 		r = point_settle(s->restore.point, image.rootfs, s->layer);
-	if (r < 0) {
-		snprintf(cause, sizeof(cause), "it is not known what its memory is of: %s",
-			 strerror(-r));
-		return unfit(s, "", cause);
-	}
-	return RESTORE_READY;
+	/* That may be known later: nothing is given up for it. */
+	if (r < 0)
+		sandbox_failf(s, PROBLEM_NO_RESOURCES, "Try it again.",
+			      "it is not known what its memory is of: %s", strerror(-r));
+	return r < 0 ? RESTORE_ENDS : RESTORE_READY;
 }
 
 static bool has_shape(const struct sandbox *s, bool from_disk)

@@ -61,7 +61,7 @@ static void on_deadline(uv_timer_t *timer)
 		return;
 	case NEEDS_SAVED:
 	case NEEDS_DIGESTS:
-		problem_set(&p, PROBLEM_NOT_RESTORED, "Look at the disk of the state directory.",
+		problem_set(&p, PROBLEM_NO_RESOURCES, "Look at the disk of the state directory.",
 			    "what was saved could not be read in time");
 		break;
 	case NEEDS_NOTHING: return;

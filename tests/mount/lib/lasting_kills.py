@@ -73,7 +73,7 @@ class Scene:
     def value_of(self, s, what):
         """Of the session that something was killed of: its interpreter may be gone, or its sandbox end in this moment, which
         is said."""
-        for _ in range(3):
+        for _ in range(5):
             try:
                 r = s.run("cat f\n")
             except OSError as error:
@@ -83,7 +83,7 @@ class Scene:
                 break
             if r.code == "EIO":
                 has(what + ": why not", s.text("error"), "code: ")
-            if wait_for(lambda: s.word() == "closed", 0.2):
+            if s.word() == "closed":
                 return
         same(what, (r.out, r.code), (f"{self.n}\n", 0)) or print(s.word(), s.text("error"), flush=True)
 

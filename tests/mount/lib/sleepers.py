@@ -5,6 +5,8 @@ import itertools
 from xsbx import *
 
 MOST = 20 * 1024  # bytes of the daemon's that one may take
+# AddressSanitizer keeps what was freed, and knows something of all that is not.
+SANITIZED = shell(f"ldd {os.environ['XSBXFS']} | grep -q asan")[0] == 0
 
 
 def daemon():
@@ -74,7 +76,7 @@ def many(count, woken, step=50):
     after = memory(pid)
     each = (after[0] - before[0]) / count
     print(f"{each:.0f} bytes of the daemon each, {(after[1] - before[1]) / count:.2f} descriptors", flush=True)
-    ok("memory of one that sleeps", count < 100 or each < MOST, each)
+    ok("memory of one that sleeps", count < 100 or SANITIZED or each < MOST, each)
 
     clock = Clock()
     names = os.listdir(f"{MNT}/raw")
@@ -124,5 +126,5 @@ def again(times):
     print(before, after, flush=True)
     for name, was in before.items():
         ok(f"{name}: descriptors", after[name]["fds"] <= was["fds"] + 12, (was, after[name]))
-        ok(f"{name}: mappings", after[name]["maps"] <= was["maps"] + 12, (was, after[name]))
-        ok(f"{name}: memory", after[name]["kib"] <= was["kib"] + 1024, (was, after[name]))
+        ok(f"{name}: mappings", SANITIZED or after[name]["maps"] <= was["maps"] + 12, (was, after[name]))
+        ok(f"{name}: memory", SANITIZED or after[name]["kib"] <= was["kib"] + 1024, (was, after[name]))

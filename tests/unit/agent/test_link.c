@@ -28,9 +28,12 @@ static int setup(void **state)
 /* Appends a record to `wire`. */
 static void record(const char *text)
 {
-	link_head(&out, strlen(text), wire + len);
-	memcpy(wire + len + LINK_HEADER, text, strlen(text));
-	len += LINK_HEADER + strlen(text);
+	const size_t n = strlen(text);
+
+	link_head(&out, n, wire + len);
+	for (size_t i = 0; i < n; i++)
+		wire[len + LINK_HEADER + i] = (uint8_t)text[i];
+	len += LINK_HEADER + n;
 }
 
 /* Takes all of `wire` in pieces of this size. */

@@ -79,9 +79,9 @@ static void finish(void)
 	context_close(&ctx, on_closed);
 	while (!ended)
 		uv_run(&loop, UV_RUN_ONCE);
+	discard_stop(&ctx);
 	vault_free(vault);
 	vault = NULL;
-	discard_stop(&ctx);
 	context_fini(&ctx);
 }
 
@@ -341,6 +341,11 @@ static void files_alone(void **state)
 	assert_int_equal(store(f), 0);
 	snprintf(id, sizeof(id), "%s", saved_id(f));
 	g = saved_files_only(f);
+	assert_int_equal(load(g, false).code, 0);
+	assert_int_equal(store(g), 0); /* it is in memory already */
+	assert_string_not_equal(saved_id(g), id);
+	saved_unload(g);
+	assert_null(saved_pack(g));
 	assert_int_equal(load(f, false).code, 0);
 	assert_true(saved_is_loaded(f));
 	assert_int_equal(load(g, false).code, 0);

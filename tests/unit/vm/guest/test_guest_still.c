@@ -314,6 +314,24 @@ static void nothing_is_expected_of_it(void **state)
 	assert_int_equal(problem.code, PROBLEM_AGENT_SILENT);
 }
 
+/* It is to say what files it has, and takes its time: stopped, it would never do so. */
+static void is_being_saved(void **state)
+{
+	const uint8_t none[4] = {0};
+
+	(void)state;
+	assert_int_equal(sandbox_save(s, false), 0);
+	fake_free(fake_expect(PROTO_FREEZE));
+	fake_send(PROTO_FROZEN, 0, 0, none, sizeof(none));
+	fake_free(fake_expect(PROTO_PACK));
+	skip_all();
+	wait_ms(3 * QUIET_MS);
+	fake_settle();
+	assert_true(
+		STAILQ_EMPTY(&fake_agent.frames)); /* it is not asked whether it may stand still */
+	assert_int_equal(s->guest->still.state, STILL_AWAKE);
+}
+
 static void its_end_is_noticed(void **state)
 {
 	(void)state;
@@ -391,6 +409,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, guest_file_fixture_teardown)
 		T(goes_on_with_a_run),
 		T(goes_on_with_a_file),
+		T(is_being_saved),
 		T(answer_too_late),
 		T(stop_is_undone),
 		T(answers_of_two),

@@ -439,7 +439,9 @@ static void begin_with(enum vm_backend backend, const struct backend_ops *ops)
 	snprintf(top, sizeof(top), "%s/test_adopt.%d.%u",
 		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid(), nworlds);
 	snprintf(cache, sizeof(cache), "%s/cache", top);
-	if (ops == &backend_qemu)
+	if (ops == &backend_qemu && getenv("XDG_CACHE_HOME"))
+		snprintf(cache, sizeof(cache), "%s/xsbxfs", getenv("XDG_CACHE_HOME"));
+	else if (ops == &backend_qemu)
 		snprintf(cache, sizeof(cache), "%s/.cache/xsbxfs", getenv("HOME"));
 	(void)mkdir(top, 0700);
 	(void)mkdir(cache, 0700);
