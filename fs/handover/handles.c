@@ -338,8 +338,9 @@ static bool is_sound(const struct handle *h)
 	if (h->ops == &scratch_ops)
 		return scratch_by_id(h->s, (uint32_t)h->ino) != NULL;
 	if (h->ops == &file_events_ops)
-		return h->cursor >= fe->start * h->bound && h->cursor <= fe->start + fe->log.len &&
-		       h->text.len <= FILE_EVENTS_OWN && h->base <= UINT64_MAX / 2;
+		return fe && h->cursor >= fe->start * h->bound &&
+		       h->cursor <= fe->start + fe->log.len && h->text.len <= FILE_EVENTS_OWN &&
+		       h->base <= UINT64_MAX / 2;
 	if (h->ops == &events_ops)
 		return h->cursor <= h->fs->events.next && h->base <= UINT64_MAX / 2;
 	if (h->ops == &changes_ops)
@@ -358,7 +359,7 @@ static void enter(struct handle *h)
 		TAILQ_INSERT_TAIL(&h->front->feeders, h, input_link);
 		if (h->feeds)
 			h->r->feed.nwriters++;
-	} else if (h->ops == &file_events_ops) {
+	} else if (h->ops == &file_events_ops && fe) {
 		TAILQ_INSERT_TAIL(&fe->readers, h, input_link);
 		fe->own += h->text.len;
 		if (h->bound)

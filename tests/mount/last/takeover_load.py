@@ -11,6 +11,7 @@ from xsbx import *
 
 TIMES = 30 if not VM else 8
 stop = multiprocessing.Event()
+up = multiprocessing.Semaphore(0)  # for each session that has a sandbox
 
 
 def take_over():
@@ -24,6 +25,7 @@ def runs():
     s = Session("runs", config="timeout_s = 0\n")
     n = 0
     s.run("n=0")
+    up.release()
     while not stop.is_set():
         n += 1
         got = s.run("n=$((n + 1)); echo run $n; echo err >&2; (exit $((n % 7)))")
@@ -35,6 +37,8 @@ def runs():
 def output():
     """A long output, read as it comes."""
     s = Session("output", config="timeout_s = 0\n")
+    s.run("true")
+    up.release()
     n = 0
     while not stop.is_set():
         n += 1
@@ -48,6 +52,7 @@ def files():
     """Files are written, read, renamed and removed."""
     s = Session("files")
     s.run("true")
+    up.release()
     n = 0
     while not stop.is_set():
         n += 1
@@ -81,6 +86,7 @@ def jobs():
     """Jobs that are typed to."""
     s = Session("jobs", config="timeout_s = 0\n")
     s.run("true")
+    up.release()
     n = 0
     while not stop.is_set():
         n += 1
@@ -155,6 +161,8 @@ def load():
     at_work = [begin(action) for action in (runs, output, files, jobs, sessions, gaps)]
     at_work += [begin(counter, counting / "files/n") for _ in range(3)]
     log = begin(events)
+    for _ in range(4):
+        ok("a sandbox is up", up.acquire(timeout=SOON))
     time.sleep(1)
     for n in range(TIMES):
         done, said = take_over()
