@@ -22,6 +22,7 @@
 #include "fs/fuse/devfuse.h"
 #include "fs/keep/keeper.h"
 #include "fs/keep/store.h"
+#include "background.h"
 #include "mount.h"
 #include "fs/session/spec.h"
 #include "mountpoint.h"
@@ -67,7 +68,7 @@ struct daemon {
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
-	int parent; /* waits there, or -1: see background() */
+	int parent; /* waits there, or -1: see background_enter() */
 	bool stopping;
 	bool kept;	 /* sessions were put to sleep, or there was none to keep */
 	bool over;	 /* no signals and timers any more */
@@ -75,60 +76,6 @@ struct daemon {
 	struct prefetch prefetch;
 	int status; /* of the process */
 };
-
-/* ---- the way into the background ---- */
-
-/* Forks. Return, in the child: a pipe on whose other end the parent waits. The parent does not
- * return; it exits with the result of the start. */
-static int background(void)
-{
-	char why[1024];
-	int fds[2], status;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
-		log_error("cannot go into the background: %s", strerror(errno));
-		exit(1);
-	}
-	if (pid == 0) {
-		close(fds[0]);
-		setsid();
-		return fds[1];
-	}
-	close(fds[1]);
-	n = read(fds[0], why, sizeof(why) - 1);
-	if (n == 1 && why[0] == '\0')
-		_exit(0);
-	if (n > 0)
-		_exit(1); /* the child has said why, on the same standard error */
-	waitpid(pid, &status, 0);
-	fprintf(stderr, "xsbxfs: error: the daemon died while it started\n");
-	_exit(1);
-}
-
-/* The start went well: goes on without a terminal. Neither does anything for @parent -1, which is the foreground. */
-static void background_ready(int parent)
-{
-	int fd;
-
-	if (parent < 0)
-		return;
-	(void)!chdir("/");
-	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int i = 0; i < 3; i++)
-		dup2(fd, i);
-	close(fd);
-	(void)!write(parent, "", 1);
-	close(parent);
-}
-
-/* The start has failed, as reported on standard error. */
-static void background_failed(int parent, const char *why)
-{
-	if (parent >= 0)
-		(void)!write(parent, why, strlen(why));
-}
 
 static void die(struct daemon *d, const char *why)
 {
@@ -607,7 +554,7 @@ static int run(struct daemon *d)
 	if (d->heir) {
 		inherit(d);
 	} else {
-		d->parent = d->conf.foreground ? -1 : background();
+		d->parent = d->conf.foreground ? -1 : background_enter();
 		start(d);
 		if (d->fuse.mounted)
 			log_info("mounted on %s", d->conf.mountpoint);
