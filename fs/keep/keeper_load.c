@@ -191,20 +191,21 @@ static bool is_wanted(void *data, const char *name, const char *id)
 	return s && (s->on_disk.damaged || strcmp(store_id(&s->created).text, id) == 0);
 }
 
-/* What nobody has a name for any more: it was being written, or removed, when the last daemon ended. */
+/* What nobody has a name for any more: it was being written, or removed, when the last daemon ended. What can't be read may have
+ * outputs and names as well: then all stays. */
 static void sweep(struct finding *f)
 {
 	struct fs *fs = f->k->fs;
 	const char **ids;
 	const size_t n = f->ids.len / VAULT_ID_MAX;
 
+	if (f->unsure)
+		return;
 	for (unsigned i = 0; i < fs->conf->ntemplates; i++) {
 		struct sweeping sw = {fs, i};
 
 		store_sweep(&f->k->store, fs->conf->template[i].name, is_wanted, &sw);
 	}
-	if (f->unsure)
-		return; /* what can't be read may have names as well */
 	ids = calloc(n + 1, sizeof(char *));
 	if (!ids)
 		return;
@@ -242,14 +243,15 @@ void keeper_load(struct keeper *k)
 	k->loading = true;
 	r = store_list(&k->store, load_one, &f);
 	keep_join(k->fs);
-	if (r == 0) {
-		sweep(&f);
-	} else {
+	if (r < 0) {
+		f.unsure = true;
 		problem_set(&p, PROBLEM_FAILED, "Mend its disk, and mount again.",
-			    "the sessions in state_dir can't be listed: %s", strerror(-r));
+			    "the sessions in state_dir can't be listed, or not all of them: %s",
+			    strerror(-r));
 		log_error("%s", p.cause);
 		complaint_tell(k->fs, k->fs->uid, &p);
 	}
+	sweep(&f);
 	tell(&f);
 	buf_clear(&f.ids);
 	k->loading = false;

@@ -292,15 +292,17 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- lists ---- */
 
-static void list_template(const struct store *st, const char *template,
-			  void (*fn)(void *data, const char *template, const char *name),
-			  void *data)
+/* Return: 0 or -errno, with what could be read. */
+static int list_template(const struct store *st, const char *template,
+			 void (*fn)(void *data, const char *template, const char *name), void *data)
 {
 	_cleanup_dir_ DIR *dir = fileio_list(st->sessions, template);
 	const struct dirent *d;
 	char name[sizeof(d->d_name)];
 
-	while (dir && (d = readdir(dir))) {
+	if (!dir)
+		return -errno;
+	while (errno = 0, d = readdir(dir)) {
 		if (!ends_with(d->d_name, RECORD))
 			continue;
 		snprintf(name, sizeof(name), "%s", d->d_name);
@@ -308,6 +310,7 @@ static void list_template(const struct store *st, const char *template,
 		if (plain_name_ok(name))
 			fn(data, template, name);
 	}
+	return -errno;
 }
 
 int store_list(const struct store *st,
@@ -315,13 +318,17 @@ int store_list(const struct store *st,
 {
 	_cleanup_dir_ DIR *dir = fileio_list(st->sessions, ".");
 	const struct dirent *d;
+	int e, first = 0;
 
 	if (!dir)
 		return -errno;
-	while ((d = readdir(dir)))
-		if (plain_name_ok(d->d_name))
-			list_template(st, d->d_name, fn, data);
-	return 0;
+	while (errno = 0, d = readdir(dir)) {
+		if (d->d_type == DT_REG || !plain_name_ok(d->d_name))
+			continue; /* a file lies there by somebody else */
+		e = list_template(st, d->d_name, fn, data);
+		first = first < 0 ? first : e;
+	}
+	return first < 0 ? first : -errno;
 }
 
 /* ---- records ---- */

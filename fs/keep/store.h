@@ -64,7 +64,7 @@ void store_close(struct store *st);
  * follows. Return: 0 or -ENOMEM. */
 int store_use(struct store *st, const struct vault *vault);
 
-/* Calls @fn for each record. Return: 0 or -errno. */
+/* Calls @fn for each record. Return: 0; or the first -errno, when @fn has had all that could be read: there may be more. */
 int store_list(const struct store *st,
 	       void (*fn)(void *data, const char *template, const char *name), void *data);
 

@@ -374,6 +374,43 @@ static void test_damaged(void **data)
 	next_end(&n);
 }
 
+/* What can't be listed may name what is saved: that stays, and so do outputs. */
+static void test_unlisted(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	char path[256], away[256], left[256];
+	struct next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	snprintf(path, sizeof(path), "%s/sessions/python", state);
+	snprintf(away, sizeof(away), "%s/away", state);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink("/nonexistent", path), 0);
+	next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 1);
+	assert_non_null(complaint_of(n.fs, n.fs->uid));
+	next_end(&n);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rename(away, path), 0);
+	snprintf(left, sizeof(left), "%s/sessions/python/gone.1-1.out", state);
+	assert_int_equal(mkdir(left, 0700), 0);
+	next_begin(&n, fx);
+	snprintf(away, sizeof(away), "%s/sessions/python/gone.1-1.out", n.state);
+	assert_int_equal(access(away, F_OK), -1);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_WHOLE);
+	next_end(&n);
+	spoil("demo");
+	next_begin(&n, fx);
+	assert_int_equal(access(away, F_OK), 0);
+	assert_int_equal(fake_vault_there(), 1);
+	next_end(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unlisted, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,33 @@ static void test_records(void **data)
 	store_close(&st);
 }
 
+/* Who lists hears of what could not be listed, for he may remove what nothing names; and has the rest all the same. */
+static void test_list(void **data)
+{
+	char name[] = "demo", path[PATH_MAX + 100];
+	struct store st = opened();
+	int fd;
+
+	(void)data;
+	assert_int_equal(write_record(&st, &demo, "one"), 0);
+	snprintf(path, sizeof(path), "%s/sessions/notes", state);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	nlisted = 0;
+	assert_int_equal(store_list(&st, on_listed, name), 0);
+	assert_int_equal(nlisted, 1);
+	/* One before it and one behind it, in whatever order they are. */
+	for (int i = 0; i < 8; i++) {
+		snprintf(path, sizeof(path), "%s/sessions/away%d", state, i);
+		assert_int_equal(symlink("/nonexistent", path), 0);
+	}
+	nlisted = 0;
+	assert_int_equal(store_list(&st, on_listed, name), -ENOTDIR);
+	assert_int_equal(nlisted, 1);
+	store_close(&st);
+}
+
 static int give(void *data, uint64_t offset, void *to, size_t len)
 {
 	const uint64_t fails_at = *(uint64_t *)data;
@@ -220,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outputs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_directories, setup, teardown),
 	};
