@@ -32,12 +32,38 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 	complaint_tell(k->fs, k->fs->uid, &p);
 }
 
-static void tell_success(struct keeper *k, struct session *s)
+/* Is something saved that the vault has not got? */
+static bool is_unsaved(const struct session *s)
 {
-	if (s)
+	const struct checkpoint *cp;
+
+	if (s->asleep.saved && !saved_id(s->asleep.saved))
+		return true;
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->saved && !saved_id(cp->saved))
+			return true;
+	return false;
+}
+
+/* Its record is on the disk; that is all of it if the vault has the rest. */
+static void is_written(struct session *s)
+{
+	if (!is_unsaved(s))
 		s->on_disk.told = false;
-	if (k->told)
-		log_info("sessions can be written to state_dir again");
+}
+
+/* A job went well. What other sessions were told of may go on. */
+static void tell_success(struct keeper *k)
+{
+	if (!k->told)
+		return;
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		const struct session *s = roster_at(&k->fs->roster, i);
+
+		if (s && s->on_disk.told)
+			return;
+	}
+	log_info("sessions can be written to state_dir again");
 	k->told = false;
 }
 
@@ -114,16 +140,16 @@ static void on_stored(void *data, int err, const struct problem *why)
 
 	free(st);
 	k->storing--;
-	if (s) {
-		s->on_disk.storing--;
-		if (err == 0)
-			changed(s);
-		else if (err != -ECANCELED)
-			tell_failure(k, s, err);
-	}
-	if (err < 0 && err != -ECANCELED)
+	if (err < 0 && err != -ECANCELED && !(s && s->on_disk.told))
 		log_error("%s: what was saved was not written: %s", s ? s->path : "a session",
 			  why && *why->cause ? why->cause : strerror(-err));
+	if (s) {
+		s->on_disk.storing--;
+		if (err < 0 && err != -ECANCELED)
+			tell_failure(k, s, err);
+		if (err == 0 || (err != -ECANCELED && !k->flushed))
+			changed(s); /* it is named, or tried again */
+	}
 	look(k);
 }
 
@@ -169,16 +195,18 @@ static void on_work(uv_work_t *work)
 /* Takes what is dirty, as far as one job may have. */
 static void fill(struct keeper *k)
 {
+	const struct session *last = TAILQ_LAST(&k->dirty, keeper_dirty);
 	struct keeper_item **end = &k->job;
 	size_t bytes = 0, n = 0;
-	struct session *s;
+	struct session *s = NULL;
 
 	k->job = k->removals;
 	if (k->job)
 		end = k->removals_end;
 	k->removals = NULL;
 	k->removals_end = &k->removals;
-	while ((s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n < KEEPER_JOB_ITEMS) {
+	/* One that gets dirty meanwhile, for there is no memory to store what was saved, has its turn another time. */
+	while (s != last && (s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n < KEEPER_JOB_ITEMS) {
 		int err;
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 
@@ -189,8 +217,10 @@ static void fill(struct keeper *k)
 		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
 		s->on_disk.dirty = false;
 		store_all(k, s);
-		if (!item)
+		if (!item) {
+			is_written(s);
 			continue;
+		}
 		bytes += item->bytes;
 		n++;
 		*end = item;
@@ -225,28 +255,56 @@ static void on_timer(uv_timer_t *timer)
 	begin(timer->data);
 }
 
-/* Return: whether it was written. */
+/* Has a new session its name? Then that one's record replaces the other. */
+static bool is_replaced(const struct keeper *k, const struct keeper_item *item)
+{
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		const struct session *s = roster_at(&k->fs->roster, i);
+
+		if (s && !s->dead && strcmp(s->name, item->of.name) == 0 &&
+		    strcmp(s->t->name, item->of.template) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* One that could not be removed is not to come back: it is tried again, before whatever may be written by its name. */
+static void remove_again(struct keeper *k, struct keeper_item *item)
+{
+	item->err = 0;
+	item->next = k->removals;
+	if (!k->removals)
+		k->removals_end = &item->next;
+	k->removals = item;
+}
+
+/* Frees it. Return: whether it was written. */
 static bool take_apart(struct keeper *k, struct keeper_item *item)
 {
 	struct session *s =
 		item->remove ? NULL : session_by_slot(k->fs, item->slot, item->generation);
+	const bool good = item->err == 0;
 
-	if (item->err < 0)
+	if (!good)
 		tell_failure(k, s, item->err);
-	else
-		tell_success(k, s);
-	if (s && item->err == 0)
+	if (s && good) {
 		keeper_item_kept(item, s);
-	else if (s && !k->flushed)
+		is_written(s);
+	} else if (s && !k->flushed) {
 		changed(s);
-	return item->err == 0;
+	}
+	if (!good && item->remove && !k->flushed && !is_replaced(k, item))
+		remove_again(k, item);
+	else
+		keeper_item_free(k, item);
+	return good;
 }
 
 static void on_done(uv_work_t *work, int status)
 {
 	struct keeper *k = container_of(work, struct keeper, work);
-	bool all = k->all && status == 0;
 	struct keeper_item *item;
+	bool good = true;
 
 	if (k->closed) { /* nobody waits for it any more */
 		while ((item = k->job)) {
@@ -261,11 +319,12 @@ static void on_done(uv_work_t *work, int status)
 		k->job = item->next;
 		if (status < 0)
 			item->err = status;
-		all = take_apart(k, item) && all;
-		keeper_item_free(k, item);
+		good = take_apart(k, item) && good;
 	}
 	k->busy = false;
-	if (all && TAILQ_EMPTY(&k->dirty))
+	if (good)
+		tell_success(k);
+	if (good && k->all && TAILQ_EMPTY(&k->dirty))
 		vault_forget(k->vault, k->mark);
 	if (!TAILQ_EMPTY(&k->dirty) && !k->told && !k->all)
 		begin(k); /* the round goes on */
@@ -304,16 +363,14 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	if (r < 0)
 		return r;
 	k = calloc(1, sizeof(*k));
-	if (!k)
+	if (!k || store_use(st, vm_vault(fs->vm)) < 0) {
+		free(k);
 		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
+	}
 	k->store = *st;
 	*st = (struct store){.dir = -1, .sessions = -1, .lock = -1};
 	k->fs = fs;
 	k->vault = vm_vault(fs->vm);
-	if (store_use(&k->store, k->vault) < 0) {
-		free(k);
-		return problem_set(why, PROBLEM_FAILED, "", "out of memory");
-	}
 	k->removals_end = &k->removals;
 	TAILQ_INIT(&k->dirty);
 	uv_timer_init(fs->loop, &k->timer);
@@ -328,7 +385,7 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 
 bool keeper_may_yield(const struct keeper *k)
 {
-	return !k->busy && !k->removals && !k->bringing && k->step == END_NONE;
+	return !k->busy && !k->storing && !k->removals && !k->bringing && k->step == END_NONE;
 }
 
 int keeper_lock(const struct keeper *k)

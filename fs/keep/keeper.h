@@ -20,7 +20,8 @@ struct store;
  * have files of their own, which are written once, before the first record that names them.
  *
  * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk
- * takes. What could not be written is told once, in the log, the session's `error` and the root's, and tried again.
+ * takes. What could not be written, stored by the vault or removed is told once, in the log, the session's `error` and the root's, and
+ * tried again every few seconds, until the end: then it is tried once.
  *
  * At the end sessions are put to sleep, as by `sleep`, in the moment between two runs. A run that goes on then is interrupted
  * after a while, and at last killed. Only when all is written the mount goes on ending.
@@ -41,7 +42,8 @@ bool keeper_close(struct keeper *k);
 
 /* ---- one daemon after another ---- */
 
-/* Is there nothing that only this process knows, and that has to be on the disk before another one writes there? */
+/* Is nothing under way that reads or writes there: a job, what the vault stores, a removal that is due, an output that is brought
+ * back? What is dirty can wait, for the heir writes all sessions once more. */
 bool keeper_may_yield(const struct keeper *k);
 /* Descriptor of the state directory's lock. */
 int keeper_lock(const struct keeper *k);

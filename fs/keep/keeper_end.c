@@ -206,7 +206,7 @@ void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *
 	if (k->step == END_NONE) {
 		log_info("sessions are put to sleep");
 		go_to(k, END_SLEEP);
-	} else if (k->step == END_SLEEP) { /* somebody is in a hurry */
+	} else if (k->step == END_SLEEP || k->step == END_INTERRUPT) { /* somebody is in a hurry */
 		end_runs(k, true);
 		go_to(k, END_KILL);
 	}

@@ -62,7 +62,7 @@ struct keeper {
 	struct fs *fs;
 	struct store store;
 	struct vault *vault;
-	TAILQ_HEAD(, session) dirty;
+	TAILQ_HEAD(keeper_dirty, session) dirty;
 	struct keeper_item *removals, **removals_end; /* before what is dirty */
 	uv_timer_t timer;
 	uint64_t round_ms; /* uv_now() when the last round began */

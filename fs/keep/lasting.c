@@ -90,16 +90,26 @@ const struct problem *keep_closed(const struct keep_out *o)
 	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed) : keep_lost(o->s);
 }
 
+/* The heir would not have what was saved, and the session be lost for it: there is no record then. */
+static void out_of_names(struct keep_out *o)
+{
+	if (!o->out->failed)
+		o->out->failed = -ENOMEM;
+}
+
 /* ---- its sleep ---- */
 
 void keep_put_asleep(struct keep_out *o, unsigned tag)
 {
 	const struct asleep *a = &o->s->asleep;
 	const bool live = o->io->live, asleep = live || keep_state(o) == SESSION_ASLEEP;
+	bool named;
 	const size_t at = record_open(o->out, tag);
 
 	if (asleep) {
-		(void)keep_put_saved(o, ASLEEP_SAVED, a->saved);
+		named = keep_put_saved(o, ASLEEP_SAVED, a->saved);
+		if (live && a->saved && !named)
+			out_of_names(o);
 		keep_put_u64(o->out, ASLEEP_FILES_ONLY, a->files_only);
 		keep_put_kept(o->out, ASLEEP_UNFIT, &a->unfit);
 		record_time(o->out, ASLEEP_SINCE, &a->since);
@@ -303,6 +313,8 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 	struct problem why = *problem_kept(&cp->problem);
 	const size_t at = record_open(o->out, tag);
 
+	if (o->io->live && cp->state == CHECKPOINT_WHOLE && !whole)
+		out_of_names(o);
 	if (ends)
 		problem_set(&why, PROBLEM_NOT_KEPT, "Remove it: rmdir checkpoints/NAME.",
 			    "xsbxfs ended before the checkpoint was on the disk");
@@ -405,6 +417,7 @@ int keep_get_checkpoint(struct keep_in *in, const struct record_field *f)
 		if (cp) {
 			saved_unref(cp->saved);
 			settings_clear(&cp->settings);
+			problem_keep(&cp->problem, NULL);
 		}
 		free(cp);
 		return e;

@@ -323,9 +323,7 @@ static void stored(struct vault *v, struct vault_job *job)
 		if (s->pack && !s->listed)
 			list(v, s);
 	} else {
-		explain_store(&why, job->err);
-		if (job->err != -ECANCELED)
-			log_warn("%s", why.cause);
+		explain_store(&why, job->err); /* logged by who tries it again */
 	}
 	tell_stored(&job->told, job->err, job->err < 0 ? &why : NULL);
 	trim(v);

@@ -199,6 +199,7 @@ static void test_saved(void **data)
 	clock_advance(2000);
 	clock_work();
 	assert_int_equal(fake_vault_storing(), 1);
+	assert_false(keeper_may_yield(fx->fs->keeper));
 	next_begin(&n, fx);
 	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_FAILED);
 	next_end(&n);
@@ -207,7 +208,8 @@ static void test_saved(void **data)
 	next_begin(&n, fx);
 	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_WHOLE);
 	next_end(&n);
-	/* One that can't be stored is told, and is there as long as the mount. */
+	assert_true(keeper_may_yield(fx->fs->keeper));
+	/* One that can't be stored is told, and is there as long as the mount; and is tried again, however often the record is written. */
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	clock_advance(2000);
@@ -215,6 +217,25 @@ static void test_saved(void **data)
 	fake_vault_stores(-ENOSPC);
 	fx_expect_error(fx, "python/demo", "not-kept");
 	assert_int_equal(checkpoint_find(fx_demo(fx), "b")->state, CHECKPOINT_WHOLE);
+	for (int i = 0; i < 5; i++) {
+		clock_advance(6000);
+		clock_work();
+		assert_true(fx_demo(fx)->on_disk.told);
+		assert_int_equal(fake_vault_storing(), 1);
+		assert_int_equal(fx_mkdir(fx, i % 2 ? "python/a" : "python/b"), 0);
+		fake_vault_stores(-ENOSPC);
+		clock_advance(6000);
+		clock_work();
+		assert_true(fx_demo(fx)->on_disk.told);
+		assert_int_equal(fx_rmdir(fx, i % 2 ? "python/a" : "python/b"), 0);
+	}
+	written();
+	written();
+	assert_int_equal(fake_vault_there(), 2);
+	assert_false(fx_demo(fx)->on_disk.told);
+	next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "b")->state, CHECKPOINT_WHOLE);
+	next_end(&n);
 }
 
 static void test_long_output(void **data)
@@ -271,6 +292,64 @@ static void test_disk_refuses(void **data)
 	written();
 	assert_false(fx_demo(fx)->on_disk.told);
 	assert_false(fx_demo(fx)->on_disk.dirty);
+}
+
+/* What could not be removed does not come back; nor does it take with it one that has its name now. */
+static void test_removal_refused(void **data)
+{
+	struct fixture *fx = *data;
+	char path[256], away[256];
+	struct next n;
+
+	assert_int_equal(fx_mkdir(fx, "python/gone"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/again"), 0);
+	written();
+	snprintf(path, sizeof(path), "%s/sessions/python", state);
+	snprintf(away, sizeof(away), "%s/away", state);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink("/nonexistent", path), 0);
+	assert_int_equal(fx_rmdir(fx, "python/gone"), 0);
+	assert_int_equal(fx_rmdir(fx, "python/again"), 0);
+	written();
+	assert_false(keeper_may_yield(fx->fs->keeper));
+	assert_int_equal(complaint_of(fx->fs, fx->fs->uid)->problem.code, PROBLEM_NOT_KEPT);
+	assert_int_equal(fx_mkdir(fx, "python/again"), 0);
+	written();
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rename(away, path), 0);
+	assert_true(is_there("gone"));
+	clock_advance(10000);
+	written();
+	written();
+	assert_false(is_there("gone"));
+	assert_true(is_there("again"));
+	assert_true(keeper_may_yield(fx->fs->keeper));
+	next_begin(&n, fx);
+	assert_null(session_find(n.fs, 0, "gone"));
+	assert_int_equal(found(&n, "again")->created.tv_sec,
+			 session_find(fx->fs, 0, "again")->created.tv_sec);
+	assert_int_equal(found(&n, "again")->created.tv_nsec,
+			 session_find(fx->fs, 0, "again")->created.tv_nsec);
+	next_end(&n);
+}
+
+/* Who is in a hurry does not wait for a run that was interrupted. */
+static void test_end_in_a_hurry(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *busy = fx_run(fx, "for long");
+
+	keeper_end(fx->fs->keeper, false, on_over, NULL);
+	clock_advance(11000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
+	keeper_end(fx->fs->keeper, false, on_over, NULL);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
+	fake_exit(busy, VM_KILLED, 137);
+	clock_advance(100);
+	fake_saved(busy, fake_saved_new(10, true), NULL);
+	written();
+	assert_true(over);
 }
 
 static void test_end(void **data)
@@ -418,6 +497,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removal_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
