@@ -206,7 +206,8 @@ static void fill(struct keeper *k)
 	k->removals = NULL;
 	k->removals_end = &k->removals;
 	/* One that gets dirty meanwhile, for there is no memory to store what was saved, has its turn another time. */
-	while (s != last && (s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES && n < KEEPER_JOB_ITEMS) {
+	while (s != last && (s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES &&
+	       n < KEEPER_JOB_ITEMS) {
 		int err;
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 

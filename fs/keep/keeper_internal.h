@@ -110,6 +110,8 @@ void keeper_item_kept(const struct keeper_item *item, struct session *s);
 void keeper_item_free(struct keeper *k, struct keeper_item *item);
 /* The name of an output's file. */
 struct store_output keeper_output_name(const struct keep_output *o);
+/* Of keep_io: the vault's name of it. */
+const char *keeper_saved_name(void *data, const struct saved *saved);
 /* See keeping.h. */
 void keeper_bring(struct session *s, struct run *r, unsigned which);
 

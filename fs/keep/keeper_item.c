@@ -94,7 +94,7 @@ static bool on_away(void *data, const struct keep_output *id, const struct spool
 	return true;
 }
 
-static const char *on_name(void *data, const struct saved *saved)
+const char *keeper_saved_name(void *data, const struct saved *saved)
 {
 	(void)data;
 	return saved_id(saved);
@@ -114,7 +114,7 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 {
 	struct keeper_item *item = calloc(1, sizeof(*item));
 	struct making m = {k, item};
-	const struct keep_io io = {.data = &m, .away = on_away, .name = on_name};
+	const struct keep_io io = {.data = &m, .away = on_away, .name = keeper_saved_name};
 
 	*ret_err = -ENOMEM;
 	if (!item)

@@ -36,12 +36,6 @@ static int on_back(void *data, const struct keep_output *o, struct spool *sp)
 	return 0;
 }
 
-static const char *on_name(void *data, const struct saved *saved)
-{
-	(void)data;
-	return saved_id(saved);
-}
-
 static int on_find(void *data, const char *name, struct saved **ret_saved, struct problem *why)
 {
 	struct finding *f = data;
@@ -144,8 +138,11 @@ static void load_one(void *data, const char *template, const char *name)
 {
 	struct finding *f = data;
 	struct keeper *k = f->k;
-	const struct keep_io io = {
-		.data = f, .away = no_away, .back = on_back, .name = on_name, .find = on_find};
+	const struct keep_io io = {.data = f,
+				   .away = no_away,
+				   .back = on_back,
+				   .name = keeper_saved_name,
+				   .find = on_find};
 	struct problem why = {0};
 	struct keep_name is = {0};
 	struct buf text = {0};

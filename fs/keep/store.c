@@ -111,19 +111,6 @@ static int check_version(int dir, const char *path, struct problem *why)
 	return -EPROTO;
 }
 
-/* Opens a directory, which is made if need be. */
-static int open_dir(int at, const char *name)
-{
-	int fd;
-
-	if (mkdirat(at, name, 0700) == 0)
-		(void)fsync(at);
-	else if (errno != EEXIST)
-		return -errno;
-	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int store_inherit(struct store *st, int lock)
 {
 	struct stat ours, theirs;
@@ -160,7 +147,7 @@ static int open_store(const char *path, bool heir, struct store *ret_st, struct 
 					: refuse(why, st.lock, path, strerror(-st.lock));
 	}
 	if (r == 0) {
-		st.sessions = open_dir(st.dir, "sessions");
+		st.sessions = path_make_in(st.dir, "sessions");
 		if (st.sessions < 0)
 			r = refuse(why, st.sessions, path, strerror(-st.sessions));
 	}
@@ -382,7 +369,7 @@ static struct file_name staged_name(const char *name)
 
 int store_stage(const struct store *st, const struct store_name *of, const void *data, size_t len)
 {
-	_cleanup_close_ int dir = open_dir(st->sessions, of->template);
+	_cleanup_close_ int dir = path_make_in(st->sessions, of->template);
 	_cleanup_close_ int fd = -1;
 	struct buf sealed = {0};
 	int r;
@@ -414,7 +401,7 @@ int store_settle(int fd)
 
 int store_publish(const struct store *st, const struct store_name *of)
 {
-	_cleanup_close_ int dir = open_dir(st->sessions, of->template);
+	_cleanup_close_ int dir = path_make_in(st->sessions, of->template);
 
 	if (dir < 0)
 		return dir;
@@ -425,7 +412,7 @@ int store_publish(const struct store *st, const struct store_name *of)
 
 int store_sync(const struct store *st, const char *template)
 {
-	_cleanup_close_ int dir = open_dir(st->sessions, template);
+	_cleanup_close_ int dir = path_make_in(st->sessions, template);
 
 	return dir < 0 ? dir : fsync(dir) < 0 ? -errno : 0;
 }
@@ -529,8 +516,8 @@ int store_put_output(const struct store *st, const struct store_name *of,
 		     const struct store_output *o, uint64_t len,
 		     int (*read)(void *data, uint64_t offset, void *to, size_t len), void *data)
 {
-	_cleanup_close_ int top = open_dir(st->sessions, of->template);
-	_cleanup_close_ int dir = top < 0 ? top : open_dir(top, outputs_name(of).text);
+	_cleanup_close_ int top = path_make_in(st->sessions, of->template);
+	_cleanup_close_ int dir = top < 0 ? top : path_make_in(top, outputs_name(of).text);
 	_cleanup_close_ int fd = -1;
 	char other[32];
 	int r;

@@ -3,6 +3,7 @@
 #include "path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -63,6 +64,20 @@ int path_make(const char *path, mode_t mode)
 		*slash = '/';
 	}
 	return r == 0 ? make_one(path, mode) : r;
+}
+
+int path_make_in(int dir, const char *name)
+{
+	int fd;
+
+	if (mkdirat(dir, name, 0700) == 0) {
+		if (fsync(dir) < 0)
+			return -errno;
+	} else if (errno != EEXIST) {
+		return -errno;
+	}
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int path_make_shared(const char *dir)

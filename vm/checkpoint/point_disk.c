@@ -151,20 +151,6 @@ static int read_ram(const struct seal_key *key, const char *what, int dir, const
 	return r;
 }
 
-/* What its files are sealed for. */
-struct purpose {
-	char stream[128], base[128];
-};
-
-static struct purpose purpose(const char *id, const char *base_sum)
-{
-	struct purpose p;
-
-	snprintf(p.stream, sizeof(p.stream), "stream %s", id);
-	snprintf(p.base, sizeof(p.base), "base %s", base_sum);
-	return p;
-}
-
 /* ---- storing ---- */
 
 static int store_base(const struct seal_key *key, const char *what, int dir, int bases,
@@ -188,7 +174,6 @@ int point_store(const struct seal_key *key, const char *id, int dir, int bases,
 		const struct point *p, const char *base_sum, struct point_facts *ret_facts)
 {
 	struct point_facts f = {.point = *p, .machine = p->machine ? p->machine : "unknown\n"};
-	struct purpose what;
 	int r = size_of(p->base, &f.base_bytes);
 
 	f.machine_len = strlen(f.machine);
@@ -198,11 +183,11 @@ int point_store(const struct seal_key *key, const char *id, int dir, int bases,
 		snprintf(f.base_sum, sizeof(f.base_sum), "%s", base_sum);
 	else if (r == 0)
 		r = sparse_sum(p->base, (off_t)f.base_bytes, f.base_sum);
-	what = purpose(id, f.base_sum);
 	if (r == 0)
-		r = store_base(key, what.base, dir, bases, p, &f);
+		r = store_base(key, seal_purpose("base", f.base_sum).text, dir, bases, p, &f);
 	if (r == 0)
-		r = write_ram(key, what.stream, dir, STREAM, p->stream, f.stream_bytes);
+		r = write_ram(key, seal_purpose("stream", id).text, dir, STREAM, p->stream,
+			      f.stream_bytes);
 	if (r == 0)
 		*ret_facts = f;
 	return r;
@@ -213,13 +198,12 @@ int point_store(const struct seal_key *key, const char *id, int dir, int bases,
 static int load_files(const struct seal_key *key, const char *id, int dir,
 		      const struct point_facts *f, int base, struct point *p)
 {
-	const struct purpose what = purpose(id, f->base_sum);
-
-	p->stream = read_ram(key, what.stream, dir, STREAM, f->stream_bytes);
+	p->stream = read_ram(key, seal_purpose("stream", id).text, dir, STREAM, f->stream_bytes);
 	if (p->stream < 0)
 		return p->stream;
 	if (base < 0)
-		p->base = read_ram(key, what.base, dir, BASE, f->base_bytes);
+		p->base = read_ram(key, seal_purpose("base", f->base_sum).text, dir, BASE,
+				   f->base_bytes);
 	else
 		p->base = fcntl(base, F_DUPFD_CLOEXEC, 3);
 	return p->base >= 0 ? 0 : base < 0 ? p->base : -errno;

@@ -75,7 +75,6 @@ struct saved *saved_files_only(struct saved *s)
 	if (!files)
 		return NULL;
 	files->mtime = s->mtime;
-	files->flaws = s->flaws;
 	files->files_bytes = s->files_bytes;
 	files->flaws = s->flaws;
 	if (!s->pack && s->ops) {

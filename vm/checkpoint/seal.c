@@ -123,6 +123,14 @@ int seal_name(const struct seal_key *key, const char *content, char ret_hex[SEAL
 	return r;
 }
 
+struct seal_purpose seal_purpose(const char *file, const char *of)
+{
+	struct seal_purpose p;
+
+	snprintf(p.text, sizeof(p.text), "%s %s", file, of);
+	return p;
+}
+
 /* ---- chunks ---- */
 
 struct crypt {

@@ -34,6 +34,13 @@ int seal_name(const struct seal_key *key, const char *content, char ret_hex[SEAL
  * -EKEYREJECTED if it was sealed with another key.
  */
 
+/* What most are for: a file, and of what it is. */
+struct seal_purpose {
+	char text[128];
+};
+
+struct seal_purpose seal_purpose(const char *file, const char *of);
+
 /* Appends it to @out, sealed. Return: 0 or -errno. */
 int seal_bytes(const struct seal_key *key, const char *what, const void *data, size_t len,
 	       struct buf *out);

@@ -587,7 +587,7 @@ int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
 			    r == -EKEYREJECTED ? "Mount with that key, or with another state "
 						 "directory; nothing was removed."
 					       : "",
-			    "%s: %s", "what was saved",
+			    "what was saved: %s",
 			    r == -EKEYREJECTED ? "it was sealed with another key" : strerror(-r));
 		vault_disk_close(&v->disk);
 		free(v);

@@ -12,6 +12,7 @@
 
 #include "pack_file.h"
 #include "vm/base/io.h"
+#include "vm/base/path.h"
 #include "vm/base/util.h"
 
 /*
@@ -117,16 +118,6 @@ const char *vault_disk_unfinished(const char *name)
 	return strlen(name) < SAVED_ID_MAX ? name : NULL;
 }
 
-static int open_dir(int parent, const char *name)
-{
-	int fd;
-
-	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Does the key fit? What has the key alone, and is damaged, is written anew: whatever is sealed is checked itself. */
 static int check_key(const struct vault_disk *d)
 {
@@ -152,9 +143,9 @@ int vault_disk_open(int state_dir, const struct seal_key *key, struct vault_disk
 	int r;
 
 	*ret_disk = (struct vault_disk){.dir = -1, .bases = -1, .key = key};
-	r = ret_disk->dir = open_dir(state_dir, "saved");
+	r = ret_disk->dir = path_make_in(state_dir, "saved");
 	if (r >= 0)
-		r = ret_disk->bases = open_dir(ret_disk->dir, "bases");
+		r = ret_disk->bases = path_make_in(ret_disk->dir, "bases");
 	if (r >= 0)
 		r = check_key(ret_disk);
 	return r;
@@ -229,19 +220,6 @@ int vault_head_parse(const void *data, size_t len, struct vault_head *ret_head)
 	return 0;
 }
 
-/* What a file of it is sealed for. */
-struct purpose {
-	char text[128];
-};
-
-static struct purpose purpose(const char *file, const char *id)
-{
-	struct purpose p;
-
-	snprintf(p.text, sizeof(p.text), "%s %s", file, id);
-	return p;
-}
-
 /* Return: a descriptor or -errno. */
 static int open_one(const struct vault_disk *d, const char *id)
 {
@@ -261,7 +239,7 @@ int vault_disk_head(const struct vault_disk *d, const char *id, struct buf *text
 	if (dir < 0)
 		return dir;
 	buf_clear(text);
-	r = read_small(d, dir, "head", purpose("head", id).text, text);
+	r = read_small(d, dir, "head", seal_purpose("head", id).text, text);
 	if (r == 0)
 		r = vault_head_parse(text->data, text->len, ret_head);
 	return r == -ENOENT ? -EBADMSG : r;
@@ -274,7 +252,8 @@ static int store_pack(const struct vault_disk *d, const char *id, int dir, const
 	_cleanup_close_ int fd = openat(dir, "pack", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	struct file_sink file = file_sink(fd);
 	struct sealer *sealer = NULL;
-	int r = fd < 0 ? -errno : sealer_new(d->key, purpose("pack", id).text, &file.sink, &sealer);
+	int r = fd < 0 ? -errno
+		       : sealer_new(d->key, seal_purpose("pack", id).text, &file.sink, &sealer);
 
 	if (r == 0)
 		r = pack_store(pack, sealer_sink(sealer));
@@ -322,7 +301,7 @@ static int store_into(const struct vault_disk *d, const char *id, int dir, const
 		h.disk_bytes = bytes_of(dir);
 		head_put(&text, &h);
 		r = text.failed ? text.failed
-				: write_small(d, dir, "head", purpose("head", id).text, &text);
+				: write_small(d, dir, "head", seal_purpose("head", id).text, &text);
 	}
 	buf_clear(&text);
 	if (r == 0)
@@ -371,7 +350,7 @@ int vault_disk_pack(const struct vault_disk *d, const char *id, const struct vau
 	if (fd < 0)
 		return fd == -ENOENT ? -EBADMSG : fd;
 	file = file_source(fd);
-	r = unsealer_new(d->key, purpose("pack", id).text, &file.source, &u);
+	r = unsealer_new(d->key, seal_purpose("pack", id).text, &file.source, &u);
 	if (r < 0)
 		return r;
 	r = pack_load(unsealer_source(u), &limits, ret_pack);

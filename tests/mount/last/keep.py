@@ -5,61 +5,7 @@
 # timeout: 400
 import glob
 
-from xsbx import *
-
-LONG = "seq 100000; seq 30000 >&2\n"
-
-
-class Kept:
-    """A mount of the test's own that ends and begins again with the same state directory."""
-
-    def __init__(self, name, state=None, conf=None, wait=True):
-        self.mnt, self.state = f"{SCRATCH}/{name}.mnt", state or f"{SCRATCH}/{name}.state"
-        self.log, self.conf = f"{SCRATCH}/{name}.log", conf
-        os.makedirs(self.mnt)
-        self.daemon = None
-        if wait:
-            self.begin()
-
-    def begin(self, *options):
-        self.daemon = start_daemon(self.mnt, "keep=yes", f"state_dir={self.state}", *options, log=self.log,
-                                   conf=self.conf)
-
-    def end(self, how=None):
-        if how:
-            self.daemon.send_signal(how)
-        else:
-            shell(f"fusermount3 -u {self.mnt}")
-        return self.daemon.wait(60 * SLOW * slack())
-
-    def again(self, how=None, *options):
-        self.end(how)
-        self.begin(*options)
-
-    def power_cut(self):
-        """Nobody has the time to put anything in order."""
-        spawner, daemon = kin_of(self.daemon.pid)
-        rest = children_of(daemon) + children_of(spawner)
-        for pid in (self.daemon.pid, spawner, daemon, *rest):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.daemon.wait(SOON)
-        wait_for(lambda: not alive(daemon))
-
-    def make(self, name, config=None, template="raw"):
-        return Session(name, template, config, self.mnt)
-
-    def there(self, name, template="raw"):
-        s = Session.__new__(Session)
-        s.path = f"{self.mnt}/{template}/{name}"
-        return s
-
-    def written(self, name, template="raw"):
-        """The record is on the disk, and what is saved."""
-        path = f"{self.state}/sessions/{template}/{name}.rec"
-        wait_for(lambda: os.path.exists(path), 10 * SLOW)
-        time.sleep(2.5)
-        return path
+from kept import *
 
 
 def outlines(s):
@@ -303,37 +249,6 @@ def refused_directories():
     k.end()
 
 
-def full_disk():
-    if os.geteuid() != 0:
-        return
-    state = f"{SCRATCH}/full.state"
-    os.makedirs(state, 0o700)
-    if shell(f"mount -t tmpfs -o size={128 if VM else 2}m,mode=700 none {state}")[0]:
-        return
-    k = Kept("full", state=state)
-    s = k.make("demo")
-    s.run("echo x > f\n")
-    k.written("demo")
-    write(f"{state}/filler", b"x" * (1 << 20))
-    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 65536)
-    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 64)
-    s.run(LONG)
-    ok("it is said", wait_for(lambda: "not-kept" in s.text("error"), 10), s.text("error"))
-    has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
-    same("it goes on", s.run("cat f\n").out, "x\n")
-    os.unlink(f"{state}/filler")
-    wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20)
-    same("once, and the end of it", (read(k.log, "r").count("can't be written"), read(k.log, "r").count("again")), (1, 1))
-    k.again()
-    same("and it is there", (k.there("demo").word(), k.there("demo").runs()), ("asleep", [1, 2, 3]))
-    k.end()
-    shell(f"umount {state}")
-
-
 def sleeps_on():
     """Since when it sleeps is told by the wall clock."""
     k = Kept("since")
@@ -351,5 +266,4 @@ def sleeps_on():
     k.end()
 
 
-main(unmount_and_mount, copies, a_run_goes_on, power_cut, damaged, template_gone, refused_directories, full_disk,
-     sleeps_on)
+main(unmount_and_mount, copies, a_run_goes_on, power_cut, damaged, template_gone, refused_directories, sleeps_on)

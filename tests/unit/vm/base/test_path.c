@@ -2,6 +2,7 @@
 /* Paths: what is below what; putting them together; making directories. */
 /* modules: vm/base/path.c */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,6 +86,33 @@ static void makes(void **state)
 	}
 }
 
+static void makes_in(void **state)
+{
+	char top[] = "/tmp/xsbx-test.XXXXXX";
+	struct stat st;
+	int dir, fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	dir = open(top, O_RDONLY | O_DIRECTORY);
+	assert_true(dir >= 0);
+	for (int i = 0; i < 2; i++) {
+		fd = path_make_in(dir, "a");
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_true(S_ISDIR(st.st_mode));
+		assert_int_equal(st.st_mode & 07777, 0700);
+		close(fd);
+	}
+	assert_int_equal(path_make_in(dir, "b/c"), -ENOENT);
+	assert_int_equal(symlinkat("a", dir, "link"), 0);
+	assert_int_equal(path_make_in(dir, "link"), -ENOTDIR);
+	assert_int_equal(unlinkat(dir, "link", 0), 0);
+	assert_int_equal(unlinkat(dir, "a", AT_REMOVEDIR), 0);
+	close(dir);
+	assert_int_equal(rmdir(top), 0);
+}
+
 static bool is_there(const char *path)
 {
 	return access(path, F_OK) == 0;
@@ -121,9 +149,9 @@ static void shares(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(below), cmocka_unit_test(joins),
-					   cmocka_unit_test(opens), cmocka_unit_test(makes),
-					   cmocka_unit_test(shares)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(below),    cmocka_unit_test(joins),
+					   cmocka_unit_test(opens),    cmocka_unit_test(makes),
+					   cmocka_unit_test(makes_in), cmocka_unit_test(shares)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
