@@ -423,6 +423,7 @@ static void test_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "x");
+	struct buf text = {0};
 	struct second two;
 
 	fake_exit(s, VM_DONE, 0);
@@ -450,6 +451,9 @@ static void test_asleep(void **state)
 			 PROBLEM_NOT_KEPT);
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->state, CHECKPOINT_FAILED);
 	second_end(&two);
+	/* Another daemon is to have it as it is, or not at all. */
+	assert_int_equal(keep_put(&text, fx_demo(fx), &live), -ENOMEM);
+	buf_clear(&text);
 	hides = false;
 
 	/* It wakes up, and may sleep again as it did. */
