@@ -622,8 +622,12 @@ static void test_damaged(void **state)
 	struct second two;
 	unsigned refused = 0;
 
-	start_job(fx, "one");
 	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	problem_set(&why, PROBLEM_NOT_SAVED, "", "no room");
+	fake_saved(s, NULL, &why);
+	assert_int_equal(checkpoint_find(fx_demo(fx), "a")->state, CHECKPOINT_FAILED);
+	start_job(fx, "one");
 	fx_put(fx, TOP "in", "y");
 	dump(fx->fs, &live, &text);
 	second_begin(&two, fx);
