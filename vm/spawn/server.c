@@ -411,12 +411,12 @@ static bool daemon_has(const struct server *s, enum ending e)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* The heir may have been given up meanwhile. */
-static void stand_still(struct server *s)
+/* The heir with this number may have been given up meanwhile, and there may be another, who was given nothing. */
+static void stand_still(struct server *s, uint32_t number)
 {
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
 
-	if (s->heir.state == HEIR_STARTING)
+	if (s->heir.state == HEIR_STARTING && number == s->heir.number)
 		s->heir.state = HEIR_LOADING;
 	else
 		(void)note_send(s, &note, NULL, 0);
@@ -451,7 +451,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
-	case SPAWN_OP_YIELD: stand_still(s); break;
+	case SPAWN_OP_YIELD: stand_still(s, req.id); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -498,8 +498,8 @@ static void begin_heir(struct server *s)
 		.leave = leave_for_heir,
 		.data = s,
 	};
-	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR};
 	_cleanup_close_ int fd = heir_start(&s->heir, &gift, now_ms());
+	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR, .id = s->heir.number};
 
 	if (fd >= 0 && note_send(s, &note, &fd, 1) < 0)
 		heir_end(&s->heir, "the daemon does not answer");

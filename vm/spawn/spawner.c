@@ -53,8 +53,9 @@ struct spawner {
 	bool attached;
 	struct on_lost before_children; /* of spawner_attended() */
 	struct on_lost after_children;	/* of spawner_watch() */
-	void (*heir_begun)(void *data, int fd);
+	bool (*heir_begun)(void *data, int fd);
 	void *heir_data;
+	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
 	bool waits; /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	void (*detached)(void *data);
@@ -406,14 +407,22 @@ static void on_note_of(struct child *c, struct spawn_note *note, int fds[SPAWN_N
 	}
 }
 
+static void on_heir(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	if (!sp->heir_begun || fds[0] < 0)
+		return;
+	if (sp->heir_begun(sp->heir_data, steal_fd(&fds[0])))
+		sp->heir_number = note->id;
+}
+
 static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = child_find(sp, note->id);
 
 	if (note->op == SPAWN_NOTE_LOG)
 		on_log(c, note);
-	if (note->op == SPAWN_NOTE_HEIR && sp->heir_begun && fds[0] >= 0)
-		sp->heir_begun(sp->heir_data, steal_fd(&fds[0]));
+	if (note->op == SPAWN_NOTE_HEIR)
+		on_heir(sp, note, fds);
 	if (c)
 		on_note_of(c, note, fds);
 	if (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED)
@@ -616,7 +625,7 @@ void child_kill(struct child *c)
 
 /* ---- another daemon ---- */
 
-void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data)
+void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data)
 {
 	sp->heir_begun = begun;
 	sp->heir_data = data;
@@ -650,7 +659,7 @@ static int defer(struct spawner *sp, const struct spawn_note *note, const int fd
 
 int spawner_yield(struct spawner *sp)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_YIELD};
+	const struct spawn_request req = {.op = SPAWN_OP_YIELD, .id = sp->heir_number};
 
 	if (!STAILQ_EMPTY(&sp->unsent))
 		return -EAGAIN;
