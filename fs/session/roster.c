@@ -14,7 +14,8 @@
 
 struct roster_slot {
 	struct session *s; /* NULL: free */
-	uint32_t next, prev; /* of a free one: that became free after it, and before, and one more; 0: none */
+	uint32_t next,
+		prev; /* of a free one: that became free after it, and before, and one more; 0: none */
 	uint16_t generation;
 };
 

@@ -44,7 +44,8 @@ struct spawn_request {
 	uint32_t op, id;
 };
 /* An heir of another version says that it is one by SPAWN_OP_REFUSE, so that, like heir_wire.h, is for ever. */
-static_assert(SPAWN_OP_REFUSE == 12 && sizeof(struct spawn_request) == 8, "refusals are understood");
+static_assert(SPAWN_OP_REFUSE == 12 && sizeof(struct spawn_request) == 8,
+	      "refusals are understood");
 
 enum spawn_note_op {
 	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and open files of struct cgroup_stat */
