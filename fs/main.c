@@ -646,6 +646,15 @@ static bool is_heir(int *argc, char **argv)
 	return true;
 }
 
+/* An heir that can't even read its configuration. That is understood by a spawner of another version as well. */
+static void refuse(struct daemon *d, const char *why)
+{
+	const int r = spawner_inherit(&d->spawner);
+
+	if (r == 0 || r == -EOPNOTSUPP)
+		spawner_refuse(d->spawner, why);
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
@@ -655,8 +664,8 @@ int main(int argc, char *argv[])
 	d.argv = argv;
 	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
 		log_printable(why, strlen(why), false);
-		if (d.heir && spawner_inherit(&d.spawner) == 0)
-			spawner_refuse(d.spawner, why);
+		if (d.heir)
+			refuse(&d, why);
 		fprintf(stderr, "xsbxfs: %s\n", why);
 		return 2;
 	}

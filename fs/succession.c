@@ -146,8 +146,10 @@ static int hand_over(struct succession *s, struct problem *why)
 		r = write_down(s, &records, &fds, why);
 
 	if (r == 0) {
-		problem_set(why, PROBLEM_BUSY, "", "processes are being started");
 		r = spawner_yield(s->spawner);
+		if (r < 0)
+			problem_set(why, PROBLEM_BUSY, "", "%s",
+				    r == -EAGAIN ? "processes are being started" : strerror(-r));
 	}
 	if (r == 0) {
 		/* Who polls asks its heir. */
@@ -212,24 +214,26 @@ static void on_heir(uv_poll_t *poll, int status, int events)
 		refuse(s, "its heir is gone");
 		return;
 	}
-	uv_poll_stop(&s->poll);
+	/* It says no more, but it may end while a quiet moment is waited for. */
+	uv_poll_start(&s->poll, UV_DISCONNECT, on_heir);
 	s->paused = false;
 	s->until = uv_now(s->loop) + KEEP_MS;
 	uv_timer_start(&s->again, on_again, 0, 0);
 }
 
-static void on_begun(void *data, int fd)
+static bool on_begun(void *data, int fd)
 {
 	struct succession *s = data;
 
 	if (s->heir >= 0 || s->closing || s->fs->stopping ||
 	    uv_poll_init(s->loop, &s->poll, fd) < 0) {
 		close(fd);
-		return;
+		return false;
 	}
 	s->heir = fd;
 	s->poll.data = s;
 	uv_poll_start(&s->poll, UV_READABLE, on_heir);
+	return true;
 }
 
 void succession_await(struct succession *s)

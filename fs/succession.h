@@ -22,8 +22,8 @@ struct spawner;
  * any daemon does: reads the configuration, makes what it needs, gives up its rights. Then it says that it is ready to load,
  * over a socket between the two; until then nothing has changed for anybody.
  *
- * The daemon then reads no more of the kernel's requests, and waits until those that agents have are answered, and its own
- * writes to the disk; a second at most. In a turn of its loop in which nothing is under way it writes itself down, sends that
+ * The daemon then waits for its own writes to state_dir, ten seconds at most, and serves meanwhile. Then it reads no more of the
+ * kernel's requests, and waits until those that agents have are answered; a second at most. In a turn of its loop in which nothing is under way it writes itself down, sends that
  * to its heir, tells the spawner so, and waits there. It is not asked again, unless it comes to nothing; then it goes on in
  * the same line.
  *

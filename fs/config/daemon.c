@@ -343,32 +343,34 @@ static bool is_source(const char *word)
 	return strcmp(word, "none") == 0 || strcmp(word, "xsbxfs") == 0;
 }
 
+enum {
+	OPT_CHECK = 256,
+	OPT_PREFETCH,
+	OPT_EXPORT,
+	OPT_IMPORT,
+	OPT_LOG_FORMAT,
+	OPT_TAKEOVER,
+	OPT_VERSION,
+};
+
+static const struct option longopts[] = {
+	{"foreground", no_argument, NULL, 'f'},
+	{"debug", no_argument, NULL, 'd'},
+	{"config", required_argument, NULL, 'c'},
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"prefetch", no_argument, NULL, OPT_PREFETCH},
+	{"export", required_argument, NULL, OPT_EXPORT},
+	{"import", required_argument, NULL, OPT_IMPORT},
+	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+	{"takeover", no_argument, NULL, OPT_TAKEOVER},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
 static int read_arguments(struct conf *c, struct arguments *a, int argc, char *const argv[],
 			  const struct conf_source *src)
 {
-	enum {
-		OPT_CHECK = 256,
-		OPT_PREFETCH,
-		OPT_EXPORT,
-		OPT_IMPORT,
-		OPT_LOG_FORMAT,
-		OPT_TAKEOVER,
-		OPT_VERSION
-	};
-	static const struct option longopts[] = {
-		{"foreground", no_argument, NULL, 'f'},
-		{"debug", no_argument, NULL, 'd'},
-		{"config", required_argument, NULL, 'c'},
-		{"check", no_argument, NULL, OPT_CHECK},
-		{"prefetch", no_argument, NULL, OPT_PREFETCH},
-		{"export", required_argument, NULL, OPT_EXPORT},
-		{"import", required_argument, NULL, OPT_IMPORT},
-		{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
-		{"takeover", no_argument, NULL, OPT_TAKEOVER},
-		{"version", no_argument, NULL, OPT_VERSION},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	int opt;
 
 	optind = 0; /* start anew, whoever used getopt before */

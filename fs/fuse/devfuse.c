@@ -358,9 +358,11 @@ void devfuse_replay(struct devfuse *d)
 	/* Those that are not answered now either go to the end of the list, behind the last. */
 	while (more && (r = TAILQ_FIRST(&d->unanswered.list))) {
 		more = r != last;
-		if (!is_alive(d, r->unique))
+		if (!is_alive(d, r->unique)) {
 			unanswered_drop(&d->unanswered, r->unique);
-		else if (again(d, r) < 0)
+		} else if (again(d, r) < 0) { /* there is no memory for a request any more */
 			d->ended(d->data, -ENOMEM, "out of memory");
+			return;
+		}
 	}
 }

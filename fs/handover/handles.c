@@ -345,6 +345,8 @@ static bool is_sound(const struct handle *h)
 		return h->cursor <= h->fs->events.next && h->base <= UINT64_MAX / 2;
 	if (h->ops == &changes_ops)
 		return h->cursor <= 4095;
+	if (h->ops == &config_ops && handle_writes(h))
+		return h->text.len <= h->text.limit;
 	return true;
 }
 
@@ -383,6 +385,8 @@ static int make(struct fs *fs, uint64_t id, struct heritage *g)
 	g->like.waitlist = list_of(&g->like, g->waits);
 	if (r == 0 && (g->waits != WAITS_NOWHERE) != (g->like.waitlist != NULL))
 		r = -EBADMSG;
+	if (r == 0 && g->like.ops == &config_ops && handle_writes(&g->like))
+		config_limit(&g->like);
 	if (r == 0 && !is_sound(&g->like))
 		r = -EBADMSG;
 	if (r == 0)

@@ -53,7 +53,7 @@ enum handover_kind {
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
 
-/* Return: 0 if there is nothing that handover_put() would have to wait for; else as that. */
+/* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
 int handover_check(struct fs *fs, struct problem *ret_why);
 
 /* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG, -errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mount as records. See handover.h. */
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,32 +54,64 @@ enum complaint_tag {
 
 /* ---- what is saved, while it is written: each once, by its number ---- */
 
+struct numbered {
+	const struct saved *saved; /* no reference */
+	size_t number;
+};
+
 struct savings {
-	struct saved **item; /* no references */
+	struct numbered **item; /* by number */
 	size_t n, cap;
+	void *by_saved; /* for tsearch(3): the same */
+	bool failed;	/* for want of memory: one was left out */
 	char name[KEEP_NAME_MAX];
 };
 
+static int compare(const void *a, const void *b)
+{
+	const uintptr_t x = (uintptr_t)((const struct numbered *)a)->saved,
+			y = (uintptr_t)((const struct numbered *)b)->saved;
+
+	return (x > y) - (x < y);
+}
+
+/* Return: the next number for it, or NULL if out of memory. */
+static struct numbered *number(struct savings *all, const struct saved *saved)
+{
+	const size_t cap = all->n < all->cap ? all->cap : all->cap ? all->cap * 2 : 16;
+	_cleanup_free_ struct numbered *new = malloc(sizeof(*new));
+	struct numbered **more = new ? reallocarray(all->item, cap, sizeof(*more)) : NULL;
+
+	if (!more)
+		return NULL;
+	all->item = more;
+	all->cap = cap;
+	*new = (struct numbered){saved, all->n};
+	if (!tsearch(new, &all->by_saved, compare))
+		return NULL;
+	all->item[all->n++] = new;
+	return steal_ptr(new);
+}
+
 static const char *name_saved(void *data, const struct saved *saved)
 {
+	const struct numbered key = {.saved = saved}, *one;
 	struct savings *all = data;
-	struct saved **more;
-	size_t i = 0;
+	void *const *found = tfind(&key, &all->by_saved, compare);
 
-	while (i < all->n && all->item[i] != saved)
-		i++;
-	if (i == all->cap) {
-		more = reallocarray(all->item, all->cap ? all->cap * 2 : 16,
-				    sizeof(struct saved *));
-		if (!more)
-			return NULL;
-		all->item = more;
-		all->cap = all->cap ? all->cap * 2 : 16;
+	one = found ? *found : number(all, saved);
+	if (!one) {
+		all->failed = true;
+		return NULL;
 	}
-	if (i == all->n)
-		all->item[all->n++] = (struct saved *)saved;
-	snprintf(all->name, sizeof(all->name), "%zu", i);
+	snprintf(all->name, sizeof(all->name), "%zu", one->number);
 	return all->name;
+}
+
+static void savings_clear(struct savings *all)
+{
+	tdestroy(all->by_saved, free);
+	free(all->item);
 }
 
 /* What is in the state directory stays there. */
@@ -173,7 +206,7 @@ static int put_rest(struct fs *fs, struct buf *out)
 }
 
 static int put_session(const struct session *s, const struct keep_io *io, struct buf *out,
-		       struct fdbag *fds)
+		       struct fdbag *fds, struct problem *why)
 {
 	int r = keep_put(out, s, io);
 	size_t at;
@@ -186,6 +219,9 @@ static int put_session(const struct session *s, const struct keep_io *io, struct
 	if (r == 0 && s->ready) {
 		at = record_begin(out, HANDOVER_SANDBOX, handover_key(s));
 		r = sandbox_put(s->sandbox, out, fds);
+		if (r == -EAGAIN)
+			problem_set(why, PROBLEM_BUSY, "",
+				    "the sandbox of %s is being reset, saved or asked", s->path);
 		if (r == 0)
 			r = record_end(out, at);
 	}
@@ -221,7 +257,7 @@ static int put_saved(const struct savings *all, struct buf *out, struct fdbag *f
 	for (size_t i = 0; r == 0 && i < all->n; i++) {
 		const size_t at = record_begin(out, HANDOVER_SAVED, i);
 
-		r = saved_put(all->item[i], out, fds);
+		r = saved_put(all->item[i]->saved, out, fds);
 		if (r == 0)
 			r = record_end(out, at);
 	}
@@ -229,7 +265,7 @@ static int put_saved(const struct savings *all, struct buf *out, struct fdbag *f
 }
 
 /* What is saved comes before those who have it. */
-static int put_sessions(struct fs *fs, struct buf *out, struct fdbag *fds)
+static int put_sessions(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *why)
 {
 	struct savings savings = {0};
 	const struct keep_io io = {
@@ -242,13 +278,15 @@ static int put_sessions(struct fs *fs, struct buf *out, struct fdbag *fds)
 	all = all_sessions(fs, &n);
 	r = all ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = put_session(all[i], &io, &sessions, fds);
+		r = put_session(all[i], &io, &sessions, fds, why);
+	if (r == 0 && savings.failed)
+		r = -ENOMEM;
 	if (r == 0)
 		r = put_saved(&savings, out, fds);
 	if (r == 0)
 		r = buf_append(out, sessions.data, sessions.len);
 	buf_clear(&sessions);
-	free(savings.item);
+	savings_clear(&savings);
 	return r;
 }
 
@@ -260,14 +298,14 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 		return r;
 	r = put_mount(fs, out, fds);
 	if (r == 0)
-		r = put_sessions(fs, out, fds);
+		r = put_sessions(fs, out, fds, ret_why);
 	if (r == 0)
 		r = put_rest(fs, out);
 	if (r == 0)
 		r = handover_put_handles(fs, out);
 	if (r == 0 && fds->failed)
 		r = -ENOMEM;
-	if (r < 0)
+	if (r < 0 && r != -EAGAIN)
 		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
 			    strerror(-r));
 	return r;
@@ -275,22 +313,8 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 
 /* ---- is it a good moment? ---- */
 
-/* Could it be written down now? */
-static int check_sandbox(const struct session *s)
+static int check_session(const struct session *s, struct problem *why)
 {
-	struct buf out = {0};
-	struct fdbag fds = {0};
-	int r = sandbox_put(s->sandbox, &out, &fds);
-
-	buf_clear(&out);
-	fdbag_clear(&fds);
-	return r;
-}
-
-static int check_session(struct session *s, struct problem *why)
-{
-	int r = 0;
-
 	if (s->changes.committing) {
 		problem_set(why, PROBLEM_BUSY, "", "%s takes changes over", s->path);
 		return -EAGAIN;
@@ -300,12 +324,7 @@ static int check_session(struct session *s, struct problem *why)
 			    s->path);
 		return -EAGAIN;
 	}
-	if (s->ready)
-		r = check_sandbox(s);
-	if (r < 0)
-		problem_set(why, PROBLEM_BUSY, "",
-			    "the sandbox of %s is being reset, saved or asked", s->path);
-	return r;
+	return 0;
 }
 
 int handover_check(struct fs *fs, struct problem *ret_why)
@@ -330,16 +349,14 @@ int handover_check(struct fs *fs, struct problem *ret_why)
 static int place_template(struct conf *conf, size_t index, const struct record_field *f,
 			  struct problem *why)
 {
-	struct conf_template tmp;
+	struct conf_template tmp, *t;
 	char name[65];
-	size_t i = index;
 	int r = record_get_str(f, name, sizeof(name));
 
 	if (r < 0 || index >= CONF_TEMPLATES_MAX)
 		return -EBADMSG;
-	while (i < conf->ntemplates && strcmp(conf->template[i].name, name) != 0)
-		i++;
-	if (i >= conf->ntemplates) {
+	t = conf_template_find(conf, name);
+	if (!t || t < &conf->template[index]) {
 		problem_set(
 			why, PROBLEM_NO_SUCH_TEMPLATE, "",
 			"the configuration has no template \"%s\" any more, which the mount has",
@@ -347,8 +364,8 @@ static int place_template(struct conf *conf, size_t index, const struct record_f
 		return -ENOENT;
 	}
 	tmp = conf->template[index];
-	conf->template[index] = conf->template[i];
-	conf->template[i] = tmp;
+	conf->template[index] = *t;
+	*t = tmp;
 	return 0;
 }
 

@@ -14,7 +14,8 @@
 
 struct roster_slot {
 	struct session *s; /* NULL: free */
-	uint32_t next;	   /* of a free one: that became free after it, and one more; 0: none */
+	uint32_t next,
+		prev; /* of a free one: that became free after it, and before, and one more; 0: none */
 	uint16_t generation;
 };
 
@@ -157,6 +158,7 @@ int roster_reserve(struct roster *ro, uid_t uid)
 static void add_free(struct roster *ro, unsigned slot)
 {
 	ro->at[slot].next = 0;
+	ro->at[slot].prev = ro->newest;
 	if (ro->newest)
 		ro->at[ro->newest - 1].next = slot + 1;
 	else
@@ -168,16 +170,18 @@ static void add_free(struct roster *ro, unsigned slot)
 /* Makes a free slot the one that is taken next. */
 static void put_first(struct roster *ro, unsigned slot)
 {
-	unsigned at = ro->oldest, before = 0;
+	const unsigned before = ro->at[slot].prev, behind = ro->at[slot].next;
 
-	for (; at != slot + 1; at = ro->at[at - 1].next)
-		before = at;
-	if (!before)
+	if (ro->oldest == slot + 1)
 		return;
-	ro->at[before - 1].next = ro->at[slot].next;
-	if (ro->newest == slot + 1)
+	ro->at[before - 1].next = behind;
+	if (behind)
+		ro->at[behind - 1].prev = before;
+	else
 		ro->newest = before;
+	ro->at[slot].prev = 0;
 	ro->at[slot].next = ro->oldest;
+	ro->at[ro->oldest - 1].prev = slot + 1;
 	ro->oldest = slot + 1;
 }
 
@@ -215,7 +219,9 @@ static void take_slot(struct roster *ro, unsigned slot)
 	}
 	assert(slot == ro->oldest - 1);
 	ro->oldest = ro->at[slot].next;
-	if (!ro->oldest)
+	if (ro->oldest)
+		ro->at[ro->oldest - 1].prev = 0;
+	else
 		ro->newest = 0;
 	ro->nfree--;
 }
@@ -296,7 +302,7 @@ int roster_get_free(struct roster *ro, struct record_reader fields)
 	int r;
 
 	for (unsigned i = 0; i < ro->n; i++)
-		ro->at[i].next = 0;
+		ro->at[i].next = ro->at[i].prev = 0;
 	ro->oldest = ro->newest = ro->nfree = 0;
 	while ((r = record_field(&fields, &f)) > 0) {
 		if (f.tag != TAG_FREE)

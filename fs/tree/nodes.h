@@ -87,6 +87,8 @@ extern const struct handle_ops ctl_ops;	     /* ctl of a session, or of a job */
 extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a level of the log */
 
 extern const struct handle_ops config_ops; /* config of a session and of a job, net/allow */
+/* How much may be written in one go, to one that is open for writing. */
+void config_limit(struct handle *h);
 
 /* Appends the content of `config`. Return: 0 or -ENOMEM. */
 int config_render(const struct node *n, struct buf *out);

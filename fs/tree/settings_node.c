@@ -314,10 +314,15 @@ int config_render(const struct node *n, struct buf *out)
 	return settings_render(&n->s->settings, out);
 }
 
+void config_limit(struct handle *h)
+{
+	h->text.limit = h->job ? JOB_TEXT_MAX : SETTINGS_TEXT_MAX;
+}
+
 static int config_open(struct handle *h)
 {
 	if (handle_writes(h))
-		h->text.limit = h->job ? JOB_TEXT_MAX : SETTINGS_TEXT_MAX;
+		config_limit(h);
 	return 0; /* what is read is rendered */
 }
 

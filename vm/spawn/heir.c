@@ -215,6 +215,7 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 	if (h->pid > 0) {
 		h->sock = spawner[0];
 		h->state = HEIR_STARTING;
+		h->number++;
 		h->until = now + START_MS;
 		log_info("process %d is to take the mount over", (int)h->pid);
 		return daemon[0];
@@ -278,7 +279,8 @@ void heir_end(struct heir *h, const char *words)
 {
 	if (h->state == HEIR_NONE)
 		return;
-	kill(h->pid, SIGKILL);
+	if (h->pid > 0) /* else it was reaped, and its number may be a stranger's */
+		kill(h->pid, SIGKILL);
 	close(steal_fd(&h->sock));
 	h->pid = 0;
 	h->state = HEIR_NONE;
@@ -295,6 +297,8 @@ void heir_succeeds(struct heir *h, pid_t former)
 
 void heir_reaped(struct heir *h, pid_t pid)
 {
+	if (pid == h->pid && h->state != HEIR_NONE)
+		h->pid = 0; /* that it is over is heard by its socket */
 	if (pid != h->former)
 		return;
 	answer(h, h->pid, "");

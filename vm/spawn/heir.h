@@ -35,12 +35,14 @@ enum heir_state {
  */
 struct heir {
 	enum heir_state state;
-	int listener;		    /* who wants one connects here; or -1 */
-	int asker;		    /* who wanted this one, or -1 */
-	int sock;		    /* its; it becomes the daemon's */
-	pid_t pid;		    /* or 0 */
-	pid_t former;		    /* the daemon before it, until that is gone; or 0 */
-	int64_t until;		    /* when it is given up, in ms of CLOCK_MONOTONIC */
+	int listener; /* who wants one connects here; or -1 */
+	int asker;    /* who wanted this one, or -1 */
+	int sock;     /* its; it becomes the daemon's */
+	uint32_t
+		number; /* counts heirs, for SPAWN_OP_YIELD: a daemon may still mean the last one */
+	pid_t pid;	/* or 0: none, or reaped */
+	pid_t former;	/* the daemon before it, until that is gone; or 0 */
+	int64_t until;	/* when it is given up, in ms of CLOCK_MONOTONIC */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
 
@@ -78,7 +80,8 @@ void heir_end(struct heir *h, const char *words);
 /* It is the daemon now, instead of @former. */
 void heir_succeeds(struct heir *h, pid_t former);
 
-/* This process has ended. If it was the one before: who asked for another is told, that there is but one. */
+/* This process has ended, and its number is not its any more. If it was the one before: who asked for another is told, that
+ * there is but one. */
 void heir_reaped(struct heir *h, pid_t pid);
 
 /* In a child of the spawner's: closes what is here. */

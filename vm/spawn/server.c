@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner's own process: its loop, and the parent of every sandbox's processes. */
-#include "server.h"
+#include "server_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +14,10 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
-#include "final.h"
 #include "guard.h"
-#include "heir.h"
-#include "held.h"
-#include "hung.h"
-#include "kids.h"
 #include "spawner.h"
 #include "vm/jail/cgroup.h"
 #include "vm/jail/cgroup_stat.h"
@@ -39,8 +33,7 @@
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
-#define WATCHED	     4u	      /* descriptors beside those of births */
-#define IDS_BETWEEN  0x10000u /* more than a daemon asks for while its heir begins */
+#define WATCHED	     4u /* descriptors beside those of births */
 
 /*
  * Theory of operation
@@ -71,32 +64,6 @@
  * the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
-struct server {
-	int sock, sigfd, told, lock;
-	pid_t daemon;	   /* or 0, once it is reaped */
-	int daemon_status; /* as from wait(2), then */
-	struct held held;
-	struct finals finals;
-	struct kids kids;
-	bool stop; /* the daemon said goodbye: what is guarded is in order */
-	int patience_ms, end_ms;
-	struct hung hung; /* by now_ms() */
-	size_t most_births;
-	uint32_t about;	  /* id of what is being done, for the log */
-	uint32_t last_id; /* the greatest that was asked for */
-	struct heir heir;
-	const struct spawner_rules *rules;
-	struct guarded *guarded;
-};
-
-/* News for the daemon. Return: 0 or -errno. */
-static int note_send(struct server *s, const struct spawn_note *note, const int *fds, size_t nfds)
-{
-	const ssize_t n = fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
-
-	return (int)MIN(n, 0);
-}
-
 /* A line of the log, which the daemon writes. It is nothing to wait for: one that has no room is lost. */
 static void say(void *data, enum log_level level, const char *text)
 {
@@ -115,7 +82,7 @@ static void say_finals(struct server *s)
 	struct final *f;
 
 	while ((f = final_unsaid(&s->finals))) {
-		if (note_send(s, &f->note, NULL, 0) < 0)
+		if (server_note(s, &f->note, NULL, 0) < 0)
 			break;
 		f->said = true;
 	}
@@ -174,7 +141,7 @@ static int spawn_started(struct server *s, uint32_t id, pid_t pid, int pidfd,
 	note.kept = kept >= 0;
 	if (kept >= 0)
 		fds[n++] = kept;
-	r = note_send(s, &note, fds, n);
+	r = server_note(s, &note, fds, n);
 	cgroup_stat_close(&g);
 	return r;
 }
@@ -190,29 +157,6 @@ static uint32_t oom_kills(const struct jail_cell *cell)
 	n = cgroup_stat_oom_kills(&g);
 	cgroup_stat_close(&g);
 	return (uint32_t)MIN(n, UINT32_MAX);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* In a child, which may hang for long before its exec: what it has of its parent, whose guard waits for the end of
- * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
-static void leave_family(const struct server *s)
-{
-	close(s->told);
-	if (s->lock >= 0)
-		close(s->lock);
-	heir_leave(&s->heir);
-	held_leave(&s->held);
-	for (size_t i = 0; i < s->kids.n; i++) {
-		if (s->kids.item[i].birth)
-			close(s->kids.item[i].birth->status);
-	}
 }
 
 /* Return: the process id, or 0 with @e filled in. Does not return in the child. */
@@ -236,7 +180,7 @@ static pid_t give_birth(const struct server *s, const struct spawn_job *job, str
 			pid = -errno;
 	}
 	if (pid == 0) {
-		leave_family(s);
+		server_leave(s);
 		close(b->status);
 		spawner_exec(job, status, cell, go);
 	}
@@ -275,7 +219,7 @@ static void settle(struct server *s, struct kid *k, int given_up)
 	if (!raise_kid(s, k, given_up, &e)) {
 		/* When it is gone, it is reaped as any other. */
 		kill(k->pid, SIGKILL);
-		hung_note(&s->hung, k->birth->what, now_ms() + s->patience_ms, &e);
+		hung_note(&s->hung, k->birth->what, server_now() + s->patience_ms, &e);
 		spawn_failed(s, k->id, &e);
 	}
 	kids_born(&s->kids, k);
@@ -295,7 +239,7 @@ static void settle_all(struct server *s, int given_up)
 			settle(s, k, 0);
 		else if (given_up < 0)
 			settle(s, k, given_up);
-		else if (now_ms() >= k->birth->until)
+		else if (server_now() >= k->birth->until)
 			settle(s, k, -ETIMEDOUT);
 	}
 }
@@ -319,13 +263,13 @@ static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
 	close(status);
 	if (!pid) {
 		jail_release(&cell);
-		hung_note(&s->hung, b->what, now_ms() + s->patience_ms, &e);
+		hung_note(&s->hung, b->what, server_now() + s->patience_ms, &e);
 		spawn_failed(s, id, &e);
 		birth_free(b);
 		return;
 	}
 	log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid, b->program);
-	b->until = now_ms() + s->patience_ms;
+	b->until = server_now() + s->patience_ms;
 	kids_add(&s->kids,
 		 &(struct kid){id, pid, cell, b, job->jail && job->jail->use == JAIL_QEMU});
 }
@@ -376,7 +320,7 @@ static void judge(struct server *s, uint32_t id, const char *request, size_t len
 	if (e.error == 0)
 		e.error = spawner_check(job);
 	e.step = step_of(e.error);
-	if (e.error == 0 && !hung_lately(&s->hung, hung_paths(job), now_ms(), &e))
+	if (e.error == 0 && !hung_lately(&s->hung, hung_paths(job), server_now(), &e))
 		spawn(s, id, job);
 	else
 		spawn_failed(s, id, &e);
@@ -411,17 +355,6 @@ static bool daemon_has(const struct server *s, enum ending e)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* The heir may have been given up meanwhile. */
-static void stand_still(struct server *s)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
-
-	if (s->heir.state == HEIR_STARTING)
-		s->heir.state = HEIR_LOADING;
-	else
-		(void)note_send(s, &note, NULL, 0);
-}
-
 /* All that the daemon can ask for. */
 static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
 {
@@ -451,7 +384,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
-	case SPAWN_OP_YIELD: stand_still(s); break;
+	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -478,97 +411,6 @@ static bool receive(struct server *s)
 			close(job.fds[i]);
 	}
 	return !s->stop;
-}
-
-/* ---- another daemon ---- */
-
-static void leave_for_heir(const void *data)
-{
-	leave_family(data);
-}
-
-/* Somebody wants the mount to be taken over. */
-static void begin_heir(struct server *s)
-{
-	const struct heir_gift gift = {
-		.rules = s->rules,
-		.held = &s->held,
-		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
-			    jail_instance_id()},
-		.leave = leave_for_heir,
-		.data = s,
-	};
-	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR};
-	_cleanup_close_ int fd = heir_start(&s->heir, &gift, now_ms());
-
-	if (fd >= 0 && note_send(s, &note, &fd, 1) < 0)
-		heir_end(&s->heir, "the daemon does not answer");
-}
-
-/* It is not to be: the daemon goes on. */
-static void disinherit(struct server *s, const char *words)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
-	const bool stands = s->heir.state == HEIR_LOADING;
-
-	heir_end(&s->heir, words);
-	for (size_t i = 0; i < s->kids.n; i++)
-		s->kids.item[i].claimed = false;
-	if (stands)
-		(void)note_send(s, &note, NULL, 0);
-}
-
-/* The heir is the daemon from here on. The other one stands still, and is not needed for anything any more. */
-static void succeed(struct server *s)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
-	const pid_t former = s->daemon;
-
-	kill(former, SIGKILL);
-	close(s->sock);
-	s->sock = s->heir.sock;
-	s->daemon = s->heir.pid;
-	s->last_id += IDS_BETWEEN;
-	heir_succeeds(&s->heir, former);
-	jail_instance_begin(s->daemon);
-	jail_source_patience(s->patience_ms, s->sock);
-	guard_follow(s->guarded, s->daemon);
-	(void)note_send(s, &note, NULL, 0);
-	log_info("process %d has taken the mount over", (int)s->daemon);
-	kids_inherit(&s->kids);
-	final_unsay(&s->finals);
-}
-
-static void hear_heir(struct server *s)
-{
-	enum heir_word word = HEIR_CLAIMS;
-	struct kid *k;
-	uint32_t id;
-
-	while (word == HEIR_CLAIMS) {
-		word = heir_hear(&s->heir, &id);
-		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
-		if (k && !k->birth)
-			k->claimed = true;
-	}
-	if (word == HEIR_READY)
-		succeed(s);
-	else if (word == HEIR_OVER)
-		disinherit(s, s->heir.words);
-}
-
-/* Return: whether the daemon stands still. */
-static bool tend_heir(struct server *s, bool asked)
-{
-	if (s->heir.state == HEIR_NONE && asked)
-		begin_heir(s);
-	else if (s->heir.state != HEIR_NONE && asked)
-		hear_heir(s);
-	if (s->heir.state != HEIR_NONE && now_ms() >= s->heir.until)
-		disinherit(s, s->heir.state == HEIR_LOADING
-				      ? "the new process did not become ready in time"
-				      : "the two processes did not agree on a moment in time");
-	return s->heir.state == HEIR_LOADING;
 }
 
 /* Nothing is done for one that is gone: it may have a successor, whose mount and directory have the same names. But it
@@ -651,14 +493,14 @@ static void reap(struct server *s)
  * before it does anything else. */
 static void end_children(struct server *s, int ms)
 {
-	const int64_t end = now_ms() + ms;
+	const int64_t end = server_now() + ms;
 	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
 	struct signalfd_siginfo info;
 	struct kid *k;
 	int status;
 	pid_t pid;
 
-	while (kids_kill(&s->kids, s->daemon, 0, true) && now_ms() < end) {
+	while (kids_kill(&s->kids, s->daemon, 0, true) && server_now() < end) {
 		pid = waitpid(-1, &status, WNOHANG);
 		k = pid > 0 ? kids_find(&s->kids, pid) : NULL;
 		if (k)
@@ -740,7 +582,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 /* Return: milliseconds until the first of them is given up, or something is said again, or -1. */
 static int time_left(struct server *s)
 {
-	const int64_t now = now_ms();
+	const int64_t now = server_now();
 	int64_t left = final_unsaid(&s->finals) ? AGAIN_MS : -1;
 
 	if (s->heir.state == HEIR_LOADING)
@@ -793,7 +635,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 	while (s.daemon) {
 		if (poll(p, to_watch(&s, p), time_left(&s)) < 0)
 			continue;
-		if (tend_heir(&s, p[3].revents != 0)) {
+		if (server_tend_heir(&s, p[3].revents != 0)) {
 			if (p[2].revents & POLLERR)
 				break;
 			continue;

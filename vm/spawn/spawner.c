@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's side of the spawner: starts processes, on the event loop. */
-#include "spawner.h"
+#include "spawner_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,53 +13,10 @@
 
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
-#include "child.h"
-#include "heir_wire.h"
-#include "server.h"
 #include "vm/jail/cell.h"
 #include "vm/base/util.h"
 
 #define PATIENCE_MS 1000 /* for a full socket */
-
-/* A request that did not fit into the socket; owns its descriptors. */
-struct unsent {
-	STAILQ_ENTRY(unsent) link;
-	int fds[SPAWN_FDS_MAX];
-	size_t nfds, len;
-	char message[];
-};
-
-/* A note that came while the daemon stood still; owns its descriptors. */
-struct deferred {
-	STAILQ_ENTRY(deferred) link;
-	struct spawn_note note;
-	int fds[SPAWN_NOTE_FDS];
-};
-
-/* Called when the spawner is gone. */
-struct on_lost {
-	void (*call)(void *data); /* or NULL */
-	void *data;
-};
-
-struct spawner {
-	int sock, tie;
-	pid_t pid;
-	bool dead;
-	uint32_t last_id;
-	TAILQ_HEAD(children, child) children;
-	STAILQ_HEAD(unsent_requests, unsent) unsent;
-	uv_poll_t poll; /* while attached */
-	bool attached;
-	struct on_lost before_children; /* of spawner_attended() */
-	struct on_lost after_children;	/* of spawner_watch() */
-	void (*heir_begun)(void *data, int fd);
-	void *heir_data;
-	bool waits; /* an heir's: nothing is asked for until it is the daemon */
-	STAILQ_HEAD(deferred_notes, deferred) deferred;
-	void (*detached)(void *data);
-	void *detached_data;
-};
 
 static const char *const step_str[] = {
 	[SPAWN_STEP_REFUSED] = "the spawner does not allow it",
@@ -144,9 +101,7 @@ void spawner_attended(struct spawner *sp, void (*died)(void *data), void *data)
 	sp->before_children = (struct on_lost){died, data};
 }
 
-/* For what can't come back later. */
-static int send_patiently(struct spawner *sp, const void *message, size_t len, const int *fds,
-			  size_t nfds)
+int spawner_send(struct spawner *sp, const void *message, size_t len, const int *fds, size_t nfds)
 {
 	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
 	ssize_t r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
@@ -160,14 +115,14 @@ int spawner_mounted(struct spawner *sp, int connection)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_MOUNTED};
 
-	return send_patiently(sp, &req, sizeof(req), &connection, 1);
+	return spawner_send(sp, &req, sizeof(req), &connection, 1);
 }
 
 void spawner_unmount(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_UNMOUNT};
 
-	(void)send_patiently(sp, &req, sizeof(req), NULL, 0);
+	(void)spawner_send(sp, &req, sizeof(req), NULL, 0);
 }
 
 static void unsent_free(struct unsent *u)
@@ -202,8 +157,6 @@ void spawner_stop(struct spawner *sp)
 
 /* ---- requests ---- */
 
-static void poll_again(struct spawner *sp);
-
 /* Keeps a request until the socket takes it. */
 static int keep_unsent(struct spawner *sp, const char *message, size_t len, const int *fds,
 		       size_t nfds)
@@ -224,7 +177,7 @@ static int keep_unsent(struct spawner *sp, const char *message, size_t len, cons
 		}
 	}
 	STAILQ_INSERT_TAIL(&sp->unsent, u, link);
-	poll_again(sp);
+	spawner_poll_again(sp);
 	return 0;
 }
 
@@ -310,7 +263,7 @@ static void spawner_lost(struct spawner *sp)
 		sp->after_children.call(sp->after_children.data);
 }
 
-static struct child *child_find(struct spawner *sp, uint32_t id)
+struct child *spawner_child(struct spawner *sp, uint32_t id)
 {
 	struct child *c;
 
@@ -406,21 +359,29 @@ static void on_note_of(struct child *c, struct spawn_note *note, int fds[SPAWN_N
 	}
 }
 
+static void on_heir(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	if (!sp->heir_begun || fds[0] < 0)
+		return;
+	if (sp->heir_begun(sp->heir_data, steal_fd(&fds[0])))
+		sp->heir_number = note->id;
+}
+
 static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
-	struct child *c = child_find(sp, note->id);
+	struct child *c = spawner_child(sp, note->id);
 
 	if (note->op == SPAWN_NOTE_LOG)
 		on_log(c, note);
-	if (note->op == SPAWN_NOTE_HEIR && sp->heir_begun && fds[0] >= 0)
-		sp->heir_begun(sp->heir_data, steal_fd(&fds[0]));
+	if (note->op == SPAWN_NOTE_HEIR)
+		on_heir(sp, note, fds);
 	if (c)
 		on_note_of(c, note, fds);
 	if (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED)
 		forget(sp, note->id);
 }
 
-static void close_fds(const int fds[SPAWN_NOTE_FDS])
+void spawner_close_fds(const int fds[SPAWN_NOTE_FDS])
 {
 	for (size_t i = 0; i < SPAWN_NOTE_FDS; i++) {
 		if (fds[i] >= 0)
@@ -428,8 +389,7 @@ static void close_fds(const int fds[SPAWN_NOTE_FDS])
 	}
 }
 
-/* Return: 1 with a note, 0 if there is none, -EPIPE if the spawner is gone. */
-static int take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
+int spawner_take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
 {
 	size_t nfds;
 	ssize_t n = fdpass_receive(sp->sock, ret_note, sizeof(*ret_note), ret_fds, SPAWN_NOTE_FDS,
@@ -439,12 +399,11 @@ static int take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fd
 		ret_fds[i] = -1;
 	if (n == sizeof(*ret_note))
 		return 1;
-	close_fds(ret_fds);
+	spawner_close_fds(ret_fds);
 	return n == -EAGAIN ? 0 : -EPIPE;
 }
 
-/* Return: 1 after a note, 0 if there is none, -EPIPE if the spawner is gone. */
-static int receive(struct spawner *sp)
+int spawner_receive(struct spawner *sp)
 {
 	struct deferred *d = STAILQ_FIRST(&sp->deferred);
 	int fds[SPAWN_NOTE_FDS], r;
@@ -453,14 +412,14 @@ static int receive(struct spawner *sp)
 	if (d) {
 		STAILQ_REMOVE_HEAD(&sp->deferred, link);
 		on_note(sp, &d->note, d->fds);
-		close_fds(d->fds);
+		spawner_close_fds(d->fds);
 		free(d);
 		return 1;
 	}
-	r = take_note(sp, &note, fds);
+	r = spawner_take_note(sp, &note, fds);
 	if (r > 0) {
 		on_note(sp, &note, fds);
-		close_fds(fds);
+		spawner_close_fds(fds);
 	}
 	return r;
 }
@@ -472,7 +431,7 @@ static void on_unsendable(struct spawner *sp, const struct unsent *u, int err)
 	struct child *c;
 
 	memcpy(&req, u->message, sizeof(req));
-	c = req.op == SPAWN_OP_SPAWN ? child_find(sp, req.id) : NULL;
+	c = req.op == SPAWN_OP_SPAWN ? spawner_child(sp, req.id) : NULL;
 	if (!c)
 		return;
 	forget(sp, req.id);
@@ -494,7 +453,7 @@ static void send_unsent(struct spawner *sp)
 			on_unsendable(sp, u, (int)r);
 		unsent_free(u);
 	}
-	poll_again(sp);
+	spawner_poll_again(sp);
 }
 
 static void on_spawner(uv_poll_t *handle, int status, int events)
@@ -503,14 +462,14 @@ static void on_spawner(uv_poll_t *handle, int status, int events)
 	int r = status < 0 ? -EPIPE : 1;
 
 	while (r > 0)
-		r = receive(sp);
+		r = spawner_receive(sp);
 	if (r < 0)
 		spawner_lost(sp);
 	else if (events & UV_WRITABLE)
 		send_unsent(sp);
 }
 
-static void poll_again(struct spawner *sp)
+void spawner_poll_again(struct spawner *sp)
 {
 	int events = UV_READABLE | (STAILQ_EMPTY(&sp->unsent) || sp->waits ? 0 : UV_WRITABLE);
 
@@ -526,7 +485,7 @@ int spawner_attach(struct spawner *sp, uv_loop_t *loop)
 		return r;
 	sp->poll.data = sp;
 	sp->attached = true;
-	poll_again(sp);
+	spawner_poll_again(sp);
 	return 0;
 }
 
@@ -590,21 +549,6 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	return 0;
 }
 
-int spawner_adopt(struct spawner *sp, struct child *c)
-{
-	int r;
-
-	if (child_find(sp, c->id))
-		return -EBADMSG;
-	r = sp->dead ? -EPIPE : spawner_claim(sp, c->id);
-	if (r < 0)
-		return r;
-	c->spawner = sp;
-	c->state = CHILD_RUNNING;
-	TAILQ_INSERT_TAIL(&sp->children, c, link);
-	return 0;
-}
-
 void child_kill(struct child *c)
 {
 	if (c->state == CHILD_RUNNING)
@@ -612,129 +556,4 @@ void child_kill(struct child *c)
 	else if (c->state == CHILD_ASKED && !c->doomed)
 		ask_kill(c);
 	c->doomed = true;
-}
-
-/* ---- another daemon ---- */
-
-void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data)
-{
-	sp->heir_begun = begun;
-	sp->heir_data = data;
-}
-
-/* Waits for a note. Return: as take_note(), but never 0. */
-static int await_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
-{
-	struct pollfd p = {.fd = sp->sock, .events = POLLIN};
-	int r;
-
-	while ((r = take_note(sp, ret_note, ret_fds)) == 0)
-		(void)poll(&p, 1, -1);
-	return r;
-}
-
-/* What was said before the spawner knew is for later. */
-static int defer(struct spawner *sp, const struct spawn_note *note, const int fds[SPAWN_NOTE_FDS])
-{
-	struct deferred *d = malloc(sizeof(*d));
-
-	if (!d) { /* as if the spawner were gone: nothing can be relied on any more */
-		close_fds(fds);
-		return -EPIPE;
-	}
-	d->note = *note;
-	memcpy(d->fds, fds, sizeof(d->fds));
-	STAILQ_INSERT_TAIL(&sp->deferred, d, link);
-	return 0;
-}
-
-int spawner_yield(struct spawner *sp)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_YIELD};
-
-	if (!STAILQ_EMPTY(&sp->unsent))
-		return -EAGAIN;
-	return sp->dead ? -EPIPE : send_patiently(sp, &req, sizeof(req), NULL, 0);
-}
-
-int spawner_await(struct spawner *sp)
-{
-	int fds[SPAWN_NOTE_FDS], r = 0;
-	struct spawn_note note;
-
-	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
-		if (note.op == SPAWN_NOTE_RESUME) {
-			close_fds(fds);
-			break;
-		}
-		r = defer(sp, &note, fds);
-	}
-	while (!STAILQ_EMPTY(&sp->deferred))
-		(void)receive(sp);
-	return MIN(r, 0);
-}
-
-int spawner_inherit(struct spawner **ret_spawner)
-{
-	struct spawner_ends ends = {.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
-	struct heir_welcome w;
-	size_t nfds;
-
-	if (fdpass_receive(HEIR_FD_SPAWNER, &w, sizeof(w), NULL, 0, &nfds, 0) != sizeof(w) ||
-	    w.magic != HEIR_MAGIC)
-		return -EBADMSG;
-	ends.last_id = w.last_id;
-	*ret_spawner = spawner_new(&ends);
-	if (!*ret_spawner)
-		return -ENOMEM;
-	fcntl(HEIR_FD_SPAWNER, F_SETFD, FD_CLOEXEC);
-	(*ret_spawner)->waits = true;
-	jail_instance_join(w.instance);
-	return w.version == SPAWN_VERSION ? 0 : -EOPNOTSUPP;
-}
-
-int spawner_claim(struct spawner *sp, uint32_t id)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_CLAIM, .id = id};
-
-	return send_patiently(sp, &req, sizeof(req), NULL, 0);
-}
-
-void spawner_tie(struct spawner *sp, int tie)
-{
-	sp->tie = tie;
-}
-
-int spawner_tie_fd(const struct spawner *sp)
-{
-	return sp->tie;
-}
-
-int spawner_ready(struct spawner *sp)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_READY};
-	int fds[SPAWN_NOTE_FDS], r = send_patiently(sp, &req, sizeof(req), NULL, 0);
-	struct spawn_note note;
-
-	if (r == 0)
-		r = await_note(sp, &note, fds);
-	if (r < 0)
-		return r;
-	close_fds(fds);
-	if (note.op != SPAWN_NOTE_SUCCEED)
-		return -EPROTO;
-	sp->waits = false;
-	poll_again(sp);
-	return 0;
-}
-
-void spawner_refuse(struct spawner *sp, const char *words)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_REFUSE};
-	char message[sizeof(req) + HEIR_WORDS_MAX];
-	const size_t len = MIN(strlen(words), HEIR_WORDS_MAX);
-
-	memcpy(message, &req, sizeof(req));
-	memcpy(message + sizeof(req), words, len);
-	(void)send_patiently(sp, message, sizeof(req) + len, NULL, 0);
 }

@@ -79,8 +79,9 @@ void spawner_log(const struct spawner *sp);
 
 /* ---- another daemon takes the mount over, see heir.h ---- */
 
-/* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's. */
-void spawner_on_heir(struct spawner *sp, void (*begun)(void *data, int fd), void *data);
+/* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's. Return of it: whether that
+ * is the one that spawner_yield() means from now on. */
+void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data);
 
 /* The daemon stands still, and is about to give all to its heir. Return: 0; -EAGAIN: there are requests that the spawner has not
  * taken yet, so it is no good moment; -EPIPE: the spawner is gone. */

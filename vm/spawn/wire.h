@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_SPAWN_WIRE_H
 #define XSBX_VM_SPAWN_WIRE_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "vm/jail/cgroup_stat.h"
@@ -22,7 +23,8 @@ enum spawn_op {
 	SPAWN_OP_LOG,  /* `id` is the new enum log_level */
 	SPAWN_OP_HOLD, /* descriptors to be kept for the child that is asked for next, with this id */
 	SPAWN_OP_FORGET, /* it was heard that the child with this id has ended: nothing of it is needed any more */
-	SPAWN_OP_YIELD, /* all was given to the heir; the daemon stands still until it is told to resume, or killed */
+	SPAWN_OP_YIELD, /* all was given to the heir of this number (SPAWN_NOTE_HEIR); the daemon stands still until it is told
+			 * to resume, or killed */
 	/* Of an heir (heir.h): */
 	SPAWN_OP_CLAIM,	 /* the child with this id is its own */
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
@@ -41,13 +43,16 @@ enum spawn_op {
 struct spawn_request {
 	uint32_t op, id;
 };
+/* An heir of another version says that it is one by SPAWN_OP_REFUSE, so that, like heir_wire.h, is for ever. */
+static_assert(SPAWN_OP_REFUSE == 12 && sizeof(struct spawn_request) == 8,
+	      "refusals are understood");
 
 enum spawn_note_op {
 	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and open files of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
 	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
-	SPAWN_NOTE_HEIR,    /* there is one; in SCM_RIGHTS a socket to it */
+	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
 	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */
 };

@@ -264,8 +264,11 @@ def jobs():
     s = Session("jobs", config="timeout_s = 0\n")
     s.run("true")
     os.mkdir(s / "jobs/j")
+    write(s / "jobs/j/config", "stdin = open\n")
     write(s / "jobs/j/in", "#!/bin/sh\nwhile read -r line; do echo got $line; done; exit 4\n")
     feeder = os.open(s / "jobs/j/stdin", os.O_WRONLY)
+    heard = os.open(s / "jobs/j/stdout", os.O_RDONLY)
+    ok("one runs", wait_for(lambda: s.word("jobs/j/state") == "running"), s.word("jobs/j/state"))
     os.mkdir(s / "jobs/l")
     write(s / "jobs/l/config", "stdin = open\n")
     write(s / "jobs/l/in", "#!/bin/sh\nfor n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo $n; sleep 0.2; done\n")
@@ -273,19 +276,19 @@ def jobs():
     tail = subprocess.Popen(["tail", "-n", "+1", "-f", s / "jobs/l/stdout"], stdout=subprocess.PIPE)
     for n in range(4):
         taken(f"takeover {n}")
-        time.sleep(0.2)
+        os.write(feeder, f"line {n}\n".encode())
+        same(f"it reads on {n}", Later(lambda: os.read(heard, 100)).get(), f"got line {n}\n".encode())
     same("another that runs", long.get().split(), [str(n).encode() for n in range(1, 16)])
     ok("tail", wait_for(lambda: select.select([tail.stdout], [], [], 0)[0]))
     time.sleep(0.5)
     same("tail has it", os.read(tail.stdout.fileno(), 65536).split()[:15], [str(n).encode() for n in range(1, 16)])
     tail.kill()
     tail.wait()
-    ok("it goes on", s.word("jobs/j/state") in ("running", "new", "lost", "done"), s.word("jobs/j/state"))
-    try:
-        os.write(feeder, b"a line\n")
-    except BrokenPipeError:
-        pass
-    os.close(feeder)
+    same("it goes on", s.word("jobs/j/state"), "running")
+    for fd in (feeder, heard):
+        os.close(fd)
+    same("all that it was given", read(s / "jobs/j/stdout"), "".join(f"got line {n}\n" for n in range(4)).encode())
+    same("how it ended", read(s / "jobs/j/exit_code"), b"4\n")
     s.remove()
 
 

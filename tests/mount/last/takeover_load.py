@@ -164,12 +164,16 @@ def load():
     for _ in range(4):
         ok("a sandbox is up", up.acquire(timeout=SOON))
     time.sleep(1)
+    taken = 0
     for n in range(TIMES):
         done, said = take_over()
         # It may find no quiet moment within a second, and then nothing has changed.
-        ok(f"takeover {n}", done or "are not answered" in said or "could not be written down" in said, said)
+        ok(f"takeover {n}", done or "are not answered" in said, said)
+        taken += done
         time.sleep(4 if VM else 0.3)
     stop.set()
+    print("taken over", taken, "times of", TIMES)
+    ok("mostly there is a quiet moment", taken >= TIMES // 2, taken)
     Session("last")
     counted = 0
     for name, process, pipe in at_work + [log]:

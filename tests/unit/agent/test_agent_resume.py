@@ -48,7 +48,8 @@ class Resume(Case):
 
     def test_a_run_goes_on(self):
         """Output comes whole, whatever was read of it when the host was replaced."""
-        run = self.agent.start('seq 200000', credit=100000)
+        whole, credit = b''.join(b'%d\n' % n for n in range(1, 200001)), 100000
+        run = self.agent.start('seq 200000', credit=credit)
         out, sequence, resumed = bytearray(), 0, 0
         while True:
             kind, _flags, data = self.agent.take(run)
@@ -61,9 +62,10 @@ class Resume(Case):
             self.agent.send(CREDIT, integers('I', len(data) - 4), id=run)
             if sequence % 3 == 0:
                 told = self.resume()
-                self.assertIn(run, told.execs if told.execs else [run])
-                resumed += 1
-        self.assertEqual(bytes(out), b''.join(b'%d\n' % n for n in range(1, 200001)))
+                if len(out) + credit < len(whole):  # else its end may be on the way
+                    self.assertEqual(list(told.execs), [run])
+                    resumed += 1
+        self.assertEqual(bytes(out), whole)
         self.assertGreater(resumed, 2)
         self.assertEqual(self.resume().execs, {})
 

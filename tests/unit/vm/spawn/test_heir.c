@@ -89,10 +89,15 @@ static struct {
 	pid_t guard;
 } t;
 
-static void on_begun(void *data, int fd)
+static bool on_begun(void *data, int fd)
 {
 	(void)data;
+	if (t.heir >= 0) { /* as the daemon that does not know yet that the last one is over */
+		close(fd);
+		return false;
+	}
 	t.heir = fd;
+	return true;
 }
 
 static int setup(void **state)
@@ -314,6 +319,27 @@ static void late(void **state)
 	assert_int_equal(spawner_await(sp), 0);
 }
 
+/* ... and so is who gave all to one that was given up, while there is another already, who was given nothing. */
+static void of_another(void **state)
+{
+	const struct estate e = {.act = DIES};
+	struct heir_answer a;
+	int sock = ask(t.self), next;
+
+	(void)state;
+	await_heir();
+	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
+	a = answer(sock);
+	assert_int_equal(a.pid, 0);
+	next = ask(t.self);
+	assert_int_equal(spawner_yield(sp), 0);
+	assert_int_equal(spawner_await(sp), 0);
+	close(steal_fd(&t.heir));
+	a = answer(next); /* the daemon did not take it */
+	assert_int_equal(a.pid, 0);
+	assert_string_equal(a.words, "the new process ended");
+}
+
 static void of_root(void **state)
 {
 	char copy[64];
@@ -338,7 +364,8 @@ int main(int argc, char *argv[])
 {
 #define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {heir_test(another_daemon), heir_test(no_heir),
-					   heir_test(late), heir_test(of_root)};
+					   heir_test(late), heir_test(of_another),
+					   heir_test(of_root)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
 		return be_heir();

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner's part when another daemon follows. See heir.h. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "server_internal.h"
+#include "vm/base/log.h"
+#include "vm/jail/cgroup.h"
+#include "vm/jail/source.h"
+
+#define IDS_BETWEEN 0x10000u /* more than a daemon asks for while its heir begins */
+
+void server_leave(const struct server *s)
+{
+	close(s->told);
+	if (s->lock >= 0)
+		close(s->lock);
+	heir_leave(&s->heir);
+	held_leave(&s->held);
+	for (size_t i = 0; i < s->kids.n; i++) {
+		if (s->kids.item[i].birth)
+			close(s->kids.item[i].birth->status);
+	}
+}
+
+void server_yield(struct server *s, uint32_t number)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
+
+	if (s->heir.state == HEIR_STARTING && number == s->heir.number)
+		s->heir.state = HEIR_LOADING;
+	else
+		(void)server_note(s, &note, NULL, 0);
+}
+
+static void leave_for_heir(const void *data)
+{
+	server_leave(data);
+}
+
+/* Somebody wants the mount to be taken over. */
+static void begin_heir(struct server *s)
+{
+	const struct heir_gift gift = {
+		.rules = s->rules,
+		.held = &s->held,
+		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
+			    jail_instance_id()},
+		.leave = leave_for_heir,
+		.data = s,
+	};
+	_cleanup_close_ int fd = heir_start(&s->heir, &gift, server_now());
+	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR, .id = s->heir.number};
+
+	if (fd >= 0 && server_note(s, &note, &fd, 1) < 0)
+		heir_end(&s->heir, "the daemon does not answer");
+}
+
+/* It is not to be: the daemon goes on. */
+static void disinherit(struct server *s, const char *words)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
+	const bool stands = s->heir.state == HEIR_LOADING;
+
+	heir_end(&s->heir, words);
+	for (size_t i = 0; i < s->kids.n; i++)
+		s->kids.item[i].claimed = false;
+	if (stands)
+		(void)server_note(s, &note, NULL, 0);
+}
+
+/* The heir is the daemon from here on. The other one stands still, and is not needed for anything any more. */
+static void succeed(struct server *s)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	const pid_t former = s->daemon;
+
+	kill(former, SIGKILL);
+	close(s->sock);
+	s->sock = s->heir.sock;
+	s->daemon = s->heir.pid;
+	s->last_id += IDS_BETWEEN;
+	heir_succeeds(&s->heir, former);
+	jail_instance_begin(s->daemon);
+	jail_source_patience(s->patience_ms, s->sock);
+	guard_follow(s->guarded, s->daemon);
+	(void)server_note(s, &note, NULL, 0);
+	log_info("process %d has taken the mount over", (int)s->daemon);
+	kids_inherit(&s->kids);
+	final_unsay(&s->finals);
+}
+
+static void hear_heir(struct server *s)
+{
+	enum heir_word word = HEIR_CLAIMS;
+	struct kid *k;
+	uint32_t id;
+
+	while (word == HEIR_CLAIMS) {
+		word = heir_hear(&s->heir, &id);
+		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
+		if (k && !k->birth)
+			k->claimed = true;
+	}
+	if (word == HEIR_READY)
+		succeed(s);
+	else if (word == HEIR_OVER)
+		disinherit(s, s->heir.words);
+}
+
+bool server_tend_heir(struct server *s, bool asked)
+{
+	if (s->heir.state == HEIR_NONE && asked)
+		begin_heir(s);
+	else if (s->heir.state != HEIR_NONE && asked)
+		hear_heir(s);
+	if (s->heir.state != HEIR_NONE && server_now() >= s->heir.until)
+		disinherit(s, s->heir.state == HEIR_LOADING
+				      ? "the new process did not become ready in time"
+				      : "the two processes did not agree on a moment in time");
+	return s->heir.state == HEIR_LOADING;
+}

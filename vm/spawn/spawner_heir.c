@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's side of the spawner when another daemon follows: of the one that serves, and of its heir. See heir.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "heir_wire.h"
+#include "spawner_internal.h"
+#include "vm/base/fdpass.h"
+#include "vm/base/util.h"
+#include "vm/jail/cell.h"
+
+void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data)
+{
+	sp->heir_begun = begun;
+	sp->heir_data = data;
+}
+
+/* Waits for a note. Return: as spawner_take_note(), but never 0. */
+static int await_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
+{
+	struct pollfd p = {.fd = sp->sock, .events = POLLIN};
+	int r;
+
+	while ((r = spawner_take_note(sp, ret_note, ret_fds)) == 0)
+		(void)poll(&p, 1, -1);
+	return r;
+}
+
+/* What was said before the spawner knew is for later. */
+static int defer(struct spawner *sp, const struct spawn_note *note, const int fds[SPAWN_NOTE_FDS])
+{
+	struct deferred *d = malloc(sizeof(*d));
+
+	if (!d) { /* as if the spawner were gone: nothing can be relied on any more */
+		spawner_close_fds(fds);
+		return -EPIPE;
+	}
+	d->note = *note;
+	memcpy(d->fds, fds, sizeof(d->fds));
+	STAILQ_INSERT_TAIL(&sp->deferred, d, link);
+	return 0;
+}
+
+int spawner_yield(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_YIELD, .id = sp->heir_number};
+
+	if (!STAILQ_EMPTY(&sp->unsent))
+		return -EAGAIN;
+	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+}
+
+int spawner_await(struct spawner *sp)
+{
+	int fds[SPAWN_NOTE_FDS], r = 0;
+	struct spawn_note note;
+
+	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
+		if (note.op == SPAWN_NOTE_RESUME) {
+			spawner_close_fds(fds);
+			break;
+		}
+		r = defer(sp, &note, fds);
+	}
+	while (!STAILQ_EMPTY(&sp->deferred))
+		(void)spawner_receive(sp);
+	return MIN(r, 0);
+}
+
+int spawner_inherit(struct spawner **ret_spawner)
+{
+	struct spawner_ends ends = {.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
+	struct heir_welcome w;
+	size_t nfds;
+
+	if (fdpass_receive(HEIR_FD_SPAWNER, &w, sizeof(w), NULL, 0, &nfds, 0) != sizeof(w) ||
+	    w.magic != HEIR_MAGIC)
+		return -EBADMSG;
+	ends.last_id = w.last_id;
+	*ret_spawner = spawner_new(&ends);
+	if (!*ret_spawner)
+		return -ENOMEM;
+	fcntl(HEIR_FD_SPAWNER, F_SETFD, FD_CLOEXEC);
+	(*ret_spawner)->waits = true;
+	jail_instance_join(w.instance);
+	return w.version == SPAWN_VERSION ? 0 : -EOPNOTSUPP;
+}
+
+int spawner_claim(struct spawner *sp, uint32_t id)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_CLAIM, .id = id};
+
+	return spawner_send(sp, &req, sizeof(req), NULL, 0);
+}
+
+int spawner_adopt(struct spawner *sp, struct child *c)
+{
+	int r;
+
+	if (spawner_child(sp, c->id))
+		return -EBADMSG;
+	r = sp->dead ? -EPIPE : spawner_claim(sp, c->id);
+	if (r < 0)
+		return r;
+	c->spawner = sp;
+	c->state = CHILD_RUNNING;
+	TAILQ_INSERT_TAIL(&sp->children, c, link);
+	return 0;
+}
+
+void spawner_tie(struct spawner *sp, int tie)
+{
+	sp->tie = tie;
+}
+
+int spawner_tie_fd(const struct spawner *sp)
+{
+	return sp->tie;
+}
+
+int spawner_ready(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_READY};
+	int fds[SPAWN_NOTE_FDS], r = spawner_send(sp, &req, sizeof(req), NULL, 0);
+	struct spawn_note note;
+
+	if (r == 0)
+		r = await_note(sp, &note, fds);
+	if (r < 0)
+		return r;
+	spawner_close_fds(fds);
+	if (note.op != SPAWN_NOTE_SUCCEED)
+		return -EPROTO;
+	sp->waits = false;
+	spawner_poll_again(sp);
+	return 0;
+}
+
+void spawner_refuse(struct spawner *sp, const char *words)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_REFUSE};
+	char message[sizeof(req) + HEIR_WORDS_MAX];
+	const size_t len = MIN(strlen(words), HEIR_WORDS_MAX);
+
+	memcpy(message, &req, sizeof(req));
+	memcpy(message + sizeof(req), words, len);
+	(void)spawner_send(sp, message, sizeof(req) + len, NULL, 0);
+}
