@@ -432,7 +432,8 @@ static void hear_goodbye(struct server *s)
 		s->stop |= req.op == SPAWN_OP_STOP;
 		while (nfds)
 			close(fds[--nfds]);
-	} while (n > 0 && !s->stop);
+		/* What it had not read yet when it went is said once, as an error, before what it sent. */
+	} while ((n > 0 || n == -ECONNRESET) && !s->stop);
 }
 
 /* Return: one that can be waited for, or 0. */

@@ -259,6 +259,20 @@ static void test_handles(void **state)
 	fx_close(fx, &scratch);
 }
 
+/* What is written to a node of settings has the limit that it had. */
+static void test_limits(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = fx_opened(fx, TOP "config", O_WRONLY);
+	struct second two;
+
+	assert_int_equal(handle_get(&fx->fs->handles, f.fh)->text.limit, SETTINGS_TEXT_MAX);
+	take_over(fx, &two);
+	assert_int_equal(handle_get(&two.fs->handles, f.fh)->text.limit, SETTINGS_TEXT_MAX);
+	end(&two);
+	fx_close(fx, &f);
+}
+
 /* A handle's number is not given to another, also if it was free. */
 static void test_generations(void **state)
 {
@@ -501,11 +515,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		handover_test(test_nothing),	 handover_test(test_places),
-		handover_test(test_handles),	 handover_test(test_generations),
-		handover_test(test_jobs),	 handover_test(test_locks),
-		handover_test(test_files),	 handover_test(test_asleep),
-		handover_test(test_long_output), handover_test(test_lost),
-		handover_test(test_templates),
+		handover_test(test_handles),	 handover_test(test_limits),
+		handover_test(test_generations), handover_test(test_jobs),
+		handover_test(test_locks),	 handover_test(test_files),
+		handover_test(test_asleep),	 handover_test(test_long_output),
+		handover_test(test_lost),	 handover_test(test_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
