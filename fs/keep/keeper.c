@@ -17,7 +17,9 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 	struct problem p;
 
 	problem_set(&p, PROBLEM_NOT_KEPT,
-		    "Make room on the disk of state_dir, or mend it; it is tried again.",
+		    err == -EFBIG
+			    ? "Remove some of its runs and jobs, those with long inputs first."
+			    : "Make room on the disk of state_dir, or mend it; it is tried again.",
 		    "what there is of the session can't be written to state_dir, and would not be "
 		    "there at the next mount: %s",
 		    strerror(-err));
@@ -211,11 +213,15 @@ static void fill(struct keeper *k)
 		int err;
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 
-		if (err < 0) {
-			tell_failure(k, s, -ENOMEM);
-			break;
-		}
 		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
+		if (err < 0) {
+			tell_failure(k, s, err);
+			s->on_disk.dirty = !k->flushed; /* at the end that was its last turn */
+			if (s->on_disk.dirty)
+				TAILQ_INSERT_TAIL(&k->dirty, s, on_disk.link);
+			n++;
+			continue;
+		}
 		s->on_disk.dirty = false;
 		store_all(k, s);
 		if (!item) {

@@ -167,9 +167,20 @@ static bool write_step(struct keeper *k)
 
 static void over(struct keeper *k)
 {
+	unsigned n = 0;
+
 	go_to(k, END_OVER);
 	keeper_stop(k);
-	log_info("sessions are asleep, and written");
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		const struct session *s = roster_at(&k->fs->roster, i);
+
+		if (!s || !s->on_disk.told)
+			continue;
+		n++;
+		log_error("%s: not written to state_dir as it was at the end", s->path);
+	}
+	if (!n)
+		log_info("sessions are asleep, and written");
 	k->done(k->data);
 }
 

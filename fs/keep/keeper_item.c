@@ -115,6 +115,7 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 	struct keeper_item *item = calloc(1, sizeof(*item));
 	struct making m = {k, item};
 	const struct keep_io io = {.data = &m, .away = on_away, .name = keeper_saved_name};
+	int r;
 
 	*ret_err = -ENOMEM;
 	if (!item)
@@ -124,7 +125,9 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 	item->slot = s->slot;
 	item->generation = s->generation;
 	item->depot = k->fs->depot.fd;
-	if (keep_put(&item->record, s, &io) < 0 || item->err < 0) {
+	r = keep_put(&item->record, s, &io);
+	if (r < 0 || item->err < 0) {
+		*ret_err = r < 0 ? r : item->err;
 		keeper_item_free(k, item);
 		return NULL;
 	}

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "fs/keep/keeper.h"
+#include "fs/keep/keeper_internal.h"
 #include "fs/keep/store.h"
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/vault_fake.h"
+#include "vm/base/record.h"
 #include "vm/base/remove.h"
 
 #define TOP "python/demo/"
@@ -295,6 +297,28 @@ static void test_disk_refuses(void **data)
 }
 
 /* What could not be removed does not come back; nor does it take with it one that has its name now. */
+/* A session that is too large for a record keeps no other from being written, and the end from coming. */
+static void test_too_large(void **data)
+{
+	struct fixture *fx = *data;
+	struct session *s;
+
+	assert_int_equal(fx_mkdir(fx, "python/large"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
+	s = session_find(fx->fs, 0, "large");
+	s->front.next_stdin.limit = 0;
+	assert_int_equal(buf_truncate(&s->front.next_stdin, RECORD_MAX + 1), 0);
+	written();
+	assert_true(is_there("other"));
+	assert_false(is_there("large"));
+	assert_int_equal(problem_kept(&s->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_non_null(strstr(problem_kept(&s->front.error)->cause, strerror(EFBIG)));
+	keeper_flush(fx->fs->keeper);
+	written();
+	assert_true(keeper_is_idle(fx->fs->keeper));
+	buf_clear(&s->front.next_stdin);
+}
+
 static void test_removal_refused(void **data)
 {
 	struct fixture *fx = *data;
@@ -497,6 +521,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
