@@ -172,9 +172,11 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 static uint64_t ms_since(const struct timespec *t)
 {
 	const struct timespec now = clock_now();
-	const int64_t ms = (now.tv_sec - t->tv_sec) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000;
+	const uint64_t s = (uint64_t)now.tv_sec - (uint64_t)t->tv_sec;
+	const int64_t ms =
+		(int64_t)MIN(s, (uint64_t)UINT32_MAX) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000;
 
-	return ms > 0 ? (uint64_t)ms : 0;
+	return now.tv_sec >= t->tv_sec && ms > 0 ? (uint64_t)ms : 0;
 }
 
 int keep_get_asleep(struct keep_in *in, const struct record_field *f)

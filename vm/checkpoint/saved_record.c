@@ -3,8 +3,10 @@
 #include "saved_record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "pack_internal.h"
 #include "pack_maker.h"
@@ -183,10 +185,15 @@ static int make_pack(int fd, uint64_t size, const struct pack_flaws *flaws, stru
 	static const struct pack_limits limits = {PACK_MOST, ENTRIES_MOST};
 	struct pack_maker *maker = NULL;
 	const char *map;
+	struct stat st;
 	size_t used;
 	int r;
 
 	if (fd < 0 || size == 0 || size > PACK_MOST)
+		return -EBADMSG;
+	/* What is mapped is there, and stays. */
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < size ||
+	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
 		return -EBADMSG;
 	map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
