@@ -359,6 +359,7 @@ static void enter(struct handle *h)
 		TAILQ_INSERT_TAIL(&h->front->inputs, h, input_link);
 	} else if (h->ops == &stdin_ops || (h->ops == &tty_ops && handle_writes(h))) {
 		TAILQ_INSERT_TAIL(&h->front->feeders, h, input_link);
+		h->feeds = h->feeds && h->r;
 		if (h->feeds)
 			h->r->feed.nwriters++;
 	} else if (h->ops == &file_events_ops && fe) {

@@ -79,18 +79,22 @@ static int compare(const void *a, const void *b)
 static struct numbered *number(struct savings *all, const struct saved *saved)
 {
 	const size_t cap = all->n < all->cap ? all->cap : all->cap ? all->cap * 2 : 16;
-	_cleanup_free_ struct numbered *new = malloc(sizeof(*new));
-	struct numbered **more = new ? reallocarray(all->item, cap, sizeof(*more)) : NULL;
+	struct numbered **more = reallocarray(all->item, cap, sizeof(*more)), *new;
 
 	if (!more)
 		return NULL;
 	all->item = more;
 	all->cap = cap;
-	*new = (struct numbered){saved, all->n};
-	if (!tsearch(new, &all->by_saved, compare))
+	new = malloc(sizeof(*new));
+	if (!new)
 		return NULL;
+	*new = (struct numbered){saved, all->n};
+	if (!tsearch(new, &all->by_saved, compare)) {
+		free(new);
+		return NULL;
+	}
 	all->item[all->n++] = new;
-	return steal_ptr(new);
+	return new;
 }
 
 static const char *name_saved(void *data, const struct saved *saved)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -126,7 +127,7 @@ int spawner_ready(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_READY};
 	int fds[SPAWN_NOTE_FDS], r = spawner_send(sp, &req, sizeof(req), NULL, 0);
-	struct spawn_note note;
+	struct spawn_note note = {0};
 
 	if (r == 0)
 		r = await_note(sp, &note, fds);
@@ -143,10 +144,9 @@ int spawner_ready(struct spawner *sp)
 void spawner_refuse(struct spawner *sp, const char *words)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_REFUSE};
-	char message[sizeof(req) + HEIR_WORDS_MAX];
-	const size_t len = MIN(strlen(words), HEIR_WORDS_MAX);
+	char message[sizeof(req) + HEIR_WORDS_MAX + 1], *text = message + sizeof(req);
 
 	memcpy(message, &req, sizeof(req));
-	memcpy(message + sizeof(req), words, len);
-	(void)spawner_send(sp, message, sizeof(req) + len, NULL, 0);
+	snprintf(text, HEIR_WORDS_MAX + 1, "%s", words);
+	(void)spawner_send(sp, message, sizeof(req) + strlen(text), NULL, 0);
 }
