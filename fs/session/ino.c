@@ -10,7 +10,7 @@
 #define ROOT_INO 1u /* FUSE_ROOT_ID */
 
 static_assert(NODE_NKINDS <= 128, "seven bits");
-static_assert(ROSTER_MAX <= 1u << 16, "sixteen bits");
+static_assert(ROSTER_MAX <= UINT16_MAX + 1u, "sixteen bits");
 static_assert(CONF_TEMPLATES_MAX <= 1u << 16, "sixteen bits");
 
 uint64_t ino_make(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub)
