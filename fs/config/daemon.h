@@ -82,6 +82,8 @@ void conf_clear(struct conf *c);
 
 /* Return: the template called @name, or NULL. */
 struct conf_template *conf_template_find(struct conf *c, const char *name);
+/* Likewise; return: its index, or -1. */
+int conf_template_index(struct conf *c, const char *name);
 
 /* Usage text for --help. */
 extern const char conf_usage[];

@@ -48,6 +48,13 @@ struct conf_template *conf_template_find(struct conf *c, const char *name)
 	return NULL;
 }
 
+int conf_template_index(struct conf *c, const char *name)
+{
+	const struct conf_template *t = conf_template_find(c, name);
+
+	return t ? (int)(t - c->template) : -1;
+}
+
 struct conf_template *conf_template_get(struct conf *c, const char *name,
 					const struct conf_source *src)
 {

@@ -11,9 +11,10 @@
 static void find_origin(struct session *s)
 {
 	struct origin *o = &s->origin, found;
-	const struct session *source = NULL;
+	const struct session *source;
 	struct problem why;
 	struct from from;
+	int template;
 
 	if (o->slot != KEEP_BY_NAME) {
 		found = *o;
@@ -24,9 +25,8 @@ static void find_origin(struct session *s)
 	o->slot = KEEP_NOBODY;
 	if (from_parse(o->session, &from, &why) < 0)
 		return;
-	for (unsigned i = 0; i < s->fs->conf->ntemplates && !source; i++)
-		if (strcmp(s->fs->conf->template[i].name, from.template) == 0)
-			source = session_find(s->fs, i, from.session);
+	template = conf_template_index(s->fs->conf, from.template);
+	source = template <0 ? NULL : session_find(s->fs, (unsigned)template, from.session);
 	if (!source || time_compare(&source->created, &o->time) > 0)
 		return;
 	found = *o;

@@ -35,7 +35,7 @@ struct spool;
  * refused, and nothing of it stays.
  */
 
-/* Kinds of records. Never reuse a number; those from 64 on are of others: see fs/mount and vm/. */
+/* Kinds of records. Never reuse a number; those from 64 on are of others: see fs/handover/ and vm/. */
 enum keep_kind {
 	KEEP_SESSION = 1, /* key: live: slot << 32 | generation; at rest: 0 */
 };

@@ -21,13 +21,6 @@ struct finding {
 
 /* ---- what is in no record ---- */
 
-static bool no_away(void *data, const struct keep_output *o, const struct spool *sp)
-{
-	(void)data;
-	(void)o;
-	return sp->away;
-}
-
 static int on_back(void *data, const struct keep_output *o, struct spool *sp)
 {
 	(void)data;
@@ -56,20 +49,11 @@ static int on_find(void *data, const char *name, struct saved **ret_saved, struc
 
 /* ---- one that is there, and can't be read ---- */
 
-/* Return: index, or -1. */
-static int template_of(const struct fs *fs, const char *name)
-{
-	for (size_t i = 0; i < fs->conf->ntemplates; i++)
-		if (strcmp(fs->conf->template[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 static void show_damaged(struct finding *f, const char *template, const char *name,
 			 const struct keep_name *whose, const struct problem *why)
 {
 	struct fs *fs = f->k->fs;
-	const int i = template_of(fs, template);
+	const int i = conf_template_index(fs->conf, template);
 	struct session *s;
 	struct problem p;
 
@@ -138,11 +122,7 @@ static void load_one(void *data, const char *template, const char *name)
 {
 	struct finding *f = data;
 	struct keeper *k = f->k;
-	const struct keep_io io = {.data = f,
-				   .away = no_away,
-				   .back = on_back,
-				   .name = keeper_saved_name,
-				   .find = on_find};
+	const struct keep_io io = {.data = f, .back = on_back, .find = on_find};
 	struct problem why = {0};
 	struct keep_name is = {0};
 	struct buf text = {0};
@@ -150,7 +130,7 @@ static void load_one(void *data, const char *template, const char *name)
 	struct session *s = NULL;
 	int e;
 
-	if (template_of(k->fs, template) < 0) {
+	if (conf_template_index(k->fs->conf, template) < 0) {
 		if (!f->homeless++)
 			snprintf(f->first, sizeof(f->first), "%s/%s", template, name);
 		f->unsure = true;

@@ -473,9 +473,10 @@ static int damaged(struct problem *why, const char *what)
 
 static int find_template(const struct fs *fs, const char *name, struct problem *why)
 {
-	for (size_t i = 0; i < fs->conf->ntemplates; i++)
-		if (strcmp(fs->conf->template[i].name, name) == 0)
-			return (int)i;
+	const int i = conf_template_index(fs->conf, name);
+
+	if (i >= 0)
+		return i;
 	problem_set(why, PROBLEM_NO_SUCH_TEMPLATE, "Mount with a configuration that has it.",
 		    "its template \"%s\" is not there any more", name);
 	return -ENOENT;

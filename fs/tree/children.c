@@ -14,11 +14,11 @@
 
 int templates_find(const struct node *dir, const char *name, uint64_t *ret_ino)
 {
-	const struct conf_template *t = conf_template_find(dir->fs->conf, name);
+	const int i = conf_template_index(dir->fs->conf, name);
 
-	if (!t)
+	if (i < 0)
 		return -ENOENT;
-	*ret_ino = ino_make(NODE_TEMPLATE, (unsigned)(t - dir->fs->conf->template), 0, 0);
+	*ret_ino = ino_make(NODE_TEMPLATE, (unsigned)i, 0, 0);
 	return 0;
 }
 
