@@ -63,7 +63,6 @@ struct savings {
 	struct numbered **item; /* by number */
 	size_t n, cap;
 	void *by_saved; /* for tsearch(3): the same */
-	bool failed;	/* for want of memory: one was left out */
 	char name[KEEP_NAME_MAX];
 };
 
@@ -104,10 +103,8 @@ static const char *name_saved(void *data, const struct saved *saved)
 	void *const *found = tfind(&key, &all->by_saved, compare);
 
 	one = found ? *found : number(all, saved);
-	if (!one) {
-		all->failed = true;
+	if (!one)
 		return NULL;
-	}
 	snprintf(all->name, sizeof(all->name), "%zu", one->number);
 	return all->name;
 }
@@ -283,8 +280,6 @@ static int put_sessions(struct fs *fs, struct buf *out, struct fdbag *fds, struc
 	r = all ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = put_session(all[i], &io, &sessions, fds, why);
-	if (r == 0 && savings.failed)
-		r = -ENOMEM;
 	if (r == 0)
 		r = put_saved(&savings, out, fds);
 	if (r == 0)
