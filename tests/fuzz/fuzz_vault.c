@@ -32,24 +32,6 @@ struct layer *layer_put(struct layer *l)
 	return NULL;
 }
 
-struct bytes {
-	struct source source;
-	const uint8_t *at;
-	size_t len;
-};
-
-static ssize_t give(struct source *s, void *buf, size_t len)
-{
-	struct bytes *b = container_of(s, struct bytes, source);
-
-	len = MIN(len, b->len);
-	if (len)
-		memcpy(buf, b->at, len);
-	b->at += len;
-	b->len -= len;
-	return (ssize_t)len;
-}
-
 static struct seal_key *key(void)
 {
 	static struct seal_key *k;
@@ -86,7 +68,7 @@ static void head(const uint8_t *data, size_t size)
 
 static void ram(const uint8_t *data, size_t size)
 {
-	struct bytes from = {{give}, data, size};
+	struct byte_source from = byte_source(data, size);
 	const int fd = packed_ram_read(&from.source, 1u << 20);
 
 	assert(fd >= 0 || fd == -EBADMSG);
@@ -100,12 +82,12 @@ static void pieces(const uint8_t *data, size_t size)
 {
 	struct buf out = {.limit = 1u << 20};
 	struct unsealer *u;
-	struct bytes from;
+	struct byte_source from;
 	size_t done = 0;
 	char piece[256];
 
 	assert(seal_bytes(key(), "it", data, size, &out) == 0);
-	from = (struct bytes){{give}, (uint8_t *)out.data, out.len};
+	from = byte_source(out.data, out.len);
 	assert(unsealer_new(key(), "it", &from.source, &u) == 0);
 	while (done < size) {
 		const size_t n = MIN(1u + data[done], size - done);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinks and sources that are files. See sink.h. */
+/* Sinks and sources that are files, and sources that are in memory. See sink.h. */
 #include "sink.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -47,4 +48,21 @@ struct file_sink file_sink(int fd)
 struct file_source file_source(int fd)
 {
 	return (struct file_source){.source = {read_file}, .fd = fd};
+}
+
+static ssize_t read_bytes(struct source *s, void *buf, size_t len)
+{
+	struct byte_source *b = container_of(s, struct byte_source, source);
+
+	len = MIN(len, b->len);
+	if (len)
+		memcpy(buf, b->at, len);
+	b->at += len;
+	b->len -= len;
+	return (ssize_t)len;
+}
+
+struct byte_source byte_source(const void *data, size_t len)
+{
+	return (struct byte_source){.source = {read_bytes}, .at = data, .len = len};
 }

@@ -35,4 +35,13 @@ struct file_source {
 struct file_sink file_sink(int fd);
 struct file_source file_source(int fd);
 
+/* Memory, which stays the caller's. */
+struct byte_source {
+	struct source source;
+	const char *at;
+	size_t len;
+};
+
+struct byte_source byte_source(const void *data, size_t len);
+
 #endif

@@ -408,28 +408,10 @@ int seal_bytes(const struct seal_key *key, const char *what, const void *data, s
 	return r;
 }
 
-struct byte_source {
-	struct source source;
-	const char *at;
-	size_t len;
-};
-
-static ssize_t give(struct source *s, void *buf, size_t len)
-{
-	struct byte_source *b = container_of(s, struct byte_source, source);
-
-	len = MIN(len, b->len);
-	if (len)
-		memcpy(buf, b->at, len);
-	b->at += len;
-	b->len -= len;
-	return (ssize_t)len;
-}
-
 int unseal_bytes(const struct seal_key *key, const char *what, const void *data, size_t len,
 		 struct buf *out)
 {
-	struct byte_source from = {{give}, data, len};
+	struct byte_source from = byte_source(data, len);
 	struct unsealer *u = NULL;
 	char piece[4096];
 	ssize_t n = 1;
