@@ -52,12 +52,6 @@ int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
 
 /* ---- the mount after this one ---- */
 
-struct second {
-	struct fs *fs;
-	struct conf conf;
-	char spool[64];
-};
-
 static void write_down(struct fs *fs, struct buf *out, struct fdbag *fds)
 {
 	struct problem why = {0};
@@ -89,13 +83,7 @@ static int load(struct second *two, const struct buf *from, struct fdbag *fds)
 
 static void begin(struct second *two, struct fixture *fx)
 {
-	two->fs = calloc(1, sizeof(*two->fs));
-	assert_non_null(two->fs);
-	two->conf = fx->conf;
-	snprintf(two->spool, sizeof(two->spool), "/tmp/xsbxfs-unit.XXXXXX");
-	assert_non_null(mkdtemp(two->spool));
-	two->conf.spool_dir = two->spool;
-	assert_int_equal(mount_init(two->fs, &fx->loop, &two->conf), 0);
+	second_begin(two, fx);
 	two->fs->vm = fx->fs->vm;
 }
 
@@ -104,9 +92,7 @@ static void end(struct second *two)
 	mount_stop(two->fs);
 	fake_settle();
 	clock_work();
-	assert_true(mount_fini(two->fs));
-	free(two->fs);
-	assert_int_equal(rmdir(two->spool), 0);
+	second_free(two);
 }
 
 static void expect_same(const struct buf *a, const struct buf *b)

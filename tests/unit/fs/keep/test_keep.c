@@ -83,32 +83,18 @@ static void saves(struct sandbox *s)
 
 /* ---- another mount, which reads it ---- */
 
-struct second {
-	struct fs *fs;
-	struct conf conf;
-	char spool[64];
-};
-
-static void second_begin(struct second *two, struct fixture *fx)
+static void begin(struct second *two, struct fixture *fx)
 {
-	two->fs = calloc(1, sizeof(*two->fs));
-	assert_non_null(two->fs);
-	two->conf = fx->conf;
-	snprintf(two->spool, sizeof(two->spool), "/tmp/xsbxfs-unit.XXXXXX");
-	assert_non_null(mkdtemp(two->spool));
-	two->conf.spool_dir = two->spool;
-	assert_int_equal(mount_init(two->fs, &fx->loop, &two->conf), 0);
+	second_begin(two, fx);
 	assert_int_equal(depot_resume(&two->fs->depot, dup(fx->fs->depot.fd), fx->fs->depot.nslots),
 			 0);
 }
 
-static void second_end(struct second *two)
+static void end(struct second *two)
 {
 	mount_stop(two->fs);
 	clock_work();
-	assert_true(mount_fini(two->fs));
-	free(two->fs);
-	assert_int_equal(rmdir(two->spool), 0);
+	second_free(two);
 }
 
 static void dump(struct fs *fs, const struct keep_io *io, struct buf *out)
@@ -158,7 +144,7 @@ static void check(struct fixture *fx, const struct keep_io *io, struct second *t
 	struct buf first = {0}, again = {0};
 
 	dump(fx->fs, io, &first);
-	second_begin(two, fx);
+	begin(two, fx);
 	load(two, &first, io);
 	dump(two->fs, io, &again);
 	expect_same(&first, &again);
@@ -174,9 +160,9 @@ static void check_both(struct fixture *fx)
 	struct second two;
 
 	check(fx, &live, &two);
-	second_end(&two);
+	end(&two);
 	check(fx, &at_rest, &two);
-	second_end(&two);
+	end(&two);
 }
 
 static struct session *in_second(struct second *two, const char *name)
@@ -236,7 +222,7 @@ static void test_states_of_runs(void **state)
 	assert_int_equal(back->nqueued, 1);
 	assert_int_equal(back->front.last_code.len, 6);
 	assert_memory_equal(back->front.last_code.data, "fourth", 6);
-	second_end(&two);
+	end(&two);
 
 	check(fx, &at_rest, &two);
 	back = in_second(&two, "demo");
@@ -252,7 +238,7 @@ static void test_states_of_runs(void **state)
 	assert_int_equal(run_spool(r, RUN_STDOUT)->len, 4);
 	assert_int_equal(session_run(back, 4)->state, RUN_REFUSED);
 	assert_int_equal(problem_kept(&session_run(back, 4)->problem)->code, PROBLEM_UNMOUNTED);
-	second_end(&two);
+	end(&two);
 	fake_die(s, PROBLEM_AGENT_LOST);
 	check_both(fx);
 }
@@ -287,7 +273,7 @@ static void test_long_outputs(void **state)
 	assert_ptr_equal(sp->block[0],
 			 run_spool(session_run(in_second(&two, "demo"), 1), RUN_STDOUT)->block[0]);
 	assert_int_equal(spool_read(sp, &two.fs->depot, 100, bytes, sizeof(bytes)), sizeof(bytes));
-	second_end(&two);
+	end(&two);
 	/* At rest they are elsewhere, */
 	away = true;
 	check(fx, &at_rest, &two);
@@ -296,14 +282,14 @@ static void test_long_outputs(void **state)
 	assert_int_equal(sp->len, 160 << 10);
 	assert_int_equal(nback, 3);
 	assert_int_equal(spool_read(sp, &two.fs->depot, 0, bytes, sizeof(bytes)), -EAGAIN);
-	second_end(&two);
+	end(&two);
 	/* ... or lost, which reading says. */
 	away = false;
 	check(fx, &at_rest, &two);
 	sp = run_spool(session_run(in_second(&two, "demo"), 1), RUN_STDOUT);
 	assert_int_equal(spool_size(sp), 160 << 10);
 	assert_int_equal(spool_read(sp, &two.fs->depot, sp->len, bytes, sizeof(bytes)), -EIO);
-	second_end(&two);
+	end(&two);
 }
 
 static void test_history(void **state)
@@ -373,7 +359,7 @@ static void test_jobs(void **state)
 			    "new");
 	back = job_find(in_second(&two, "demo"), "named", true);
 	assert_ptr_equal(back->front.latest, in_second(&two, "demo")->front.latest);
-	second_end(&two);
+	end(&two);
 	/* One that is removed, and open. */
 	open = fx_opened(fx, TOP "jobs/one/stdout", O_RDONLY);
 	assert_int_equal(fx_rmdir(fx, TOP "jobs/one"), 0);
@@ -411,7 +397,7 @@ static void test_scratch_files(void **state)
 	check_both(fx);
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "demo")->scratch.n, 0);
-	second_end(&two);
+	end(&two);
 	fx_close(fx, &open);
 	assert_int_equal(fx_open(fx, TOP "jobs/one/x.tmp", O_CREAT | O_RDWR, &open), 0);
 	assert_int_equal(fx_write(fx, &open, "a job's"), 0);
@@ -441,7 +427,7 @@ static void test_asleep(void **state)
 	assert_ptr_equal(in_second(&two, "demo")->asleep.saved, shelf[1]);
 	assert_ptr_equal(checkpoint_find(in_second(&two, "demo"), "a")->saved, shelf[0]);
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->settings.timeout_s, 30);
-	second_end(&two);
+	end(&two);
 
 	/* What is not on the disk yet is not promised. */
 	hides = true;
@@ -450,7 +436,7 @@ static void test_asleep(void **state)
 	assert_int_equal(problem_kept(&in_second(&two, "demo")->front.error)->code,
 			 PROBLEM_NOT_KEPT);
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->state, CHECKPOINT_FAILED);
-	second_end(&two);
+	end(&two);
 	/* Another daemon is to have it as it is, or not at all. */
 	assert_int_equal(keep_put(&text, fx_demo(fx), &live), -ENOMEM);
 	buf_clear(&text);
@@ -461,7 +447,7 @@ static void test_asleep(void **state)
 	check_both(fx);
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "demo")->state, SESSION_ASLEEP);
-	second_end(&two);
+	end(&two);
 	fake_state(fake_sandbox(), SANDBOX_READY);
 	check_both(fx);
 }
@@ -485,7 +471,7 @@ static void test_nothing_there(void **state)
 	saved_unref(shelf[0]);
 	saved_unref(shelf[1]);
 	nshelf = 0;
-	second_begin(&two, fx);
+	begin(&two, fx);
 	load(&two, &text, &at_rest);
 	back = in_second(&two, "demo");
 	assert_int_equal(back->state, SESSION_CLOSED);
@@ -494,7 +480,7 @@ static void test_nothing_there(void **state)
 	assert_int_equal(checkpoint_find(back, "a")->state, CHECKPOINT_FAILED);
 	assert_int_equal(problem_kept(&checkpoint_find(back, "a")->problem)->code, PROBLEM_DAMAGED);
 	assert_int_equal(session_run(back, 1)->state, RUN_DONE);
-	second_end(&two);
+	end(&two);
 	buf_clear(&text);
 }
 
@@ -511,17 +497,17 @@ static void test_copies(void **state)
 	check_both(fx); /* it waits */
 	check(fx, &live, &two);
 	assert_ptr_equal(in_second(&two, "copy")->saving.of, in_second(&two, "demo"));
-	second_end(&two);
+	end(&two);
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "copy")->state, SESSION_CLOSED);
-	second_end(&two);
+	end(&two);
 	saves(s);
 	check_both(fx);
 	check(fx, &at_rest, &two);
 	back = in_second(&two, "copy");
 	assert_int_equal(back->state, SESSION_ASLEEP);
 	assert_int_equal(back->origin.slot, in_second(&two, "demo")->slot);
-	second_end(&two);
+	end(&two);
 	/* Another one of that name is not what it is a copy of. */
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	assert_int_equal(fx_mkdir(fx, "python/demo"), 0);
@@ -529,7 +515,7 @@ static void test_copies(void **state)
 	check(fx, &at_rest, &two);
 	assert_null(session_by_slot(two.fs, in_second(&two, "copy")->origin.slot,
 				    in_second(&two, "copy")->origin.generation));
-	second_end(&two);
+	end(&two);
 }
 
 static void test_beside(void **state)
@@ -571,13 +557,13 @@ static void test_settings_not_allowed(void **state)
 
 	fx_put(fx, TOP "config", "memory_mb = 1024\nenv.A = b\n");
 	dump(fx->fs, &at_rest, &text);
-	second_begin(&two, fx);
+	begin(&two, fx);
 	two.conf.limits.max_memory_mb = 512;
 	load(&two, &text, &at_rest);
 	back = in_second(&two, "demo");
 	assert_int_equal(back->settings.spec.memory_mb, 192);
 	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_LIMIT);
-	second_end(&two);
+	end(&two);
 	buf_clear(&text);
 }
 
@@ -600,7 +586,7 @@ static void test_no_template(void **state)
 	assert_string_equal(name.name, "demo");
 	assert_string_equal(name.template, "python");
 	assert_int_equal(name.uid, fx_demo(fx)->uid);
-	second_begin(&two, fx);
+	begin(&two, fx);
 	two.conf.ntemplates = 0;
 	assert_int_equal(keep_get(two.fs, &record, &at_rest, &why, &s), -ENOENT);
 	assert_int_equal(why.code, PROBLEM_NO_SUCH_TEMPLATE);
@@ -608,7 +594,7 @@ static void test_no_template(void **state)
 	assert_int_equal(keep_get(two.fs, &record, &at_rest, &why, &s), 0);
 	assert_int_equal(keep_get(two.fs, &record, &at_rest, &why, &s), -EEXIST);
 	depot_resumed(&two.fs->depot);
-	second_end(&two);
+	end(&two);
 	buf_clear(&text);
 }
 
@@ -630,7 +616,7 @@ static void test_damaged(void **state)
 	start_job(fx, "one");
 	fx_put(fx, TOP "in", "y");
 	dump(fx->fs, &live, &text);
-	second_begin(&two, fx);
+	begin(&two, fx);
 	for (size_t i = 0; i < text.len; i++) {
 		struct record_reader r = record_reader(text.data, text.len);
 		struct record record;
@@ -656,7 +642,7 @@ static void test_damaged(void **state)
 	}
 	assert_true(refused > 100);
 	depot_resumed(&two.fs->depot);
-	second_end(&two);
+	end(&two);
 	buf_clear(&text);
 }
 

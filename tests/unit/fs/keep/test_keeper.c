@@ -106,9 +106,9 @@ static bool is_there(const char *name)
 /* ---- the next mount ---- */
 
 struct next {
-	struct fs *fs;
-	struct conf conf;
-	char spool[64], state[160];
+	struct second mount;
+	struct fs *fs; /* its */
+	char state[160];
 	struct keeper *k;
 };
 
@@ -128,12 +128,8 @@ static void next_begin(struct next *n, struct fixture *fx)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	n->fs = calloc(1, sizeof(*n->fs));
-	n->conf = fx->conf;
-	snprintf(n->spool, sizeof(n->spool), "/tmp/xsbxfs-unit.XXXXXX");
-	assert_non_null(mkdtemp(n->spool));
-	n->conf.spool_dir = n->spool;
-	assert_int_equal(mount_init(n->fs, &fx->loop, &n->conf), 0);
+	second_begin(&n->mount, fx);
+	n->fs = n->mount.fs;
 	n->k = kept(n->fs, n->state);
 	keeper_load(n->k);
 }
@@ -146,9 +142,7 @@ static void next_end(struct next *n)
 	mount_stop(n->fs);
 	clock_work();
 	assert_true(keeper_close(n->k));
-	assert_true(mount_fini(n->fs));
-	free(n->fs);
-	assert_int_equal(rmdir(n->spool), 0);
+	second_free(&n->mount);
 	assert_int_equal(remove_tree(n->state), 0);
 }
 
