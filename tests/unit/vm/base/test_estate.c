@@ -326,6 +326,13 @@ static void it_is_given_up_when_memory_is_refused(void **state)
 	assert_int_equal(estate_put(e, KIND, 3, 0, text, (size_t)RECORD_MAX + 1), -EFBIG);
 	assert_given_up(e, -EFBIG);
 
+	e = fresh();
+	put(e, 1, 0, "one");
+	assert_int_equal(estate_commit(e), 0);
+	estate_give_up(e, -EIO);
+	estate_give_up(e, -ENOMEM);
+	assert_given_up(e, -EIO);
+
 	refuse = 1;
 	assert_int_equal(estate_new(&e), -ENOSPC);
 	refuse = 0;
