@@ -27,10 +27,10 @@ struct fs;
 /* Kinds of records, beside enum keep_kind. Never reuse. */
 enum handover_kind {
 	HANDOVER_MOUNT = 64, /* the first */
-	HANDOVER_HANDLES,    /* generations of free ones */
+	HANDOVER_HANDLES,    /* not used any more: one for each is HANDOVER_GENERATION */
 	HANDOVER_HANDLE,     /* key: its id */
 	HANDOVER_LOCKS,
-	HANDOVER_EVENTS,
+	HANDOVER_EVENTS, /* the log as such */
 	HANDOVER_COMPLAINTS,
 	HANDOVER_FILES, /* key: slot << 32 | generation of the session, as of those that follow */
 	HANDOVER_SANDBOX,
@@ -38,8 +38,14 @@ enum handover_kind {
 	HANDOVER_CONNECTION, /* see devfuse_put() */
 	HANDOVER_PROCESS,    /* what the process has, and not the mount; see fs/succession.c */
 	HANDOVER_END,	     /* the last: nothing was cut off */
-	HANDOVER_SLOTS,	     /* free ones of sessions, behind all sessions */
+	HANDOVER_SLOTS,	     /* not used any more: one for each is HANDOVER_SLOT */
 	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
+	HANDOVER_NODE = 80,  /* one that the kernel knows below files/ */
+	HANDOVER_EVENT, /* key: its place in the log, which it has from the one that it drove out */
+	HANDOVER_TEXT, /* a piece of what a handle has read or written; key: as that of the handle */
+	HANDOVER_GENERATION, /* key: index of a handle that is free, or was */
+	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
+	HANDOVER_STATS,
 };
 
 /**
