@@ -21,9 +21,7 @@ static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
 {
 	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
 
-	if (h)
-		touch_handle(h);
-	else
+	if (!h)
 		reply_err(core(req), -EBADF);
 	return h;
 }

@@ -9,7 +9,6 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "touched.h"
 #include "vm/base/buf.h"
 
 struct req;
@@ -92,7 +91,6 @@ struct handle {
 	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
 	bool packed;	   /* files/: of what was saved, and not the agent's */
 	struct timespec mtime; /* writers: of the last write */
-	struct touch touch;
 };
 
 /* The user charged for open handles: the session's owner, or who opened them. Exists while there are any. */

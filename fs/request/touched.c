@@ -36,14 +36,6 @@ void touched_add(struct touched *t, enum touched_kind kind, struct touch *what)
 	turn_due(t->turn);
 }
 
-void touched_add_part(struct touched *t, enum touch_part part)
-{
-	if (!touched_is_on(t))
-		return;
-	t->parts |= 1u << part;
-	turn_due(t->turn);
-}
-
 void touched_take(struct touched *t, enum touched_kind kind, struct touch *what)
 {
 	if (!what->on)

@@ -16,24 +16,11 @@ enum touched_kind {
 	TOUCHED_REST, /* of a session: what changes seldom */
 	TOUCHED_RUN,
 	TOUCHED_JOB,
-	TOUCHED_HANDLE,
-	TOUCHED_FILES, /* of a session: its nodes below files/ */
 	TOUCHED_BLOCK,
 	TOUCHED_SAVED, /* is only ever gone */
 	TOUCHED_SCRATCH,
 	TOUCHED_TEXT, /* likewise: see trail.h */
 	TOUCHED_NKINDS,
-};
-
-/* What there is once in a mount. */
-enum touch_part {
-	TOUCH_MOUNT,
-	TOUCH_LOCKS,
-	TOUCH_EVENTS,
-	TOUCH_COMPLAINTS,
-	TOUCH_SLOTS,
-	TOUCH_GENERATIONS,
-	TOUCH_NPARTS,
 };
 
 /* Embedded in an object, zeroed. */
@@ -63,7 +50,6 @@ struct touched_gone {
 struct touched {
 	struct turn *turn; /* NULL: there is no estate */
 	struct touch_list list[TOUCHED_NKINDS];
-	unsigned parts; /* 1 << enum touch_part */
 	struct touched_gone *gone;
 	size_t ngone, cap;
 	int failed; /* -ENOMEM: one that is gone could not be noted */
@@ -79,7 +65,6 @@ bool touched_is_on(const struct touched *t);
 
 /* @t: or NULL, of what belongs to no mount. */
 void touched_add(struct touched *t, enum touched_kind kind, struct touch *what);
-void touched_add_part(struct touched *t, enum touch_part part);
 /* It was written, or is about to be freed: it is in no list now. */
 void touched_take(struct touched *t, enum touched_kind kind, struct touch *what);
 /* There are no records of this any more. */

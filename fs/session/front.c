@@ -95,7 +95,6 @@ void front_bind(struct handle *h, struct run *r)
 	struct run *old = h->r;
 
 	h->r = r ? run_ref(r) : NULL;
-	touch_handle(h);
 	if (old)
 		run_unref(old);
 }

@@ -8,7 +8,6 @@
 #include "job.h"
 #include "quota.h"
 #include "session.h"
-#include "touch.h"
 
 uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub)
 {
@@ -93,7 +92,6 @@ enum run_output node_output(enum node_kind kind)
 
 void node_disown(struct handle *h)
 {
-	touch_handle_gone(h);
 	if (h->r)
 		run_unref(h->r);
 	if (h->job)
@@ -117,8 +115,6 @@ struct handle *node_open(const struct node *n, const struct handle_ops *ops, int
 	};
 	struct handle *h = handle_new(&n->fs->handles, &like, quota_whose(n->fs, n->s));
 
-	if (h)
-		touch_handle(h);
 	if (h && n->s)
 		session_ref(n->s);
 	if (h && n->r)

@@ -139,7 +139,6 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return e;
 	s->gid = gid;
 	fs->template_mtime[template_index] = s->created;
-	touch_part(fs, TOUCH_MOUNT);
 	touch_rest(s);
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");

@@ -150,7 +150,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct kept on_disk;
-	struct touch touch, touch_rest, touch_files;
+	struct touch touch, touch_rest;
 };
 
 const char *session_state_str(enum session_state state);

@@ -22,11 +22,6 @@ void touch_rest(struct session *s)
 	touch_session(s);
 }
 
-void touch_files(struct session *s)
-{
-	touched_add(&s->fs->touched, TOUCHED_FILES, &s->touch_files);
-}
-
 void touch_run(struct run *r)
 {
 	if (r->s)
@@ -36,16 +31,6 @@ void touch_run(struct run *r)
 void touch_job(struct job *j)
 {
 	touched_add(&j->s->fs->touched, TOUCHED_JOB, &j->touch);
-}
-
-void touch_handle(struct handle *h)
-{
-	touched_add(&h->fs->touched, TOUCHED_HANDLE, &h->touch);
-}
-
-void touch_part(struct fs *fs, enum touch_part part)
-{
-	touched_add_part(&fs->touched, part);
 }
 
 /* Below files/ it is the agent that something is changed of, or its nodes. */
@@ -95,7 +80,6 @@ void touch_session_gone(struct session *s)
 
 	touched_take(t, TOUCHED_SESSION, &s->touch);
 	touched_take(t, TOUCHED_REST, &s->touch_rest);
-	touched_take(t, TOUCHED_FILES, &s->touch_files);
 	touched_add_gone(t, TOUCHED_SESSION, touch_key(s), 0);
 }
 
@@ -118,10 +102,4 @@ void touch_job_gone(struct job *j)
 	touched_take(t, TOUCHED_JOB, &j->touch);
 	if (j->mark)
 		touched_add_gone(t, TOUCHED_JOB, touch_key(j->s), j->mark);
-}
-
-void touch_handle_gone(struct handle *h)
-{
-	touched_take(&h->fs->touched, TOUCHED_HANDLE, &h->touch);
-	touched_add_gone(&h->fs->touched, TOUCHED_HANDLE, handle_id(h), 0);
 }

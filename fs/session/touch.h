@@ -6,8 +6,6 @@
 #include "fs/request/touched.h"
 #include "ino.h"
 
-struct fs;
-struct handle;
 struct job;
 struct run;
 struct scratch_file;
@@ -16,8 +14,8 @@ struct session;
 /*
  * Theory of operation
  * -------------------
- * Marks are conservative: a request touches what its node is of, and its handle (fs/fuse/resolve.c); what a sandbox reports, its
- * session (binding.c). So only who changes something of another object has to say so. With a session its runs and jobs that have
+ * Marks are conservative: a request touches what its node is of (fs/fuse/resolve.c); what a sandbox reports, its session
+ * (binding.c). So only who changes something of another object has to say so. With a session its runs and jobs that have
  * not ended are written, and its sandbox. One mark too many costs a microsecond, one too few a lie after the daemon's death: the shadow
  * compare of fs/handover/ finds these.
  */
@@ -27,11 +25,7 @@ void touch_rest(struct session *s);
 /* Also one that has ended or was removed. */
 void touch_run(struct run *r);
 void touch_job(struct job *j);
-void touch_handle(struct handle *h);
 void touch_scratch(struct session *s, struct scratch_file *file);
-/* Nothing but its nodes below files/. */
-void touch_files(struct session *s);
-void touch_part(struct fs *fs, enum touch_part part);
 /* What a request may change that is one on a node of this kind, which is of the session or of the job; @s, @j may be NULL. */
 void touch_by_kind(struct session *s, struct job *j, enum node_kind kind, uint32_t sub);
 
@@ -39,7 +33,6 @@ void touch_by_kind(struct session *s, struct job *j, enum node_kind kind, uint32
 void touch_session_gone(struct session *s);
 void touch_run_gone(struct run *r);
 void touch_job_gone(struct job *j);
-void touch_handle_gone(struct handle *h);
 void touch_scratch_gone(struct session *s, struct scratch_file *file);
 
 /* How records name a session, also one that was removed and is still open. */

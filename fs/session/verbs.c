@@ -402,7 +402,6 @@ void session_destroy(struct session *s)
 
 	assert(!s->dead);
 	touch_rest(s);
-	touch_part(fs, TOUCH_MOUNT);
 	keeping_removed(s);
 	s->dead = true;
 	binding_cut(s, &gone);
