@@ -528,11 +528,11 @@ void files_touch(struct files *f)
 {
 	struct fs *fs = f->s->fs;
 
-	if (f->touched || !turn_is_on(fs->turn))
+	if (f->touched || !turn_is_on(fs->touched.turn))
 		return;
 	f->touched = true;
 	TAILQ_INSERT_TAIL(&fs->touched_files, f, touched_link);
-	turn_due(fs->turn);
+	turn_due(fs->touched.turn);
 }
 
 /* Of a node. */
@@ -540,7 +540,7 @@ static bool on_changed(void *data)
 {
 	struct session *s = data;
 
-	if (!turn_is_on(s->fs->turn))
+	if (!turn_is_on(s->fs->touched.turn))
 		return false;
 	files_touch(s->files);
 	return true;

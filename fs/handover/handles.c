@@ -282,7 +282,7 @@ void handover_settle_handles(struct fs *fs)
 	TAILQ_FOREACH(h, &fs->handles.open, link)
 		settle(h);
 	fs->handles.ngone = 0;
-	fs->handles.turn = fs->turn;
+	fs->handles.turn = fs->touched.turn;
 }
 
 /* ---- reading ---- */

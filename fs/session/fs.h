@@ -19,6 +19,7 @@
 #include "fs/request/alarm.h"
 #include "fs/request/clock.h"
 #include "fs/request/handle.h"
+#include "fs/request/touched.h"
 #include "keeping.h"
 #include "netenv.h"
 #include "owner.h"
@@ -85,6 +86,7 @@ struct fs {
 	struct roster roster;		       /* those that were not removed */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
+	struct touched touched;
 	struct handles handles;
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
