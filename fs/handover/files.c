@@ -148,6 +148,14 @@ int handover_commit_files(struct fs *fs, struct handover_sink *sink)
 	return r;
 }
 
+void handover_settle_files(struct fs *fs)
+{
+	struct session *s;
+
+	LIST_FOREACH(s, &fs->sessions, kept)
+		settle(fs, s->files);
+}
+
 int handover_drop_files(struct estate *e, uint64_t key)
 {
 	estate_drop_all(e, HANDOVER_NODE, key);

@@ -10,6 +10,7 @@
 #include "vm/base/problem.h"
 #include "vm/base/record.h"
 
+struct estate;
 struct fs;
 
 /*
@@ -65,6 +66,26 @@ int handover_check(struct fs *fs, struct problem *ret_why);
 /* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG, -errno. */
 int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 		 struct problem *ret_why);
+
+/* Calls @fn for each record of an estate that is for handover_get(), and HANDOVER_PROCESS, in an order in which they can be read. Return: 0,
+ * or what it has returned, if that was not 0: then it was the last. */
+typedef int (*handover_record_fn)(void *data, const struct record *rec);
+int handover_each(const struct estate *e, handover_record_fn fn, void *data);
+
+/**
+ * handover_differs() - Is something in the estate other than it should be?
+ * @fs: Mount, of which everything is committed
+ * @e: Estate
+ * @fds: As when it was committed
+ * @ret_what: The first that is, in words
+ * @size: Of these
+ *
+ * Takes as long as writing all there is: for tests.
+ *
+ * Return: how many records are missing, left over, or others; -errno.
+ */
+int handover_differs(struct fs *fs, struct estate *e, struct fdbag *fds, char *ret_what,
+		     size_t size);
 
 /* All were read: what they say of each other is put together. Return: likewise. */
 int handover_join(struct fs *fs, struct problem *ret_why);

@@ -20,11 +20,17 @@ static inline uint64_t handover_key(const struct session *s)
  * `get` reads one record; `join` puts together what was read. All return 0 or -errno; -EBADMSG is what can't be.
  */
 
+/* ---- shadow.c: all of that below ---- */
+
+int handover_commit_mount(struct fs *fs, struct handover_sink *sink);
+/* Also of what was there before: all of it anew, and it is begun. */
+int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds);
+
 /* ---- whole.c: what there is of the mount as such ---- */
 
-int handover_put_whole(struct fs *fs, struct handover_sink *sink);
-/* Likewise; in a stream behind all sessions. */
-int handover_put_slots(const struct fs *fs, struct handover_sink *sink);
+/* The first of all, and what comes behind the sessions. */
+int handover_put_mount(struct fs *fs, struct handover_sink *sink);
+int handover_put_rest(const struct fs *fs, struct handover_sink *sink);
 int handover_commit_whole(struct fs *fs, struct handover_sink *sink);
 void handover_settle_whole(struct fs *fs);
 int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fds,

@@ -185,11 +185,11 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 	if (r < 0)
 		return r;
 	sink_to_stream(&sink, out, fds);
-	r = handover_put_whole(fs, &sink);
+	r = handover_put_mount(fs, &sink);
 	if (r == 0)
 		r = put_sessions(fs, out, fds, ret_why);
 	if (r == 0)
-		r = handover_put_slots(fs, &sink);
+		r = handover_put_rest(fs, &sink);
 	if (r == 0)
 		r = handover_put_handles(fs, &sink);
 	sink_fini(&sink);

@@ -80,7 +80,7 @@ static bool fresh_passed(const struct fs *fs)
 }
 
 /* Of `fresh`, an estate has some more than were given out, so that not each one costs a record. */
-static int put_mount(struct fs *fs, struct handover_sink *sink)
+int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 {
 	struct buf *out = sink_begin(sink);
 
@@ -150,9 +150,8 @@ static int put_slot(const struct roster *ro, unsigned slot, struct handover_sink
 	return sink->estate ? estate_drop(sink->estate, HANDOVER_SLOT, slot, 0) : 0;
 }
 
-int handover_put_slots(const struct fs *fs, struct handover_sink *sink)
+static int put_slots(const struct roster *ro, struct handover_sink *sink)
 {
-	const struct roster *ro = &fs->roster;
 	int r = 0;
 
 	for (unsigned i = roster_free(ro); r == 0 && i < ROSTER_MAX; i = roster_next_free(ro, i))
@@ -179,18 +178,17 @@ static void settle_mount(struct fs *fs)
 	rec->log_level = log_level();
 }
 
-int handover_put_whole(struct fs *fs, struct handover_sink *sink)
+int handover_put_rest(const struct fs *fs, struct handover_sink *sink)
 {
-	int r;
+	int r = put_stats(fs, sink);
 
-	r = put_mount(fs, sink);
-	if (r == 0)
-		r = put_stats(fs, sink);
 	if (r == 0)
 		r = put_locks(fs, sink);
 	if (r == 0)
 		r = put_complaints(&fs->complaints, sink);
-	return r == 0 ? put_events(&fs->events, 0, sink) : r;
+	if (r == 0)
+		r = put_events(&fs->events, 0, sink);
+	return r == 0 ? put_slots(&fs->roster, sink) : r;
 }
 
 /* ---- what has changed ---- */
@@ -201,7 +199,7 @@ static int commit_mount(struct fs *fs, struct handover_sink *sink)
 
 	if (!mount_changed(fs))
 		return 0;
-	r = put_mount(fs, sink);
+	r = handover_put_mount(fs, sink);
 	settle_mount(fs);
 	return r;
 }

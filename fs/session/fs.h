@@ -30,7 +30,6 @@
 
 struct files;
 struct session;
-struct turn;
 struct vm;
 
 /* Counters since the mount, for `metrics`. */
@@ -64,6 +63,7 @@ struct session_watch {
 
 /* What was written down last of the mount itself, and what of it has changed since; see fs/handover/. */
 struct fs_record {
+	bool begun; /* all there is has been written down */
 	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
 	uint32_t fresh;		       /* so far none was given out that is not below it */
 	uint32_t depot_slots, log_level;
@@ -103,8 +103,6 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
-	struct turn *
-		turn; /* NULL, or off: nothing is written down before it is told, see vm/base/turn.h */
 	TAILQ_HEAD(touched_files, files) touched_files;
 	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
