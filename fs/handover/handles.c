@@ -177,30 +177,40 @@ static int put_handle(struct handle *h, uint32_t from, struct handover_sink *sin
 	return r;
 }
 
-/*
- * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was given out:
- * so it is written once for many, where one file after another is opened and closed.
- */
-static int put_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
+static int put_generation(uint32_t index, uint32_t generation, struct handover_sink *sink)
 {
-	/* Both go round, if ever. */
-	if (sink->estate && (!slot->written || (int32_t)(slot->generation - slot->written) > 0))
-		slot->written = slot->generation + GENERATIONS;
-	record_u64(sink_begin(sink), TAG_GENERATION,
-		   sink->estate ? slot->written : slot->generation);
+	record_u64(sink_begin(sink), TAG_GENERATION, generation);
 	return sink_end(sink, HANDOVER_GENERATION, index, 0);
 }
 
-/* In an estate there is also one of an index that is taken now. */
-static int put_generations(struct handles *hs, struct handover_sink *sink)
+/*
+ * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was told to anybody:
+ * so it is written once for many, where one file after another is opened and closed. And nobody has heard of one that was taken
+ * and free again between two commits.
+ */
+static int step_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
 {
+	/* Both go round, if ever. */
+	if (slot->written && (int32_t)(slot->generation - slot->written) <= 0)
+		return 0;
+	slot->written = slot->generation + GENERATIONS;
+	return put_generation(index, slot->written, sink);
+}
+
+static int put_generations(struct fs *fs, struct handover_sink *sink)
+{
+	struct handles *hs = &fs->handles;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < hs->cap; i++) {
 		struct handle_slot *slot = &hs->table[i];
 
-		if (slot->h ? sink->estate && slot->written : slot->generation != 1)
-			r = put_generation(slot, i, sink);
+		if (sink->estate && !fs->record.begun && !slot->h && slot->generation != 1)
+			r = step_generation(slot, i, sink);
+		if (sink->estate && slot->written)
+			r = put_generation(i, slot->written, sink);
+		else if (!sink->estate && !slot->h && slot->generation != 1)
+			r = put_generation(i, slot->generation, sink);
 	}
 	return r;
 }
@@ -215,7 +225,7 @@ static void settle(struct handle *h)
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink)
 {
-	int r = put_generations(&fs->handles, sink);
+	int r = put_generations(fs, sink);
 	struct handle *h;
 
 	/* Oldest first: so they come into their lists in the order in which they were opened. */
@@ -232,9 +242,7 @@ static int commit_gone(struct handles *hs, uint64_t id, struct handover_sink *si
 	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
 
 	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
-	if (r == 0 && !slot->h && (int32_t)(slot->generation - slot->written) > 0)
-		r = put_generation(slot, (uint32_t)id, sink);
-	return r;
+	return r < 0 || slot->h ? r : step_generation(slot, (uint32_t)id, sink);
 }
 
 static int commit_handle(struct handle *h, struct handover_sink *sink)
