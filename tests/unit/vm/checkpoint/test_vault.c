@@ -616,6 +616,33 @@ static void another_key(void **state)
 	finish();
 }
 
+/* What the key is known by is damaged, in each of its bytes: what else is there tells whose key it is. */
+static void a_damaged_check(void **state)
+{
+	struct problem why;
+	char path[PATH_MAX + 64];
+	struct stat st;
+	off_t size;
+
+	(void)state;
+	start();
+	saved_unref(stored(3, true));
+	finish();
+	snprintf(path, sizeof(path), "%s/saved/check", top);
+	assert_int_equal(stat(path, &st), 0);
+	size = st.st_size;
+	for (off_t at = 0; at < size; at++) {
+		flip(".", "check", (unsigned)((at * 1000 + size - 1) / size));
+		assert_int_equal(open_with(2, &why), -EKEYREJECTED);
+		finish();
+		assert_int_equal(open_with(1, &why), 0);
+		finish();
+	}
+	assert_int_equal(open_with(2, &why), -EKEYREJECTED);
+	finish();
+	assert_int_equal(count(""), 1);
+}
+
 /* The damaged base of one is not given to the next. */
 static void a_damaged_base_is_not_passed_on(void **state)
 {
@@ -768,19 +795,13 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(comes_back),
-		TEST(many_wait),
-		TEST(memory_is_bounded),
-		TEST(files_alone),
-		TEST(is_removed),
-		TEST(halves_are_removed),
-		TEST(damaged),
-		TEST(cut_off),
-		TEST(exchanged),
-		TEST(another_key),
-		TEST(a_damaged_base_is_not_passed_on),
-		TEST(the_disk_is_full),
-		TEST(the_end),
+		TEST(comes_back),	 TEST(many_wait),
+		TEST(memory_is_bounded), TEST(files_alone),
+		TEST(is_removed),	 TEST(halves_are_removed),
+		TEST(damaged),		 TEST(cut_off),
+		TEST(exchanged),	 TEST(another_key),
+		TEST(a_damaged_check),	 TEST(a_damaged_base_is_not_passed_on),
+		TEST(the_disk_is_full),	 TEST(the_end),
 		TEST(small_things),
 	};
 	int r;
