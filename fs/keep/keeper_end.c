@@ -174,7 +174,7 @@ static void over(struct keeper *k)
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		const struct session *s = roster_at(&k->fs->roster, i);
 
-		if (!s || !s->on_disk.told)
+		if (!s || !s->on_disk.err)
 			continue;
 		n++;
 		log_error("%s: not written to state_dir as it was at the end", s->path);

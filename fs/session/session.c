@@ -199,7 +199,13 @@ void session_unref(struct session *s)
 
 void session_problem(struct session *s, const struct problem *problem)
 {
-	front_problem(&s->front, problem ? problem : problem_kept(&s->standing));
+	struct problem p;
+
+	if (!problem)
+		problem = problem_kept(&s->standing);
+	if (problem->code == PROBLEM_NONE && keeping_problem(s, &p))
+		problem = &p;
+	front_problem(&s->front, problem);
 }
 
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
