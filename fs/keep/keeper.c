@@ -50,7 +50,13 @@ static bool is_unsaved(const struct session *s)
 /* Its record is on the disk; that is all of it if the vault has the rest. */
 static void is_written(struct session *s)
 {
-	if (is_unsaved(s) || !s->on_disk.err)
+	if (is_unsaved(s))
+		return;
+	if (s->asleep.saved && s->asleep.before) {
+		asleep_forget(s);   /* instead of that */
+		keeping_changed(s); /* it can be removed behind another round */
+	}
+	if (!s->on_disk.err)
 		return;
 	s->on_disk.err = 0;
 	if (problem_kept(&s->front.error)->code == PROBLEM_NOT_KEPT)

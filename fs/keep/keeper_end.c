@@ -150,7 +150,7 @@ static void cut_all(struct keeper *k)
 		binding_cut(s, &not_saved);
 		if (s->asleep.saved)
 			session_set_state(s, SESSION_ASLEEP);
-		else
+		else if (!asleep_back(s))
 			session_set_closed(s, keep_lost(s));
 	}
 }

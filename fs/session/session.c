@@ -233,6 +233,8 @@ void session_set_state(struct session *s, enum session_state state)
 {
 	if (s->state == state)
 		return;
+	if (state == SESSION_NEW || state == SESSION_CLOSED || state == SESSION_FAILED)
+		asleep_forget(s);
 	s->state = state;
 	s->state_mtime = clock_now();
 	if (state == SESSION_CLOSED)

@@ -234,6 +234,63 @@ static void test_saved(void **data)
 	next_end(&n);
 }
 
+/* Until it has fallen asleep again, a session that is awake is kept as it was before, and that is told. */
+static void test_awake(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	fx_put(fx, TOP "in", "two");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_non_null(found(&n, "demo")->asleep.saved);
+	assert_non_null(strstr(problem_kept(&found(&n, "demo")->front.error)->cause,
+			       "as it was when it fell asleep at"));
+	assert_int_equal(session_run(found(&n, "demo"), 2)->state, RUN_DONE);
+	next_end(&n);
+	/* Not before the other one is on the disk is the first one gone. */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	clock_advance(1100);
+	clock_work();
+	assert_int_equal(fake_vault_storing(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(found(&n, "demo")->asleep.saved), 1100);
+	next_end(&n);
+	written();
+	assert_null(fx_demo(fx)->asleep.before);
+	next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 1);
+	assert_int_equal(saved_bytes(found(&n, "demo")->asleep.saved), 1200);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_NONE);
+	next_end(&n);
+	/* A session that is closed has nothing to go back to. */
+	fx_put(fx, TOP "in", "three");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "close"), 0);
+	written();
+	assert_null(fx_demo(fx)->asleep.before);
+	next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 0);
+	assert_int_equal(found(&n, "demo")->state, SESSION_CLOSED);
+	next_end(&n);
+}
+
 static void test_long_output(void **data)
 {
 	struct fixture *fx = *data;
@@ -523,6 +580,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
