@@ -62,6 +62,16 @@ enum handover_kind {
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
 
+/**
+ * handover_commit() - Write into an estate what has changed
+ * @fs: Mount; nothing of it need be there: at first all is written
+ * @e: Estate, whose commit is the caller's
+ * @fds: Descriptors that the records speak of; they need numbers that stay
+ *
+ * Return: 0 or -errno: the estate is not what it should be.
+ */
+int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
+
 /* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
 int handover_check(struct fs *fs, struct problem *ret_why);
 

@@ -185,23 +185,6 @@ int handles_sort(struct handles *hs)
 	return 0;
 }
 
-void handle_touch(struct handle *h)
-{
-	struct handles *hs = h->all;
-
-	if (h->record.touched || !turn_is_on(hs->turn))
-		return;
-	h->record.touched = true;
-	TAILQ_INSERT_TAIL(&hs->touched, h, record.link);
-	turn_due(hs->turn);
-}
-
-void handle_rewrite(struct handle *h, size_t offset)
-{
-	h->record.same = MIN(h->record.same, offset);
-	handle_touch(h);
-}
-
 /* There is to be no record of it any more. There is room for all that were open when the last ones were written. */
 static void forget_record(struct handle *h)
 {

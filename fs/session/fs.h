@@ -111,7 +111,11 @@ struct fs {
 	struct inherited {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
-		bool begun;
+		bool begun, complete;
+		bool estate;	       /* what is read is in an estate, which is gone on with */
+		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;	       /* likewise: fs/handover/texts.c */
+		void *spools;	       /* fs/handover/outputs.c */
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;
