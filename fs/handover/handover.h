@@ -42,7 +42,7 @@ enum handover_kind {
 	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
 
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
-	HANDOVER_ANSWER,       /* key: 0 what of the kernel's connection was handled; else one answer */
+	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 };
 
 /**

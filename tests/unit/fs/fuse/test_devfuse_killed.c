@@ -26,24 +26,24 @@
 #include "vm/base/estate.h"
 #include "vm/base/util.h"
 
-#define SKIP	   77
-#define KILLS	   400u /* or as many as the first argument says; the second one is the seed */
-#define WRITERS	   2u
-#define RANDOM_US  4000u /* a daemon that doesn't kill itself lives no longer */
-#define AIMED_MS   30
-#define FINISH_SEC 60
+#define SKIP		77
+#define KILLS		400u /* or as many as the first argument says; the second one is the seed */
+#define WRITERS		2u
+#define RANDOM_US	4000u /* a daemon that doesn't kill itself lives no longer */
+#define AIMED_MS	30
+#define FINISH_SEC	60
 
 /* What an appended word says. */
 #define WORD(writer, n) ((uint64_t)(writer) << 56 | (n))
 /* In whole pages the kernel passes them on in one piece. */
-#define PAGES __attribute__((aligned(4096)))
+#define PAGES		__attribute__((aligned(4096)))
 
 #define THE_END		(UINT64_MAX >> 8)
 
 enum client { WRITER0, WRITER1, READER, OPENER, MAKER, WAITER, BIG_WRITER, BIG_READER, NCLIENTS };
 
-static const char *const client_str[] = {"writer",  "writer",	  "reader of the log", "opener", "maker",
-					 "waiter", "long writer", "long reader"};
+static const char *const client_str[] = {"writer", "writer", "reader of the log", "opener",
+					 "maker",  "waiter", "long writer",	  "long reader"};
 static_assert(ARRAY_SIZE(client_str) == NCLIENTS, "each has a name");
 
 static struct {
@@ -51,7 +51,7 @@ static struct {
 	_Atomic bool stop;
 	_Atomic uint64_t done[NCLIENTS]; /* how often each has come round */
 	char failure[256];		 /* the first */
-} *shared;
+} * shared;
 
 static char top[] = "/tmp/xsbxfs-killed-XXXXXX";
 
@@ -121,8 +121,7 @@ static void follow(void)
 			if (writer < WRITERS && words[i] == WORD(writer, THE_END))
 				ended++;
 			else if (writer >= WRITERS || words[i] != WORD(writer, seen[writer] + 1))
-				fail("the log: %#llx behind %llu",
-				     (unsigned long long)words[i],
+				fail("the log: %#llx behind %llu", (unsigned long long)words[i],
 				     (unsigned long long)seen[writer % WRITERS]);
 			seen[writer]++;
 		}
@@ -361,7 +360,9 @@ static int mount_here(void)
 	if (fd < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	return mount("xsbxfs-test", top, "fuse.xsbxfs-test", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : fd;
+	return mount("xsbxfs-test", top, "fuse.xsbxfs-test", MS_NOSUID | MS_NODEV, options) < 0
+		       ? -errno
+		       : fd;
 }
 
 static int test(unsigned kills, unsigned seed)
@@ -405,7 +406,8 @@ int main(int argc, char **argv)
 	int status = 1;
 	pid_t pid;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED || !mkdtemp(top))
 		return 1;
 	pid = fork();
