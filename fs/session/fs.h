@@ -18,6 +18,7 @@
 #include "fs/request/alarm.h"
 #include "fs/request/clock.h"
 #include "fs/request/handle.h"
+#include "fs/request/touched.h"
 #include "keeping.h"
 #include "netenv.h"
 #include "owner.h"
@@ -73,6 +74,7 @@ struct fs {
 	struct roster roster;		       /* those that were not removed */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
+	struct touched touched;
 	struct handles handles;
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
