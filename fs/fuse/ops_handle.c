@@ -17,12 +17,23 @@
 #include "fs/session/session.h"
 #include "fs/session/touch.h"
 
+/* Is it one below files/? */
+static bool is_agents(const struct handle *h)
+{
+	const struct node n = {.kind = ino_kind(h->ino)};
+
+	return ops_in_files(&n);
+}
+
+/* Below files/ nothing of a handle changes, and what is read there may be much. */
 static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
 {
 	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
 
 	if (!h)
 		reply_err(core(req), -EBADF);
+	else if (!is_agents(h))
+		handle_touch(h);
 	return h;
 }
 
@@ -34,14 +45,6 @@ static struct handle *handle_to_change(fuse_req_t req, const struct fuse_file_in
 	if (h)
 		touch_by_kind(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
 	return h;
-}
-
-/* Is it one below files/? */
-static bool is_agents(const struct handle *h)
-{
-	const struct node n = {.kind = ino_kind(h->ino)};
-
-	return ops_in_files(&n);
 }
 
 static void close_handle(struct handle *h)
@@ -304,6 +307,7 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 	}
 	if (h->ops && h->ops->poll)
 		revents = h->ops->poll(h);
+	h->kh = pw ? h->fs->kh : h->kh;
 	if (pw && h->waitlist)
 		wait_poll(h, pw);
 	else if (pw)

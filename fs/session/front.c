@@ -94,6 +94,7 @@ void front_bind(struct handle *h, struct run *r)
 {
 	struct run *old = h->r;
 
+	handle_touch(h);
 	h->r = r ? run_ref(r) : NULL;
 	if (old)
 		run_unref(old);
@@ -127,7 +128,7 @@ void front_join(struct front *f, struct run *r)
 		if (h->feeds && (h->r == r || feed_is_open(&h->r->feed)))
 			continue; /* an earlier run is still reading from it, or its input was ended by `eof` */
 		front_bind(h, r);
-		h->feeds = true;
+		h->feeds = true; /* front_bind() has touched it */
 		feed_join(&r->feed);
 		touch_run(r);
 	}

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 #include <time.h>
 #include <uv.h>
@@ -27,6 +28,7 @@
 
 #define FS_IO_MAX (1u << 20) /* most bytes of one READ or WRITE */
 
+struct files;
 struct session;
 struct vm;
 
@@ -59,6 +61,16 @@ struct session_watch {
 	void (*freed)(struct session *s);
 };
 
+/* What was written down last of the mount itself, and what of it has changed since; see fs/handover/. */
+struct fs_record {
+	bool begun; /* all there is has been written down */
+	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
+	uint32_t fresh;		       /* so far none was given out that is not below it */
+	uint32_t depot_slots, log_level;
+	int depot_fd;
+	uint64_t stats_at; /* uv_now() */
+};
+
 /* One per process; lives from before the mount until after the last handle is closed. */
 struct fs {
 	uv_loop_t *loop;
@@ -80,6 +92,7 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
 	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */
 	struct fetch fetch;
@@ -90,6 +103,8 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
+	TAILQ_HEAD(touched_files, files) touched_files;
+	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
 	uint64_t renew_ms;

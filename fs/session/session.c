@@ -139,6 +139,7 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return e;
 	s->gid = gid;
 	fs->template_mtime[template_index] = s->created;
+	fs->record.mount = true;
 	touch_rest(s);
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");

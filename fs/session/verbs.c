@@ -413,6 +413,7 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
+	fs->record.mount = true;
 	session_leave_kin(s);
 	roster_drop(&fs->roster, s);
 	session_unref(s);
