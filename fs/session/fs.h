@@ -63,7 +63,7 @@ struct session_watch {
 
 /* What was written down last of the mount itself, and what of it has changed since; see fs/handover/. */
 struct fs_record {
-	bool begun; /* all there is has been written down */
+	bool begun;		       /* all there is has been written down */
 	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
 	uint32_t fresh;		       /* so far none was given out that is not below it */
 	uint32_t depot_slots, log_level;

@@ -18,7 +18,8 @@ struct roster_slot {
 	uint32_t next,
 		prev; /* of a free one: that became free after it, and before, and one more; 0: none */
 	uint64_t freed; /* of a free one: when, as last_freed */
-	uint32_t next_touched; /* and one more; ROSTER_END: there is none; 0: it is not among them */
+	uint32_t
+		next_touched; /* and one more; ROSTER_END: there is none; 0: it is not among them */
 	uint16_t generation;
 	bool said; /* while it is read: by a record */
 };
