@@ -18,6 +18,8 @@ static inline struct req *core(fuse_req_t req)
 struct fs *ops_fs(fuse_req_t req);
 
 /* Resolves an inode number, or answers with an error. Return: false if it was answered. */
+bool ops_look(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
+/* Likewise; what is there may be changed. */
 bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 
 /* Is this node served by the agent, or read from what was saved of its files? */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first steps of every request: the mount, and the node of its inode number. */
 #include "fs/session/session.h"
+#include "fs/session/touch.h"
 #include "fs/tree/dir.h"
 #include "fs/tree/table.h"
 #include "ops_internal.h"
@@ -15,13 +16,22 @@ struct fs *ops_fs(fuse_req_t req)
 	return fs;
 }
 
-bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
+bool ops_look(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 {
 	int e = node_resolve(ops_fs(req), ino, ret_n);
 
 	if (e < 0)
 		reply_err(core(req), e);
 	return e == 0;
+}
+
+bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
+{
+	const bool there = ops_look(req, ino, ret_n);
+
+	if (there)
+		touch_by_kind(ret_n->s, ret_n->job, ret_n->kind, ret_n->sub);
+	return there;
 }
 
 bool ops_in_files(const struct node *n)

@@ -101,6 +101,7 @@ void wait_wake(struct waitlist *wl)
 		struct req *req;
 
 		req = wait_unpark(w);
+		handle_touch(h);
 		h->ops->read(h, req, size, offset, false);
 	}
 	wake_pollers(wl);

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "vm/base/io.h"
+#include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
 
@@ -335,8 +336,7 @@ int depot_resume(struct depot *d, int fd, uint32_t nslots)
 	d->taken = calloc(nslots ? nslots : 1, 1);
 	if (!d->taken)
 		return -ENOMEM;
-	if (d->fd >= 0)
-		close(d->fd);
+	lent_close(&d->fd);
 	d->fd = fd;
 	d->nslots = nslots;
 	return 0;
@@ -401,7 +401,6 @@ bool depot_fini(struct depot *d)
 	free(d->taken);
 	free(d->vacant);
 	free(d->left);
-	if (d->fd >= 0)
-		close(d->fd);
+	lent_close(&d->fd);
 	return true;
 }

@@ -33,6 +33,8 @@ struct scratch_file {
 	mode_t mode; /* permissions */
 	struct buf data;
 	struct timespec mtime;
+	struct session *s;
+	struct touch touch;
 };
 
 struct scratch {

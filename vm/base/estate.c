@@ -57,6 +57,7 @@ int estate_new(struct estate **ret_e)
 		estate_free(e);
 		return r;
 	}
+	assert(e->head);
 	*e->head = (struct estate_head){.magic = ESTATE_MAGIC, .version = ESTATE_VERSION};
 	*ret_e = e;
 	return 0;

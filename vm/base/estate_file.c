@@ -56,12 +56,14 @@ int estate_map(struct estate *e)
 	if (r < 0)
 		return r;
 	e->head = map(e->fd, 0, ESTATE_PAGE, 0);
-	for (unsigned i = 0; e->head && i < ESTATE_AREAS; i++) {
+	if (!e->head)
+		return -errno;
+	for (unsigned i = 0; i < ESTATE_AREAS; i++) {
 		e->area[i].map = map(e->fd, area_at(i), ESTATE_AREA_SIZE, MAP_NORESERVE);
 		if (!e->area[i].map)
 			return -errno;
 	}
-	return e->head ? 0 : -errno;
+	return 0;
 }
 
 void estate_unmap(struct estate *e)

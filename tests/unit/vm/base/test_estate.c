@@ -28,13 +28,13 @@
 
 static int refuse; /* allocations, from the next one on */
 
-int fallocate(int fd, int mode, off_t at, off_t len)
+int fallocate(int fd, int mode, off_t offset, off_t len)
 {
 	if (refuse && mode == 0) {
 		errno = ENOSPC;
 		return -1;
 	}
-	return (int)syscall(SYS_fallocate, fd, mode, at, len);
+	return (int)syscall(SYS_fallocate, fd, mode, offset, len);
 }
 
 /* ---- */
@@ -539,7 +539,7 @@ static void regions_are_as_they_were(void **state)
 	assert_non_null(a);
 	assert_non_null(b);
 	assert_int_equal(a[8191], 0);
-	strcpy(a, "without a commit");
+	memcpy(a, "without a commit", sizeof("without a commit"));
 	b[ESTATE_REGION_MAX / 8 - 1] = 1;
 	assert_ptr_equal(estate_region(e, 0, 5000), a);
 	assert_null(estate_region(e, 0, 50000));

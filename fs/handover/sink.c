@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the records of the mount go. See sink.h. */
+#include "sink.h"
+
+#include "vm/base/estate.h"
+#include "vm/base/record.h"
+
+void sink_to_stream(struct handover_sink *sink, struct buf *out, struct fdbag *fds)
+{
+	*sink = (struct handover_sink){.stream = out, .fds = fds};
+}
+
+void sink_to_estate(struct handover_sink *sink, struct estate *e, struct fdbag *fds)
+{
+	*sink = (struct handover_sink){.estate = e, .fds = fds};
+}
+
+void sink_fini(struct handover_sink *sink)
+{
+	buf_clear(&sink->fields);
+}
+
+struct buf *sink_begin(struct handover_sink *sink)
+{
+	/* Its memory is used again. */
+	sink->fields.len = 0;
+	sink->fields.failed = 0;
+	return &sink->fields;
+}
+
+static int append(struct buf *out, uint32_t kind, uint64_t key, const struct buf *fields)
+{
+	const size_t at = record_begin(out, kind, key);
+
+	(void)buf_append(out, fields->data, fields->len);
+	return record_end(out, at);
+}
+
+int sink_end(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	const struct buf *fields = &sink->fields;
+
+	if (fields->failed)
+		return fields->failed;
+	if (sink->stream)
+		return append(sink->stream, kind, key, fields);
+	return estate_put(sink->estate, kind, key, sub, fields->data, fields->len);
+}
