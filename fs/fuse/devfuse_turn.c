@@ -14,7 +14,7 @@
 #define REGION_OUTBOX 3u
 
 /* More than a turn says before it is committed (see turn.h), and the largest answer. */
-#define OUTBOX_SIZE (2u << 20)
+#define OUTBOX_SIZE   (2u << 20)
 
 /* Of HANDOVER_REQUEST. Never reuse. */
 enum request_tag {
@@ -116,8 +116,9 @@ static int put_request(const struct unanswered_request *r, struct estate *e)
 				  RECORD_BYTES_HEAD + r->len);
 	}
 	record_bytes(&fields, TAG_REQUEST, r->data, r->len);
-	err = fields.failed ? -ENOMEM
-			    : estate_put(e, HANDOVER_REQUEST, r->unique, 0, fields.data, fields.len);
+	err = fields.failed
+		      ? -ENOMEM
+		      : estate_put(e, HANDOVER_REQUEST, r->unique, 0, fields.data, fields.len);
 	buf_clear(&fields);
 	return err;
 }

@@ -30,7 +30,7 @@ struct inbox {
 	struct inbox_head *head; /* all of it, in shared memory; or NULL */
 	size_t size, max;	 /* of all; of one request */
 	size_t at;		 /* where the next will be received */
-	size_t todo;   /* ... and the first that the dead daemon has left; the same as `at` if there is none */
+	size_t todo; /* ... and the first that the dead daemon has left; the same as `at` if there is none */
 	uint64_t last; /* number of the last that was handled, or is being handled */
 };
 

@@ -48,7 +48,7 @@ enum handover_kind {
 	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
 	HANDOVER_STATS,
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
-	HANDOVER_ANSWER,       /* key: 0 what of the kernel's connection was handled; else one answer */
+	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 };
 
 /**

@@ -49,7 +49,8 @@ static void add(struct outbox *o, uint64_t unique, size_t len)
 {
 	char text[2 * SIZE];
 	struct fuse_out_header h = {.len = (uint32_t)(sizeof(h) + len), .unique = unique};
-	const struct iovec iov[] = {{&h, sizeof(h)}, {text, len / 2}, {text + len / 2, len - len / 2}};
+	const struct iovec iov[] = {
+		{&h, sizeof(h)}, {text, len / 2}, {text + len / 2, len - len / 2}};
 
 	memset(text, (int)unique, sizeof(text));
 	assert_int_equal(outbox_add(o, iov, 3), 0);
@@ -156,7 +157,8 @@ static void heirs(void **state)
 static void strange_ones(void **state)
 {
 	struct fixture *fx = *state;
-	struct fuse_out_header *first = (void *)((char *)fx->mem + 64), lone = {.len = sizeof(lone)};
+	struct fuse_out_header *first = (void *)((char *)fx->mem + 64),
+			       lone = {.len = sizeof(lone)};
 	struct outbox o, heir;
 
 	outbox_open(&o, fx->mem, SIZE);

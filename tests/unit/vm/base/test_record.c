@@ -214,10 +214,10 @@ static void head_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(head_alone),
-		cmocka_unit_test(there_and_back), cmocka_unit_test(signs),
-		cmocka_unit_test(cut_off),	  cmocka_unit_test(damaged),
-		cmocka_unit_test(contents),	  cmocka_unit_test(no_room),
+		cmocka_unit_test(head_alone), cmocka_unit_test(there_and_back),
+		cmocka_unit_test(signs),      cmocka_unit_test(cut_off),
+		cmocka_unit_test(damaged),    cmocka_unit_test(contents),
+		cmocka_unit_test(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
