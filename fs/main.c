@@ -28,6 +28,7 @@
 #include "mountpoint.h"
 #include "prefetch.h"
 #include "succession.h"
+#include "survival.h"
 #include "takeover.h"
 #include "fs/handover/handover.h"
 #include "fs/tree/report.h"
@@ -62,6 +63,7 @@ struct daemon {
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
 	struct succession succession;
+	struct survival survival;
 	char *const *argv;     /* as this program was called */
 	bool heir;	       /* there is another daemon, whose mount this is to take over */
 	struct store store;    /* until it is the keeper's */
@@ -148,6 +150,7 @@ static void on_kept(void *data)
 	struct daemon *d = data;
 
 	d->kept = true;
+	survival_close(&d->survival);
 	mount_stop(d->fs);
 	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
 	vm_close(d->fs->vm, on_vm_closed, d);
@@ -426,6 +429,18 @@ static void check_mountpoint(struct daemon *d)
 		die(d, why);
 }
 
+static void survive(struct daemon *d)
+{
+	d->survival = (struct survival){
+		.loop = &d->loop,
+		.fs = d->fs,
+		.fuse = &d->fuse,
+		.spawner = d->spawner,
+		.succession = &d->succession,
+	};
+	survival_new(&d->survival);
+}
+
 /* The loop, and what runs on it. */
 static void start_loop(struct daemon *d)
 {
@@ -454,6 +469,7 @@ static void start_loop(struct daemon *d)
 		die(d, "out of memory");
 	if (d->conf.action == CONF_MOUNT)
 		devfuse_attach(&d->fuse, &d->loop, d->conf.mountpoint);
+	survival_start(&d->survival);
 	confine_daemon(d);
 }
 
@@ -480,6 +496,8 @@ static void start(struct daemon *d)
 		open_store(d);
 	if (mounts)
 		mount_fuse(d);
+	if (mounts && d->conf.survive)
+		survive(d);
 	start_loop(d);
 	if (d->keeper)
 		keeper_load(d->keeper);
@@ -568,6 +586,7 @@ static int run(struct daemon *d)
 	idle = mount_fini(d->fs);
 	idle = keeper_close(d->keeper) && idle;
 	devfuse_free(&d->fuse);
+	survival_free(&d->survival);
 	spawner_stop(d->spawner);
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);

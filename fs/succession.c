@@ -79,14 +79,19 @@ static void refuse(struct succession *s, const char *why)
 	devfuse_serve(s->fuse);
 }
 
-static int put_process(struct succession *s, struct buf *out, struct fdbag *fds)
+void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
-	const size_t at = record_begin(out, HANDOVER_PROCESS, 0);
-
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
 	record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
 	record_str(out, TAG_PERMITTED, s->permitted);
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
+}
+
+static int put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
+{
+	const size_t at = record_begin(out, HANDOVER_PROCESS, 0);
+
+	succession_put_process(s, out, fds);
 	return record_end(out, at);
 }
 

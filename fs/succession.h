@@ -10,7 +10,9 @@
 
 #include "vm/base/digest.h"
 
+struct buf;
 struct devfuse;
+struct fdbag;
 struct fs;
 struct keeper;
 struct spawner;
@@ -50,6 +52,9 @@ struct succession {
 
 /* In a daemon that serves: there may be an heir from now on. */
 void succession_await(struct succession *s);
+
+/* Appends the fields of HANDOVER_PROCESS: what the process has, and not the mount. */
+void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds);
 
 /* The mount ends. */
 void succession_close(struct succession *s);

@@ -48,6 +48,7 @@ struct conf {
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
 	char *spool_dir;	   /* for long outputs; default `spool` in the cache directory */
 	bool keep;		   /* sessions are there again at the next mount */
+	bool survive;		   /* another daemon goes on when this one dies */
 	char *state_dir;	   /* where they are meanwhile; default by the mountpoint's name */
 	enum vm_backend backend;   /* default of templates */
 	char *prepare;		   /* yes, no, or names of templates */
