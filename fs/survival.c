@@ -8,8 +8,6 @@
 
 #include "fs/fuse/devfuse.h"
 #include "fs/handover/handover.h"
-#include "fs/handover/internal.h"
-#include "fs/handover/sink.h"
 #include "fs/session/fs.h"
 #include "succession.h"
 #include "vm/base/estate.h"
@@ -38,20 +36,6 @@ static int describe(struct survival *sv, struct estate *e)
 		r = estate_put(e, HANDOVER_PROCESS, 0, 0, fields.data, fields.len);
 	sv->described = r == 0;
 	buf_clear(&fields);
-	return r;
-}
-
-/* TODO: until there is handover_commit(). */
-static int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds)
-{
-	struct handover_sink sink;
-	int r;
-
-	if (!fs->record.begun)
-		return handover_commit_all(fs, e, fds);
-	sink_to_estate(&sink, e, fds);
-	r = handover_commit_mount(fs, &sink);
-	sink_fini(&sink);
 	return r;
 }
 
