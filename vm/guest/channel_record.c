@@ -87,6 +87,7 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 		put_frame(ch->current, out);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
 		put_frames(&ch->queue[cl], out);
+		/* Whoever takes it over holds nothing back. */
 		put_frames(&ch->later[cl], out);
 	}
 }
