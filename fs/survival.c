@@ -167,6 +167,7 @@ void survival_start(struct survival *sv)
 	turn_start(&sv->turn, sv->loop, sv->estate, &turn_ops, sv);
 	fs->touched.turn = &sv->turn;
 	fs->handles.turn = &sv->turn;
+	vm_set_turn(fs->vm, &sv->turn);
 	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn); /* else by devfuse_load() */
 	if (r < 0) {
 		on_lost(sv, r);
