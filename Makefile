@@ -37,7 +37,7 @@ in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
-dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # Sources shared by the daemon and these programs.

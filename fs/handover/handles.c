@@ -34,8 +34,8 @@ enum handle_tag {
 	TAG_PAYER,
 	TAG_FIXED, /* it has operations, which are the node's */
 	TAG_SESSION,
-	TAG_JOB,   /* number */
-	TAG_RUN,   /* its place among all runs of the session, from 1 */
+	TAG_JOB,   /* its id, */
+	TAG_RUN,   /* likewise */
 	TAG_WAITS, /* enum waits */
 	TAG_TEXT,  /* not used any more: it is in records of its own */
 	TAG_BITS,  /* 1 << enum bit */
@@ -117,19 +117,6 @@ static void put_number(struct buf *out, unsigned tag, uint64_t v)
 		record_u64(out, tag, v);
 }
 
-static uint32_t place_of(const struct session *s, const struct run *run)
-{
-	const struct run *r;
-	uint32_t place = 1;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (r == run)
-			break;
-		place++;
-	}
-	return place;
-}
-
 static int put_fields(struct handle *h, struct buf *out)
 {
 	enum waits waits;
@@ -144,9 +131,9 @@ static int put_fields(struct handle *h, struct buf *out)
 	if (h->s)
 		record_u64(out, TAG_SESSION, handover_key(h->s));
 	if (h->job)
-		record_u64(out, TAG_JOB, h->job->number);
+		record_u64(out, TAG_JOB, touched_id(&h->fs->touched, &h->job->mark));
 	if (h->r)
-		record_u64(out, TAG_RUN, place_of(h->s, h->r));
+		record_u64(out, TAG_RUN, touched_id(&h->fs->touched, &h->r->mark));
 	put_number(out, TAG_WAITS, waits);
 	put_number(out, TAG_LENGTH, h->text.len);
 	put_number(out, TAG_BITS, bits_of(h));
@@ -295,20 +282,6 @@ void handover_settle_handles(struct fs *fs)
 
 /* ---- reading ---- */
 
-struct session *handover_session(struct fs *fs, uint64_t key)
-{
-	const unsigned slot = (unsigned)(key >> 32), generation = (unsigned)key;
-	struct session *s = session_by_slot(fs, slot, generation);
-
-	if (s)
-		return s;
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (s->slot == slot && s->generation == generation)
-			return s;
-	}
-	return NULL;
-}
-
 int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields)
 {
 	struct record_field f;
@@ -327,7 +300,8 @@ int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader 
 /* What a record says. */
 struct heritage {
 	struct handle like;
-	uint32_t payer, job, run;
+	uint32_t payer;
+	uint64_t job, run;
 	bool fixed;
 	uint64_t length;
 	enum waits waits;
@@ -351,7 +325,7 @@ static int get_session(struct fs *fs, const struct record_field *f, struct sessi
 	int r = record_get(f, 0, UINT64_MAX, &key);
 
 	if (r == 0)
-		*ret_s = handover_session(fs, key);
+		*ret_s = keep_session(fs, key);
 	return r == 0 && !*ret_s ? -EBADMSG : r;
 }
 
@@ -370,8 +344,8 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_PAYER: return record_get_u32(f, UINT32_MAX, &g->payer);
 	case TAG_FIXED: return record_get_bool(f, &g->fixed);
 	case TAG_SESSION: return get_session(fs, f, &h->s);
-	case TAG_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &g->job);
-	case TAG_RUN: return record_get_u32(f, UINT32_MAX, &g->run);
+	case TAG_JOB: return record_get(f, 1, UINT64_MAX / 2, &g->job);
+	case TAG_RUN: return record_get(f, 1, UINT64_MAX / 2, &g->run);
 	case TAG_WAITS:
 		r = record_get(f, 0, WAITS_NUM - 1, &v);
 		g->waits = (enum waits)v;
@@ -397,24 +371,13 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 }
 
 /* Also one that was removed. */
-static struct job *find_job(const struct session *s, uint32_t number)
+static struct job *find_job(const struct session *s, uint64_t mark)
 {
 	struct job *j;
 
 	LIST_FOREACH(j, &s->kept_jobs, kept) {
-		if (j->number == number)
+		if (j->mark == mark)
 			return j;
-	}
-	return NULL;
-}
-
-static struct run *find_run(const struct session *s, uint32_t place)
-{
-	struct run *r;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (--place == 0)
-			return r;
 	}
 	return NULL;
 }
@@ -448,7 +411,7 @@ static int find_owned(struct heritage *g)
 	if ((kind >= NODE_JOB && kind <= NODE_JOB_CTL) != (h->job != NULL))
 		return -EBADMSG;
 	if (g->run) {
-		h->r = find_run(h->s, g->run);
+		h->r = keep_run_of(h->s->fs, h->s, g->run);
 		if (!h->r)
 			return -EBADMSG;
 	}

@@ -47,6 +47,8 @@ enum handover_kind {
 	HANDOVER_GENERATION, /* key: index of a handle that is free, or was */
 	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
 	HANDOVER_STATS,
+	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
+	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 };
 
 /**
@@ -59,6 +61,16 @@ enum handover_kind {
  * Return: 0; -EAGAIN: something is going on that will be over soon; -EBUSY: ... maybe not soon; -ENOMEM.
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
+
+/**
+ * handover_commit() - Write into an estate what has changed
+ * @fs: Mount; nothing of it need be there: at first all is written
+ * @e: Estate, whose commit is the caller's
+ * @fds: Descriptors that the records speak of; they need numbers that stay
+ *
+ * Return: 0 or -errno: the estate is not what it should be.
+ */
+int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
 
 /* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
 int handover_check(struct fs *fs, struct problem *ret_why);

@@ -28,8 +28,8 @@ struct events {
 	uint64_t written;		 /* number of the first that is no line yet */
 	uint64_t bytes;			 /* of all lines so far */
 	unsigned readers;		 /* how many have it open */
-	uint64_t put;		 /* number of the first that is not written down */
-	uint64_t put_written;	 /* `written` as it is written down */
+	uint64_t put;			 /* number of the first that is not written down */
+	uint64_t put_written;		 /* `written` as it is written down */
 	struct timespec mtime;
 	struct waitlist wait; /* readers of all; those of a session's wait there */
 };

@@ -63,7 +63,7 @@ struct session_watch {
 
 /* What was written down last of the mount itself, and what of it has changed since; see fs/handover/. */
 struct fs_record {
-	bool begun; /* all there is has been written down */
+	bool begun;		       /* all there is has been written down */
 	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
 	uint32_t fresh;		       /* so far none was given out that is not below it */
 	uint32_t depot_slots, log_level;
@@ -111,7 +111,11 @@ struct fs {
 	struct inherited {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
-		bool begun;
+		bool begun, complete;
+		bool estate;	       /* what is read is in an estate, which is gone on with */
+		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;	       /* likewise: fs/handover/texts.c */
+		void *spools;	       /* fs/handover/outputs.c */
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;

@@ -57,6 +57,7 @@ int estate_new(struct estate **ret_e)
 		estate_free(e);
 		return r;
 	}
+	assert(e->head);
 	*e->head = (struct estate_head){.magic = ESTATE_MAGIC, .version = ESTATE_VERSION};
 	*ret_e = e;
 	return 0;
@@ -158,32 +159,12 @@ static int give_up(struct estate *e, int err)
 	return err;
 }
 
-/* ---- writing ---- */
-
-int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
-		  const void *fields, size_t len, uint64_t *ret_at)
+void estate_give_up(struct estate *e, int err)
 {
-	struct estate_area *a = &e->area[area];
-	const uint64_t size = estate_entry_size(len);
-	struct estate_entry *to;
-	int r = estate_grow(e, area, a->tail + size);
-
-	if (r < 0)
-		return r;
-	to = estate_entry_at(e, area, a->tail);
-	*to = (struct estate_entry){
-		.len = (uint32_t)len,
-		.kind = it->kind | (dropped ? ESTATE_DROPPED : 0),
-		.key = it->key,
-		.sub = it->sub,
-		.serial = it->serial,
-	};
-	if (len)
-		memcpy(to + 1, fields, len);
-	*ret_at = a->tail;
-	a->tail += size;
-	return 0;
+	(void)give_up(e, err);
 }
+
+/* ---- writing ---- */
 
 static const void *fields_of(const struct estate *e, const struct estate_item *it)
 {

@@ -58,6 +58,9 @@ void estate_free(struct estate *e);
 /* False after the first error of any of the functions here: it can't be inherited any more, and its memory was given back. */
 bool estate_is_whole(const struct estate *e);
 
+/* What it has is not true any more, because of something that failed elsewhere. @err: a negative error, which all that writes returns from now on. */
+void estate_give_up(struct estate *e, int err);
+
 /*
  * Writing. Nothing of it is there for an heir before the next commit. A name is a kind, a key and a sub; both of the first
  * are those of struct record, and a sub only tells apart several of them.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of an estate, and its pages. See estate.h. */
+/* The file of an estate: its pages, and entries in them. See estate.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -55,12 +56,14 @@ int estate_map(struct estate *e)
 	if (r < 0)
 		return r;
 	e->head = map(e->fd, 0, ESTATE_PAGE, 0);
-	for (unsigned i = 0; e->head && i < ESTATE_AREAS; i++) {
+	if (!e->head)
+		return -errno;
+	for (unsigned i = 0; i < ESTATE_AREAS; i++) {
 		e->area[i].map = map(e->fd, area_at(i), ESTATE_AREA_SIZE, MAP_NORESERVE);
 		if (!e->area[i].map)
 			return -errno;
 	}
-	return e->head ? 0 : -errno;
+	return 0;
 }
 
 void estate_unmap(struct estate *e)
@@ -116,6 +119,31 @@ int estate_cut(struct estate *e, unsigned area, uint64_t used)
 	return a->taken == ESTATE_AREA_SIZE
 		       ? 0
 		       : punch(e->fd, area_at(area) + a->taken, ESTATE_AREA_SIZE - a->taken);
+}
+
+int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
+		  const void *fields, size_t len, uint64_t *ret_at)
+{
+	struct estate_area *a = &e->area[area];
+	const uint64_t size = estate_entry_size(len);
+	struct estate_entry *to;
+	int r = estate_grow(e, area, a->tail + size);
+
+	if (r < 0)
+		return r;
+	to = estate_entry_at(e, area, a->tail);
+	*to = (struct estate_entry){
+		.len = (uint32_t)len,
+		.kind = it->kind | (dropped ? ESTATE_DROPPED : 0),
+		.key = it->key,
+		.sub = it->sub,
+		.serial = it->serial,
+	};
+	if (len)
+		memcpy(to + 1, fields, len);
+	*ret_at = a->tail;
+	a->tail += size;
+	return 0;
 }
 
 void *estate_region(struct estate *e, unsigned number, size_t size)

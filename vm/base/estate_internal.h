@@ -118,6 +118,10 @@ void estate_give_back(struct estate *e, unsigned area, uint64_t keep, uint64_t m
 /* Nothing behind @used bytes of an area has pages, whatever the process before did. Return: 0 or -errno. */
 int estate_cut(struct estate *e, unsigned area, uint64_t used);
 
+/* Appends an entry to an area, with the name of @it. Return: 0 or -errno, with nothing written. */
+int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
+		  const void *fields, size_t len, uint64_t *ret_at);
+
 /* ---- estate_items.c: what there is, by name and in its order ---- */
 
 int estate_items_init(struct estate *e);
@@ -133,13 +137,7 @@ struct estate_item *estate_of_key(const struct estate *e, uint32_t kind, uint64_
 /* Puts them into the order of their serials. Return: 0 or -ENOMEM. */
 int estate_items_sort(struct estate *e);
 
-/* ---- estate.c ---- */
-
-/* Appends an entry to an area, with the name of @it. Return: 0 or -errno, with nothing written. */
-int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
-		  const void *fields, size_t len, uint64_t *ret_at);
-
-/* Of one that has no fields yet, or others, of which @len bytes are to be counted from now on. */
+/* @len bytes of fields are to be counted of it from now on. */
 void estate_item_count(struct estate *e, struct estate_item *it, size_t len);
 
 /* ---- estate_load.c ---- */

@@ -68,9 +68,10 @@ struct turn {
 	TAILQ_HEAD(turn_speakers, turn_speaker) speakers[TURN_NPHASES];
 	uint64_t round; /* counts them, from 1 */
 	size_t queued;	/* bytes, by turn_queued() */
+	bool begun;
 	bool due;
-	bool speaking;
-	bool lost;
+	bool busy; /* writing or speaking */
+	bool lost; /* off, as soon as what is queued has been said */
 };
 
 /**
@@ -86,7 +87,7 @@ struct turn {
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
 		void *data);
 
-/* The last round, and then off. Its handles are closed when the loop has run once more. */
+/* The last rounds, and then off. Its handles are closed when the loop has run once more. Fine for one that is zeroed, or closed. */
 void turn_close(struct turn *t);
 
 /* Is anything said later, and not at once? NULL: no. */

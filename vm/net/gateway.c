@@ -8,6 +8,7 @@
 
 #include "dialer.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
@@ -472,8 +473,7 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 		*ret_gateway = gw;
 		return 0;
 	}
-	if (fd >= 0)
-		close(fd);
+	lent_close(&fd);
 	if (gw) {
 		end_dials(gw);
 		allow_fini(&gw->allow);

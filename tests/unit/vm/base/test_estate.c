@@ -28,13 +28,13 @@
 
 static int refuse; /* allocations, from the next one on */
 
-int fallocate(int fd, int mode, off_t at, off_t len)
+int fallocate(int fd, int mode, off_t offset, off_t len)
 {
 	if (refuse && mode == 0) {
 		errno = ENOSPC;
 		return -1;
 	}
-	return (int)syscall(SYS_fallocate, fd, mode, at, len);
+	return (int)syscall(SYS_fallocate, fd, mode, offset, len);
 }
 
 /* ---- */
@@ -326,6 +326,13 @@ static void it_is_given_up_when_memory_is_refused(void **state)
 	assert_int_equal(estate_put(e, KIND, 3, 0, text, (size_t)RECORD_MAX + 1), -EFBIG);
 	assert_given_up(e, -EFBIG);
 
+	e = fresh();
+	put(e, 1, 0, "one");
+	assert_int_equal(estate_commit(e), 0);
+	estate_give_up(e, -EIO);
+	estate_give_up(e, -ENOMEM);
+	assert_given_up(e, -EIO);
+
 	refuse = 1;
 	assert_int_equal(estate_new(&e), -ENOSPC);
 	refuse = 0;
@@ -532,7 +539,7 @@ static void regions_are_as_they_were(void **state)
 	assert_non_null(a);
 	assert_non_null(b);
 	assert_int_equal(a[8191], 0);
-	strcpy(a, "without a commit");
+	memcpy(a, "without a commit", sizeof("without a commit"));
 	b[ESTATE_REGION_MAX / 8 - 1] = 1;
 	assert_ptr_equal(estate_region(e, 0, 5000), a);
 	assert_null(estate_region(e, 0, 50000));
