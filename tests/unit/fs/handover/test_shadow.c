@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount with an estate: after whatever happens, what is committed is what a daemon would write anew that knew all. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c */
-/* modules: fs/handover/load.c fs/handover/shadow.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c */
+/* modules: fs/handover/load.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
 /* libs: uv cmocka */
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -12,7 +12,6 @@
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "fs/handover/handover.h"
-#include "fs/handover/internal.h"
 #include "fs/request/nodelock.h"
 #include "tests/unit/fixture/fixture.h"
 #include "vm/base/estate.h"
@@ -443,29 +442,11 @@ static void step(struct walk *w)
 
 static void commit(struct walk *w)
 {
-	struct fs *fs = w->fx->fs;
-	struct touched *t = &fs->touched;
 	struct fdbag fds = {0};
-	struct handover_sink sink;
 
-	sink_to_estate(&sink, w->e, &fds);
-	for (size_t i = 0; i < t->ngone; i++)
-		if (t->gone[i].kind == TOUCHED_SESSION)
-			assert_int_equal(handover_drop_files(w->e, t->gone[i].key), 0);
-	t->ngone = 0;
-	if (fs->record.begun)
-		assert_int_equal(handover_commit_mount(fs, &sink), 0);
-	else
-		assert_int_equal(handover_commit_all(fs, w->e, &fds), 0);
+	assert_int_equal(handover_commit(w->fx->fs, w->e, &fds), 0);
 	assert_int_equal(estate_commit(w->e), 0);
-	sink_fini(&sink);
 	fdbag_clear(&fds);
-}
-
-/* Runs are told by their place, which others change: until records name them by their mark. */
-static bool is_known(const char *what)
-{
-	return strstr(what, "kind 66") && strstr(what, "(tag 7,");
 }
 
 static void compare(struct walk *w)
@@ -473,7 +454,7 @@ static void compare(struct walk *w)
 	struct fdbag fds = {0};
 	char what[200];
 
-	if (handover_differs(w->fx->fs, w->e, &fds, what, sizeof(what)) != 0 && !is_known(what))
+	if (handover_differs(w->fx->fs, w->e, &fds, what, sizeof(what)) != 0)
 		fail_msg("step %u (%s): %s", w->step, w->last, what);
 	fdbag_clear(&fds);
 }
