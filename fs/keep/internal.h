@@ -33,6 +33,7 @@ struct keep_in {
 	struct run **run; /* at rest, as above; each with a reference until the end */
 	size_t nruns, cap;
 	struct problem unset;	/* what was wrong with its settings, so that it has others */
+	bool back;		/* it is asleep as it was before it was awake */
 	struct problem unsaved; /* what it was to be asleep with can't be had */
 	struct problem *why;
 };

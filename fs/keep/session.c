@@ -480,6 +480,8 @@ static void finish(struct keep_in *in)
 
 	if (in->unset.code)
 		session_problem(s, &in->unset);
+	if (in->back && s->asleep.saved)
+		asleep_tell_back(s);
 	s->first_event = in->fs->events.next;
 	s->idle_since = uv_now(in->fs->loop);
 	s->epoch++;

@@ -240,6 +240,7 @@ static void on_state(void *data, enum sandbox_state state)
 	if (!s || state != SANDBOX_READY)
 		return;
 	if (!s->ready) {
+		touch_rest(s);
 		s->ready = true;
 		if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
 		    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount with an estate: after whatever happens, what is committed is what a daemon would write anew that knew all. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c */
-/* modules: fs/handover/load.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c */
+/* modules: fs/handover/load.c fs/handover/shadow.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
 /* libs: uv cmocka */
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "fs/handover/handover.h"
+#include "fs/handover/internal.h"
 #include "fs/request/nodelock.h"
 #include "tests/unit/fixture/fixture.h"
 #include "vm/base/estate.h"
@@ -440,13 +441,23 @@ static void step(struct walk *w)
 
 /* ---- the end of a turn ---- */
 
+static int write_touched(void *data, struct estate *e)
+{
+	struct walk *w = data;
+	struct fdbag fds = {0};
+	const int r = handover_commit(w->fx->fs, e, &fds);
+
+	fdbag_clear(&fds);
+	return r;
+}
+
+static const struct turn_ops turn_ops = {.write = write_touched};
+
 static void commit(struct walk *w)
 {
-	struct fdbag fds = {0};
-
-	assert_int_equal(handover_commit(w->fx->fs, w->e, &fds), 0);
-	assert_int_equal(estate_commit(w->e), 0);
-	fdbag_clear(&fds);
+	turn_due(&w->turn); /* as behind each request */
+	turn_now(&w->turn);
+	assert_true(turn_is_on(&w->turn) && estate_is_whole(w->e));
 }
 
 static void compare(struct walk *w)
@@ -463,7 +474,7 @@ static void begin(struct walk *w, struct fixture *fx)
 {
 	*w = (struct walk){.fx = fx, .seed = 6};
 	assert_int_equal(estate_new(&w->e), 0);
-	w->turn.estate = w->e;
+	turn_start(&w->turn, NULL, w->e, &turn_ops, w);
 	fx->fs->touched.turn = &w->turn;
 }
 
@@ -477,7 +488,7 @@ static void end(struct walk *w)
 	fx_stop(w->fx);
 	commit(w);
 	compare(w);
-	w->turn.estate = NULL;
+	turn_close(&w->turn);
 	estate_free(w->e);
 }
 
