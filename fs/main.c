@@ -66,9 +66,9 @@ struct daemon {
 	struct succession succession;
 	struct survival survival;
 	struct revival revival;
-	char *const *argv;     /* as this program was called */
-	bool heir;	       /* there is another daemon, or was, whose mount this is to take over */
-	struct store store;    /* until it is the keeper's */
+	char *const *argv;  /* as this program was called */
+	bool heir;	    /* there is another daemon, or was, whose mount this is to take over */
+	struct store store; /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
@@ -536,7 +536,8 @@ static void load(struct daemon *d)
 		prepare_survival(d);
 		survival_resume(&d->survival, steal_ptr(d->revival.estate));
 		start_loop(d);
-		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) < 0)
+		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
+		    0)
 			die(d, why);
 		return;
 	}
@@ -722,8 +723,7 @@ static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, si
 	if (!d->revival.revives)
 		return conf_load(&d->conf, argc, argv, ret_why, why_size);
 	r = revival_open(&d->revival, ret_why, why_size);
-	return r < 0 ? r
-		     : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
+	return r < 0 ? r : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
 }
 
 int main(int argc, char *argv[])

@@ -18,7 +18,8 @@
 #include "vm/base/estate.h"
 #include "vm/base/turn.h"
 
-#define STEPS 60000u
+#define STEPS 200u
+#define HEIRS 30u
 
 int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 {
@@ -277,13 +278,21 @@ static struct known *any_known(struct walk *w, bool dir)
 	return NULL;
 }
 
+/* Those of a daemon that is dead say nothing to it any more. */
+static bool is_of(const struct walk *w, const struct sandbox *s)
+{
+	const struct binding *b = s->data;
+
+	return !s->gone && !s->closing && b->s && b->s->fs == w->fx->fs;
+}
+
 static struct sandbox *any_sandbox(struct walk *w)
 {
 	struct sandbox *s, *found = NULL;
 	unsigned n = 0;
 
 	for (s = fake_sandbox(); s; s = s->next)
-		if (!s->gone && !s->closing && any(w, ++n) == 0)
+		if (is_of(w, s) && any(w, ++n) == 0)
 			found = s;
 	return found;
 }
@@ -492,6 +501,15 @@ static void end(struct walk *w)
 	estate_free(w->e);
 }
 
+static void walk(struct walk *w, unsigned steps)
+{
+	for (unsigned i = 0; i < steps; i++, w->step++) {
+		step(w);
+		commit(w);
+		compare(w);
+	}
+}
+
 /* ---- tests ---- */
 
 static void test_walk(void **state)
@@ -499,18 +517,150 @@ static void test_walk(void **state)
 	struct walk w;
 
 	begin(&w, *state);
-	for (w.step = 0; w.step < STEPS; w.step++) {
-		step(&w);
-		commit(&w);
-		compare(&w);
-	}
+	walk(&w, STEPS);
 	end(&w);
+}
+
+/* ---- heirs ---- */
+
+/* All that is asked below files/ is answered, and nobody waits: what waits is asked again, which nobody does here. */
+static void hush(struct walk *w)
+{
+	struct sandbox *s;
+
+	for (unsigned i = 0; i < OPEN_MOST; i++)
+		interrupt(&w->open[i]);
+	for (s = fake_sandbox(); s; s = s->next)
+		while (!s->gone && !s->closing && s->nfiles)
+			answer_file(w, s);
+	clock_work();
+	fake_settle();
+}
+
+static void write_down(struct fs *fs, struct buf *out)
+{
+	struct problem why = {0};
+	struct fdbag fds = {0};
+
+	if (handover_put(fs, out, &fds, &why) < 0)
+		fail_msg("%s", why.cause);
+	fdbag_clear(&fds);
+}
+
+/* Numbers that are given in steps, or written late, may be higher: nobody has seen those in between. */
+static bool next_exact(struct record_reader *r, struct record *ret)
+{
+	while (record_next(r, ret) > 0)
+		if (ret->kind != HANDOVER_MOUNT && ret->kind != HANDOVER_STATS &&
+		    ret->kind != HANDOVER_GENERATION)
+			return true;
+	return false;
+}
+
+/* Says which record it is. */
+static void expect_same(const struct buf *a, const struct buf *b)
+{
+	struct record_reader x = record_reader(a->data, a->len),
+			     y = record_reader(b->data, b->len);
+	struct record one, other;
+	struct record_field f, g;
+
+	while (next_exact(&x, &one)) {
+		assert_true(next_exact(&y, &other));
+		while (record_field(&one.fields, &f) > 0 && record_field(&other.fields, &g) > 0)
+			if (f.tag != g.tag || f.u64 != g.u64 || f.len != g.len ||
+			    (f.len && memcmp(f.data, g.data, f.len) != 0))
+				fail_msg("the heir has something else: kind %u, key %llx, tag %u; "
+					 "kind %u, key %llx, tag %u",
+					 one.kind, (unsigned long long)one.key, f.tag, other.kind,
+					 (unsigned long long)other.key, g.tag);
+	}
+	assert_false(next_exact(&y, &other));
+}
+
+struct reading {
+	struct fs *fs;
+	struct fdbag fds;
+	struct problem why;
+};
+
+static int on_record(void *data, const struct record *rec)
+{
+	struct reading *r = data;
+	const int e = handover_get(r->fs, rec, &r->fds, &r->why);
+
+	if (e < 0)
+		print_message("kind %u, key %llx: %d %s\n", rec->kind, (unsigned long long)rec->key,
+			      e, r->why.cause);
+	return e;
+}
+
+/* It has died. Another one reads what it has left. */
+static void die(struct walk *w, struct second *two)
+{
+	struct fixture *fx = w->fx;
+	struct reading r = {.fds = {.owned = true}};
+	struct buf first = {0}, again = {0};
+	const int fd = dup(estate_fd(w->e));
+
+	hush(w);
+	commit(w);
+	compare(w);
+	write_down(fx->fs, &first);
+	w->turn.estate = NULL;
+	fx->fs->touched.turn = fx->fs->handles.turn = NULL;
+	estate_free(w->e);
+	assert_int_equal(estate_open(fd, &w->e), 0);
+
+	second_begin(two, fx);
+	two->fs->vm = fx->fs->vm;
+	two->fs->inherited.estate = true;
+	r.fs = two->fs;
+	assert_int_equal(fdbag_put(&r.fds, dup(fx->fs->depot.fd)), 1);
+	assert_int_equal(handover_each(w->e, on_record, &r), 0);
+	assert_int_equal(handover_join(two->fs, &r.why), 0);
+	write_down(two->fs, &again);
+	expect_same(&first, &again);
+	turn_start(&w->turn, NULL, w->e, &turn_ops, w);
+	two->fs->touched.turn = &w->turn;
+	(void)fx_serve(fx, two->fs);
+	handover_go(two->fs);
+	fdbag_clear(&r.fds);
+	buf_clear(&first);
+	buf_clear(&again);
+}
+
+/* Wherever it dies, its heir is as it was, goes on with the same estate, and is as true. */
+static void test_heirs(void **state)
+{
+	for (unsigned i = 0; i < HEIRS; i++) {
+		struct fixture *fx;
+		struct fs *dead;
+		struct second two;
+		struct walk w;
+
+		if (i > 0)
+			assert_int_equal(fx_setup(state), 0);
+		fx = *state;
+		dead = fx->fs;
+		begin(&w, fx);
+		w.seed = 100 + i;
+		walk(&w, any(&w, 1500));
+		die(&w, &two);
+		walk(&w, 300);
+		end(&w);
+		(void)fx_serve(fx, dead);
+		second_free(&two);
+		if (i + 1 < HEIRS)
+			fx_teardown(state);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_walk),
+		fx_test(test_heirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
