@@ -18,7 +18,7 @@
 #include "vm/base/estate.h"
 #include "vm/base/turn.h"
 
-#define STEPS 200u
+#define STEPS 20000u
 #define HEIRS 30u
 
 int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
@@ -241,7 +241,8 @@ static void do_shell(struct walk *w)
 	case 2:
 		(void)fx_put(w->fx, path(w, "ctl"),
 			     ANY_OF(w, "reset\n", "interrupt\n", "pause\n", "resume\n", "kill\n",
-				    "start\n", "no verb\n"));
+				    "start\n", "no verb\n", "sleep\n", "wake\n", "close\n",
+				    "restore x\n"));
 		break;
 	case 3:
 		(void)fx_mkdir(w->fx, path(w, ANY_OF(w, "jobs/j", "runs/n", "checkpoints/x")));
@@ -397,6 +398,20 @@ static void do_job(struct walk *w, struct sandbox *s)
 		fake_job_exit(s, j, VM_DONE, 3);
 }
 
+/* More than stays in memory, or a little of many. */
+static void print(struct walk *w, struct sandbox *s)
+{
+	static char much[50000];
+	const enum vm_stream stream = any(w, 2) ? VM_STDOUT : VM_STDERR;
+
+	if (!*much)
+		memset(much, 'o', sizeof(much));
+	if (any(w, 4))
+		fake_output(s, stream, "some words of it\n");
+	else
+		fake_output_bytes(s, stream, much, 1 + any(w, sizeof(much)));
+}
+
 static void do_sandbox(struct walk *w)
 {
 	struct sandbox *s = any_sandbox(w);
@@ -409,8 +424,8 @@ static void do_sandbox(struct walk *w)
 	else if (!s->up)
 		fake_state(s, SANDBOX_READY);
 	else if (s->run && any(w, 2))
-		fake_output(s, any(w, 2) ? VM_STDOUT : VM_STDERR, "some words of it\n");
-	else if (s->run && any(w, 2))
+		print(w, s);
+	else if (s->run && any(w, 3) == 0)
 		fake_exit(s, any(w, 8) ? VM_DONE : VM_TIMEOUT, any(w, 2));
 	else if (any(w, 3) == 0)
 		fake_change(s, PROTO_CHANGE_MODIFIED, "a/b", "");
@@ -483,6 +498,7 @@ static void begin(struct walk *w, struct fixture *fx)
 {
 	*w = (struct walk){.fx = fx, .seed = 6};
 	assert_int_equal(estate_new(&w->e), 0);
+	fx->conf.history_runs = 6;
 	turn_start(&w->turn, NULL, w->e, &turn_ops, w);
 	fx->fs->touched.turn = &w->turn;
 }
@@ -497,6 +513,7 @@ static void end(struct walk *w)
 	fx_stop(w->fx);
 	commit(w);
 	compare(w);
+	clock_work();
 	turn_close(&w->turn);
 	estate_free(w->e);
 }
@@ -649,6 +666,7 @@ static void test_heirs(void **state)
 		die(&w, &two);
 		walk(&w, 300);
 		end(&w);
+		clock_work();
 		(void)fx_serve(fx, dead);
 		second_free(&two);
 		if (i + 1 < HEIRS)
