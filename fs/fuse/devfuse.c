@@ -16,6 +16,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
 #include "fs/config/daemon.h"
@@ -217,6 +218,19 @@ bool devfuse_has_answer(uint32_t opcode)
 	return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
 }
 
+/* One that has killed two daemons is not handled by a third. */
+static void refuse(struct devfuse *d, uint64_t unique)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = unique};
+	struct iovec iov = {&out, sizeof(out)};
+
+	log_error(
+		"request %llu of the kernel is answered with an error: two daemons have died of it",
+		(unsigned long long)unique);
+	if (d->current)
+		(void)on_reply(fuse_session_fd(d->se), &iov, 1, NULL);
+}
+
 uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 {
 	const struct fuse_in_header *in = mem;
@@ -225,7 +239,13 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 	if (in->opcode == FUSE_INIT && !d->init.len)
 		(void)buf_append(&d->init, mem, size);
 	d->current = devfuse_has_answer(in->opcode) ? in->unique : 0;
-	fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+	if (blackbox_is_poison(BLACKBOX_REQUEST, in->unique)) {
+		refuse(d, in->unique);
+	} else {
+		blackbox_at(BLACKBOX_REQUEST, in->unique);
+		fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+		blackbox_done();
+	}
 	unanswered = d->current;
 	d->current = 0;
 	return unanswered;

@@ -31,6 +31,8 @@ enum answer_tag {
 
 void devfuse_news(struct devfuse *d)
 {
+	if (!turn_is_on(d->turn))
+		return;
 	turn_due(d->turn);
 	turn_speak(d->turn, TURN_ANSWERS, &d->speaker);
 }

@@ -63,10 +63,6 @@ int handover_check(struct fs *fs, struct problem *ret_why)
 	struct session *s;
 	int r = 0;
 
-	if (fs->depot.busy) {
-		problem_set(ret_why, PROBLEM_BUSY, "", "output is being written to the disk");
-		return -EAGAIN;
-	}
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		if (r == 0 && !s->dead)
 			r = check_session(s, ret_why);
