@@ -145,7 +145,8 @@ void survival_new(struct survival *sv)
 
 	sv->fds.number = lent_put;
 	if (r < 0)
-		log_warn("if this daemon dies, the mount ends: there is no place for what it has: %s",
+		log_warn("if this daemon dies, the mount ends: there is no place for what it has: "
+			 "%s",
 			 strerror(-r));
 }
 

@@ -38,7 +38,7 @@
 #else
 #define SURVIVE "no"
 #endif
-#define IDLE_WORDS   .words = {"auto", "hibernate", "close"}
+#define IDLE_WORDS .words = {"auto", "hibernate", "close"}
 
 /* Those of sessions in the order in which they are shown. */
 static const struct key keys[] = {
