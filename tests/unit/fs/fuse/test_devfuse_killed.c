@@ -117,12 +117,14 @@ static void follow(void)
 		for (size_t i = 0; i < (size_t)n / sizeof(*words); i++) {
 			const uint64_t writer = words[i] >> 56;
 
-			if (writer < WRITERS && words[i] == WORD(writer, THE_END))
+			if (writer >= WRITERS)
+				fail("the log: %#llx", (unsigned long long)words[i]);
+			if (words[i] == WORD(writer, THE_END))
 				ended++;
-			else if (writer >= WRITERS || words[i] != WORD(writer, seen[writer] + 1))
-				fail("the log: %#llx behind %llu", (unsigned long long)words[i],
-				     (unsigned long long)seen[writer % WRITERS]);
-			seen[writer]++;
+			else if (words[i] != WORD(writer, ++seen[writer]))
+				fail("the log: %#llx, not number %llu",
+				     (unsigned long long)words[i],
+				     (unsigned long long)seen[writer]);
 		}
 		shared->done[READER] += (size_t)n / sizeof(*words);
 	}
