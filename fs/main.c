@@ -27,6 +27,7 @@
 #include "fs/session/spec.h"
 #include "mountpoint.h"
 #include "prefetch.h"
+#include "revival.h"
 #include "succession.h"
 #include "survival.h"
 #include "takeover.h"
@@ -64,8 +65,9 @@ struct daemon {
 	struct policy *policy; /* that it has */
 	struct succession succession;
 	struct survival survival;
+	struct revival revival;
 	char *const *argv;     /* as this program was called */
-	bool heir;	       /* there is another daemon, whose mount this is to take over */
+	bool heir;	       /* there is another daemon, or was, whose mount this is to take over */
 	struct store store;    /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
@@ -392,6 +394,7 @@ static void start_spawner(struct daemon *d)
 		.cwd = cwd,
 		.lock = d->lock,
 		.background = d->parent >= 0,
+		.deaths = d->conf.max_deaths,
 	};
 
 	find_rules(d);
@@ -429,7 +432,7 @@ static void check_mountpoint(struct daemon *d)
 		die(d, why);
 }
 
-static void survive(struct daemon *d)
+static void prepare_survival(struct daemon *d)
 {
 	d->survival = (struct survival){
 		.loop = &d->loop,
@@ -438,7 +441,16 @@ static void survive(struct daemon *d)
 		.spawner = d->spawner,
 		.succession = &d->succession,
 	};
-	survival_new(&d->survival);
+}
+
+static void survive(struct daemon *d)
+{
+	prepare_survival(d);
+	/* The next one could not have the key: it comes from a program that is run before anything is confined. */
+	if (d->conf.keep && d->conf.vm.key_command)
+		log_warn("with key_command nothing survives the daemon");
+	else
+		survival_new(&d->survival);
 }
 
 /* The loop, and what runs on it. */
@@ -515,11 +527,32 @@ static void start(struct daemon *d)
 
 /* ---- the start of an heir, see succession.h ---- */
 
+/* With all that the daemon before has had, or has left; then this is the daemon. */
+static void load(struct daemon *d)
+{
+	char why[1024];
+
+	if (d->revival.revives) {
+		prepare_survival(d);
+		survival_resume(&d->survival, steal_ptr(d->revival.estate));
+		start_loop(d);
+		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) < 0)
+			die(d, why);
+		return;
+	}
+	start_loop(d);
+	if (succession_load(&d->succession, why, sizeof(why)) < 0)
+		die(d, why);
+	if (d->conf.survive) {
+		survive(d);
+		survival_start(&d->survival);
+	}
+}
+
 /* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
 static void inherit(struct daemon *d)
 {
 	const char *words;
-	char why[1024];
 	int r;
 
 	prctl(PR_SET_NAME, "xsbxfs-daemon");
@@ -542,15 +575,20 @@ static void inherit(struct daemon *d)
 	prepare_fuse(d);
 	if (devfuse_inherit(&d->fuse, d->fs, &d->conf, d->spawner, HEIR_FD_CONNECTION, &words) < 0)
 		die(d, words);
-	start_loop(d);
-	if (succession_load(&d->succession, why, sizeof(why)) < 0)
-		die(d, why);
+	load(d);
 	d->heir = false;
 	if (!d->conf.foreground)
 		spawner_log(d->spawner);
+	if (d->revival.revives)
+		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)
 		keeper_go(d->keeper);
 	handover_go(d->fs);
+	if (d->revival.last) {
+		devfuse_own(&d->fuse);
+		fail(d, "the daemon died too often");
+		return;
+	}
 	devfuse_replay(&d->fuse);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
@@ -656,9 +694,12 @@ static int check(const struct conf *conf)
 }
 
 /* An heir has the mount's command line, behind a word of its own. */
-static bool is_heir(int *argc, char **argv)
+static bool is_heir(struct daemon *d, int *argc, char **argv)
 {
-	if (*argc < 2 || strcmp(argv[1], HEIR_OPTION) != 0)
+	if (*argc < 2)
+		return false;
+	revival_init(&d->revival, argv[1]);
+	if (!d->revival.revives && strcmp(argv[1], HEIR_OPTION) != 0)
 		return false;
 	memmove(&argv[1], &argv[2], (size_t)(*argc - 1) * sizeof(*argv));
 	(*argc)--;
@@ -674,14 +715,25 @@ static void refuse(struct daemon *d, const char *why)
 		spawner_refuse(d->spawner, why);
 }
 
+static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, size_t why_size)
+{
+	int r;
+
+	if (!d->revival.revives)
+		return conf_load(&d->conf, argc, argv, ret_why, why_size);
+	r = revival_open(&d->revival, ret_why, why_size);
+	return r < 0 ? r
+		     : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
 	char why[1024];
 
-	d.heir = is_heir(&argc, argv);
+	d.heir = is_heir(&d, &argc, argv);
 	d.argv = argv;
-	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
+	if (configure(&d, argc, argv, why, sizeof(why)) < 0) {
 		log_printable(why, strlen(why), false);
 		if (d.heir)
 			refuse(&d, why);

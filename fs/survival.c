@@ -11,7 +11,9 @@
 #include "fs/handover/internal.h"
 #include "fs/handover/sink.h"
 #include "fs/session/fs.h"
+#include "revival.h"
 #include "succession.h"
+#include "vm/base/blackbox.h"
 #include "vm/base/estate.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
@@ -26,18 +28,29 @@
 
 /* ---- at the end of each turn ---- */
 
-/* What the process has never changes. */
+static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
+{
+	int r = fields->failed;
+
+	if (r == 0)
+		r = estate_put(e, kind, 0, 0, fields->data, fields->len);
+	buf_clear(fields);
+	return r;
+}
+
+/* What the process has, and goes by, never changes. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
 	int r;
 
 	succession_put_process(sv->succession, &fields, &sv->fds);
-	r = fields.failed;
+	r = put_fields(e, HANDOVER_PROCESS, &fields);
 	if (r == 0)
-		r = estate_put(e, HANDOVER_PROCESS, 0, 0, fields.data, fields.len);
+		r = revival_put(sv->fs->conf, &fields);
+	if (r == 0)
+		r = put_fields(e, HANDOVER_CONF, &fields);
 	sv->described = r == 0;
-	buf_clear(&fields);
 	return r;
 }
 
@@ -136,6 +149,7 @@ static int make(struct survival *sv)
 		return r;
 	}
 	sv->estate = e;
+	blackbox_use(revival_box(e));
 	return 0;
 }
 
@@ -154,6 +168,7 @@ void survival_resume(struct survival *sv, struct estate *e)
 {
 	sv->fds.number = lent_put;
 	sv->estate = e;
+	blackbox_use(revival_box(e));
 	sv->resumed = true;
 }
 
@@ -168,7 +183,7 @@ void survival_start(struct survival *sv)
 	turn_start(&sv->turn, sv->loop, sv->estate, &turn_ops, sv);
 	fs->touched.turn = &sv->turn;
 	fs->handles.turn = &sv->turn;
-	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn);
+	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn); /* else by devfuse_load() */
 	if (r < 0) {
 		on_lost(sv, r);
 		turn_close(&sv->turn);
@@ -185,6 +200,7 @@ void survival_close(struct survival *sv)
 
 void survival_free(struct survival *sv)
 {
+	blackbox_use(NULL);
 	estate_free(sv->estate);
 	sv->estate = NULL;
 	fdbag_clear(&sv->fds);

@@ -47,6 +47,7 @@ static const struct key keys[] = {
 	{"spool_dir", CONF_GLOBAL, KEY_PATH, CONF(spool_dir)},
 	{"keep", CONF_GLOBAL, KEY_FLAG, CONF(keep), "no", YES_NO},
 	{"survive", CONF_GLOBAL, KEY_FLAG, CONF(survive), SURVIVE, YES_NO},
+	{"max_deaths", CONF_GLOBAL, KEY_NUMBER, CONF(max_deaths), "6", 1, 1000000},
 	{"state_dir", CONF_GLOBAL, KEY_PATH, CONF(state_dir)},
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},
 	{"agent", CONF_GLOBAL, KEY_PATH, CONF(vm.agent)},

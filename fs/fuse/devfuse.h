@@ -95,7 +95,10 @@ int devfuse_put(const struct devfuse *d, struct buf *out);
 /* In the heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel than were agreed upon. */
 int devfuse_get(struct devfuse *d, struct record_reader fields);
 
-/* Handles what was not answered, as if it had just come: in an heir that is the daemon now. */
+/* This is the daemon now, whose mount it is. */
+void devfuse_own(struct devfuse *d);
+
+/* Likewise; and handles what was not answered, as if it had just come: in an heir that is the daemon now. */
 void devfuse_replay(struct devfuse *d);
 
 /* ---- a daemon that may be killed; see fs/fuse/devfuse_turn.c ---- */

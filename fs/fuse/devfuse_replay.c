@@ -65,12 +65,17 @@ static int replay_inbox(struct devfuse *d)
 	return err;
 }
 
+void devfuse_own(struct devfuse *d)
+{
+	d->mounted = true;
+	d->fs->kernel = (struct kernel *)d->se;
+}
+
 void devfuse_replay(struct devfuse *d)
 {
 	int err;
 
-	d->mounted = true;
-	d->fs->kernel = (struct kernel *)d->se;
+	devfuse_own(d);
 	/* What is known to be answered is not asked about. */
 	devfuse_say(d);
 	replay_unanswered(d);

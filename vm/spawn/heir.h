@@ -68,7 +68,7 @@ struct heir_gift {
 	const struct held *held; /* with the mount's connection */
 	struct heir_welcome welcome;
 	/* Of a daemon that has died: */
-	const char *option;		 /* one of HEIR_OPTION_*; likewise for ever */
+	const char *option;		 /* one of HEIR_OPTION_*, with the signal */
 	int program;			 /* what it ran */
 	int holder;			 /* socket to it */
 	void (*leave)(const void *data); /* called in the child: closes what is its parent's */

@@ -26,7 +26,7 @@ enum heir_fd {
 };
 
 #define HEIR_OPTION	   "--heir"
-/* Of the program that has died, for itself; these may change. */
+/* Of the program that has died, for itself; these may change. Behind them a colon, and the signal that it was killed by, or 0. */
 #define HEIR_OPTION_REVIVE "--revive"
 #define HEIR_OPTION_LAST   "--revive-last" /* likewise, but only to end in good order */
 

@@ -197,7 +197,10 @@ void server_revive_now(struct server *s)
 	int r = holder;
 
 	s->revival.due = false;
-	gift.option = s->revival.last ? HEIR_OPTION_LAST : HEIR_OPTION_REVIVE;
+	snprintf(s->revival.option, sizeof(s->revival.option), "%s:%d",
+		 s->revival.last ? HEIR_OPTION_LAST : HEIR_OPTION_REVIVE,
+		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
+	gift.option = s->revival.option;
 	gift.program = s->revival.program;
 	gift.holder = holder;
 	if (r >= 0)

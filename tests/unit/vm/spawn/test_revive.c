@@ -362,7 +362,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(another_estate)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
-		return be_heir(strcmp(argv[1], HEIR_OPTION_LAST) == 0);
+		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
 	assert_non_null(realpath("/proc/self/exe", t.self));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
