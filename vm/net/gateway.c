@@ -49,8 +49,9 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	bool goes;    /* the helper was told so */
-	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
+	bool goes; /* the helper was told so */
+	uint32_t
+		resyncs; /* id of the NET_RESYNCED that is to come: all will be asked for again behind it; or 0 */
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -250,12 +251,11 @@ static int on_ready(struct gateway *gw)
 	return again ? 0 : packets_send(&gw->packets, &go, sizeof(go), NULL, 0, -1);
 }
 
-static int on_resynced(struct gateway *gw)
+/* Others may have been asked for by processes that did not live to hear them. */
+static void on_resynced(struct gateway *gw, uint32_t id)
 {
-	if (!gw->resyncs)
-		return -EPROTO;
-	gw->resyncs = false;
-	return 0;
+	if (id == gw->resyncs)
+		gw->resyncs = 0;
 }
 
 /* One message from the helper. Return: 0 or -errno. */
@@ -273,7 +273,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 		return -EPROTO;
 	switch (type) {
 	case NET_READY: return on_ready(gw);
-	case NET_RESYNCED: return on_resynced(gw);
+	case NET_RESYNCED: on_resynced(gw, m->header.id); return 0;
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
 								   : -EPROTO;
@@ -449,14 +449,17 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 
 	if (fd >= 0 && r < 0)
 		close(fd);
-	if (r == 0)
-		(*ret_gateway)->goes = (*ret_gateway)->resyncs = true;
-	return r;
+	if (r < 0)
+		return r;
+	(*ret_gateway)->goes = true;
+	/* No process before this one has had the same. */
+	(*ret_gateway)->resyncs = (uint32_t)uv_hrtime() | 1;
+	return 0;
 }
 
 int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n)
 {
-	struct net_resync msg = {.header = {.type = NET_RESYNC}};
+	struct net_resync msg = {.header = {NET_RESYNC, gw->resyncs}};
 
 	memcpy(msg.port, ports, MIN(n, (unsigned)NET_FORWARDS_MAX) * sizeof(*ports));
 	return packets_send(&gw->packets, &msg, sizeof(msg), NULL, 0, -1);

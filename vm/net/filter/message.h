@@ -25,7 +25,7 @@
  *					are not accepted any more. Its list, and a listening socket for each,
  *					come behind it
  *	to the daemon	NET_READY	the helper is confined and running; sent once
- *			NET_RESYNCED	the answer to NET_RESYNC: each NET_DIAL that was not answered comes again,
+ *			NET_RESYNCED	the answer to NET_RESYNC, with its `id`: each NET_DIAL that was not answered comes again,
  *					behind it
  *			NET_DIAL	requests a connection; `id` is new
  *			NET_HANG_UP	cancels the NET_DIAL with that `id`
