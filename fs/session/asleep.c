@@ -30,6 +30,8 @@ void asleep_begin(struct session *s, struct saved *saved)
 		.wake = a->wake,
 		.copy = copy,
 		.lost = a->lost,
+		.before = a->before,
+		.before_since = a->before_since,
 	};
 	s->epoch++;
 	session_set_state(s, SESSION_ASLEEP);
@@ -43,12 +45,59 @@ void asleep_end(struct session *s)
 				    .kept = s->asleep.kept,
 				    .slept_ms = s->asleep.slept_ms,
 				    .took_ms = s->asleep.took_ms,
-				    .lost = s->asleep.lost};
+				    .lost = s->asleep.lost,
+				    .before = s->asleep.before,
+				    .before_since = s->asleep.before_since};
+}
+
+void asleep_tell_back(struct session *s)
+{
+	char when[32];
+	struct tm tm;
+
+	strftime(when, sizeof(when), "%F %T", localtime_r(&s->asleep.since.tv_sec, &tm));
+	session_problemf(
+		s, PROBLEM_NOT_KEPT, "Run again what is missing.",
+		"xsbxfs ended before the session was saved again: it is as it was when it fell "
+		"asleep at %s, and what was made since then is lost",
+		when);
+}
+
+bool asleep_back(struct session *s)
+{
+	struct asleep *a = &s->asleep;
+	const struct timespec since = a->before_since;
+	struct saved *before = a->before;
+
+	if (!before)
+		return false;
+	a->before = NULL;
+	asleep_begin(s, before);
+	a->since = since;
+	asleep_tell_back(s);
+	return true;
+}
+
+void asleep_forget(struct session *s)
+{
+	saved_unref(s->asleep.before);
+	s->asleep.before = NULL;
+}
+
+/* What is in memory alone would not be there after a power cut. */
+static void remember(struct session *s)
+{
+	if (!s->fs->keeping || !saved_id(s->asleep.saved))
+		return;
+	asleep_forget(s);
+	s->asleep.before = saved_ref(s->asleep.saved);
+	s->asleep.before_since = s->asleep.since;
 }
 
 void asleep_fini(struct session *s)
 {
 	asleep_end(s);
+	asleep_forget(s);
 	free(s->asleep.lost);
 	s->asleep.lost = NULL;
 }
@@ -161,8 +210,10 @@ void asleep_woken(struct session *s)
 	tell_loss(s);
 	/* What the host has seen of its files was read from what was saved. */
 	s->epoch++;
-	if (!s->settings.fresh)
+	if (!s->settings.fresh) {
+		remember(s);
 		asleep_end(s);
+	}
 }
 
 bool asleep_again(struct session *s, const struct problem *why)

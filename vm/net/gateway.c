@@ -8,6 +8,7 @@
 
 #include "dialer.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
@@ -444,11 +445,11 @@ static int take_socket(struct record_reader r, struct fdbag *fds)
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
 		 const struct gateway_config *cfg, struct gateway **ret_gateway)
 {
-	const int fd = take_socket(*fields, fds);
-	int r = fd < 0 ? fd : gateway_new(loop, fd, cfg, ret_gateway);
+	int fd = take_socket(*fields, fds),
+	    r = fd < 0 ? fd : gateway_new(loop, fd, cfg, ret_gateway);
 
 	if (fd >= 0 && r < 0)
-		close(fd);
+		lent_close(&fd);
 	if (r < 0)
 		return r;
 	(*ret_gateway)->goes = true;
