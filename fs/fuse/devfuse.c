@@ -220,6 +220,7 @@ static int handle_request(struct devfuse *d)
 
 	if (in->opcode == FUSE_INIT && !d->init.len)
 		(void)buf_append(&d->init, d->request.mem, d->request.size);
+	d->fs->request = in->unique;
 	d->current = has_answer(in->opcode) ? in->unique : 0;
 	fuse_session_process_buf(d->se, &d->request);
 	unanswered = d->current;

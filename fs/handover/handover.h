@@ -34,12 +34,13 @@ enum handover_kind {
 	HANDOVER_COMPLAINTS,
 	HANDOVER_FILES, /* key: slot << 32 | generation of the session, as of those that follow */
 	HANDOVER_SANDBOX,
-	HANDOVER_SAVED,	     /* key: its number among those of the mount */
-	HANDOVER_CONNECTION, /* see devfuse_put() */
-	HANDOVER_PROCESS,    /* what the process has, and not the mount; see fs/succession.c */
-	HANDOVER_END,	     /* the last: nothing was cut off */
-	HANDOVER_SLOTS,	     /* free ones of sessions, behind all sessions */
-	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
+	HANDOVER_SAVED,	      /* key: its number among those of the mount */
+	HANDOVER_CONNECTION,  /* see devfuse_put() */
+	HANDOVER_PROCESS,     /* what the process has, and not the mount; see fs/succession.c */
+	HANDOVER_END,	      /* the last: nothing was cut off */
+	HANDOVER_SLOTS,	      /* free ones of sessions, behind all sessions */
+	HANDOVER_WORKDIR,     /* changes of a session in its copy of a directory of this host */
+	HANDOVER_CALLS = 100, /* key as of HANDOVER_FILES */
 };
 
 /**

@@ -217,6 +217,11 @@ static int put_session(const struct session *s, const struct keep_io *io, struct
 		handover_put_files(s, out);
 		r = record_end(out, at);
 	}
+	if (r == 0 && handover_has_calls(s)) {
+		at = record_begin(out, HANDOVER_CALLS, handover_key(s));
+		handover_put_calls(s, out);
+		r = record_end(out, at);
+	}
 	if (r == 0 && s->ready) {
 		at = record_begin(out, HANDOVER_SANDBOX, handover_key(s));
 		r = sandbox_put(s->sandbox, out, fds);
@@ -316,11 +321,6 @@ static int check_session(const struct session *s, struct problem *why)
 {
 	if (s->changes.committing) {
 		problem_set(why, PROBLEM_BUSY, "", "%s takes changes over", s->path);
-		return -EAGAIN;
-	}
-	if (files_are_asked(s->files)) {
-		problem_set(why, PROBLEM_BUSY, "", "requests below %s/files are not answered",
-			    s->path);
 		return -EAGAIN;
 	}
 	return 0;
@@ -547,7 +547,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	struct session *s = NULL;
 
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_SANDBOX ||
-	    rec->kind == HANDOVER_WORKDIR) {
+	    rec->kind == HANDOVER_WORKDIR || rec->kind == HANDOVER_CALLS) {
 		s = handover_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -563,6 +563,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	case HANDOVER_EVENTS: return events_get(&fs->events, rec->fields);
 	case HANDOVER_COMPLAINTS: return get_complaints(&fs->complaints, rec->fields);
 	case HANDOVER_FILES: return handover_get_files(s, rec->fields);
+	case HANDOVER_CALLS: return handover_get_calls(s, rec->fields);
 	case HANDOVER_SANDBOX: return inherit_sandbox(s, rec->fields, fds);
 	case HANDOVER_WORKDIR:
 		return s->changes.work ? -EBADMSG

@@ -78,6 +78,7 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint64_t request;   /* the kernel's number of it */
 	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */
 	struct fetch fetch;

@@ -77,7 +77,7 @@ static bool is_occupied(const struct guest *g)
 	       g->pack.maker || g->pack.from || g->point || g->resume.asked || !g->ops->put ||
 	       !g->backend || !g->channel.open || g->channel.lost || g->channel.held ||
 	       uv_is_active((const uv_handle_t *)&g->grace) || g->still.unanswered ||
-	       g->still.state == STILL_STOPPING || !guest_files_settled(&g->files);
+	       g->still.state == STILL_STOPPING;
 }
 
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
