@@ -2,7 +2,7 @@
 /* Fuzzes the reader of a mount's records: whatever a daemon leaves to its heir, the heir refuses it, or can go on with it and
  * end. */
 /* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/session/inherit.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* libs: uv cmocka */
 #include <errno.h>
 #include <stdint.h>

@@ -72,6 +72,9 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 
 		STAILQ_FOREACH(f, &ch->queue[cl], link)
 		put_frame(f, out);
+		/* Whoever takes it over holds nothing back. */
+		STAILQ_FOREACH(f, &ch->later[cl], link)
+		put_frame(f, out);
 	}
 }
 

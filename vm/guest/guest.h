@@ -214,8 +214,11 @@ void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_r
 struct fdbag;
 struct record_reader;
 
-/* Appends the fields of a record by which another process can take it over. Nothing of it may happen here afterwards.
- * Return: 0, or -EAGAIN: not now, because it is not up, or something is under way. */
+/* Appends the fields of a record by which another process can take it over. It is up, or was and is being reset, or ends with
+ * a problem. Nothing of it may happen here afterwards. What is under way goes on there (a run, a reset, a freeze, requests for files),
+ * or is undone
+ * (a pack, a point, a stop).
+ * Return: 0 or -EOPNOTSUPP. */
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
 
 /**
@@ -226,7 +229,7 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @events: Kept
  * @data: First argument of @events' callbacks
- * @ret_guest: Result: up, but nothing is read from it or sent to it before guest_go()
+ * @ret_guest: Result: as it was, but nothing is read from it or sent to it before guest_go()
  *
  * Return: as guest_new(), or -EOPNOTSUPP. Fields that make no sense are a failure that `closed` reports.
  */

@@ -33,6 +33,10 @@
  * ports that the administrator opens.
  *
  * When the list is replaced, requests that are no longer allowed end.
+ *
+ * A gateway that another process had (gateway_take()) knows nothing but its socket. It does not know what of that process's
+ * words has arrived, nor what it has read. So all is said again (NET_RESYNC), and the helper asks again for what was not
+ * answered; what it has asked for before that is not looked at.
  */
 
 #define DIALS_MAX 256
@@ -45,7 +49,8 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	bool waits; /* for gateway_go() */
+	bool goes;    /* the helper was told so */
+	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -172,7 +177,11 @@ static void dial(struct dial *d)
 /* Handles a request of the helper. Return: 0, or -EPROTO if an honest helper would not make it. */
 static int begin_dial(struct gateway *gw, const struct net_dial *msg)
 {
-	struct dial *d = dial_new(gw, msg);
+	struct dial *d;
+
+	if (gw->resyncs)
+		return 0;
+	d = dial_new(gw, msg);
 
 	if (!d)
 		return -EPROTO;
@@ -230,20 +239,41 @@ static bool is_text(const char *text, size_t size)
 	return len > 0 && len < size;
 }
 
-/* One message from the helper. Return: 0 or -EPROTO. */
+/* It has the card, and does nothing with it before that is known here, so that another one may be started with it. */
+static int on_ready(struct gateway *gw)
+{
+	const struct net_header go = {.type = NET_GO};
+	const bool again = gw->goes;
+
+	gw->cfg.events->ready(gw->cfg.data);
+	gw->goes = true;
+	return again ? 0 : packets_send(&gw->packets, &go, sizeof(go), NULL, 0, -1);
+}
+
+static int on_resynced(struct gateway *gw)
+{
+	if (!gw->resyncs)
+		return -EPROTO;
+	gw->resyncs = false;
+	return 0;
+}
+
+/* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {
-		[NET_READY] = sizeof(m->header),   [NET_DIAL] = sizeof(m->dial),
-		[NET_HANG_UP] = sizeof(m->header), [NET_DENIED] = sizeof(m->denied),
-		[NET_STATS] = sizeof(m->stats),	   [NET_CALLED] = sizeof(m->header),
+		[NET_READY] = sizeof(m->header),    [NET_DIAL] = sizeof(m->dial),
+		[NET_HANG_UP] = sizeof(m->header),  [NET_DENIED] = sizeof(m->denied),
+		[NET_STATS] = sizeof(m->stats),	    [NET_CALLED] = sizeof(m->header),
+		[NET_RESYNCED] = sizeof(m->header),
 	};
 	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
 
 	if (type >= ARRAY_SIZE(size) || len != size[type])
 		return -EPROTO;
 	switch (type) {
-	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
+	case NET_READY: return on_ready(gw);
+	case NET_RESYNCED: return on_resynced(gw);
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
 								   : -EPROTO;
@@ -388,107 +418,46 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_DIAL };
+enum { TAG_FD = 1 };
 
-enum { TAG_DIAL_ID = 1, TAG_DIAL_ADDRESS, TAG_DIAL_PORT, TAG_DIAL_NAME };
-
-int gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
+void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 {
-	const struct dial *d;
-
-	if (gw->packets.queued || gw->packets.over)
-		return -EAGAIN;
 	record_u64(out, TAG_FD, fdbag_put(fds, gw->packets.fd));
-	TAILQ_FOREACH(d, &gw->dials, link) {
-		const size_t at = record_open(out, TAG_DIAL);
-
-		record_u64(out, TAG_DIAL_ID, d->id);
-		record_u64(out, TAG_DIAL_ADDRESS, d->address);
-		record_u64(out, TAG_DIAL_PORT, d->port);
-		record_str(out, TAG_DIAL_NAME, d->name);
-		record_close(out, at);
-	}
-	return 0;
 }
 
-static int take_dial(struct gateway *gw, const struct record_field *of)
-{
-	struct record_reader r = record_inside(of);
-	struct net_dial msg = {.header = {.type = NET_DIAL}};
-	struct record_field f;
-	uint64_t port = 0;
-	int n;
-
-	while ((n = record_field(&r, &f)) > 0) {
-		switch (f.tag) {
-		case TAG_DIAL_ID: n = record_get_u32(&f, UINT32_MAX, &msg.header.id); break;
-		case TAG_DIAL_ADDRESS: n = record_get_u32(&f, UINT32_MAX, &msg.address); break;
-		case TAG_DIAL_PORT: n = record_get(&f, 1, UINT16_MAX, &port); break;
-		case TAG_DIAL_NAME: n = record_get_str(&f, msg.name, sizeof(msg.name)); break;
-		default: break;
-		}
-		if (n < 0)
-			return n;
-	}
-	msg.port = (uint16_t)port;
-	return n == 0 && of->is_bytes && gw->ndials < DIALS_MAX && dial_new(gw, &msg) ? 0
-										      : -EBADMSG;
-}
-
-static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
+static int take_socket(struct record_reader r, struct fdbag *fds)
 {
 	struct record_field f;
-	int n;
+	uint32_t number = 0;
+	int n, fd;
 
 	while ((n = record_field(&r, &f)) > 0) {
 		if (f.tag == TAG_FD)
-			n = record_get_u32(&f, FDBAG_MAX, ret_fd);
-		else if (f.tag == TAG_DIAL)
-			n = take_dial(gw, &f);
+			n = record_get_u32(&f, FDBAG_MAX, &number);
 		if (n < 0)
 			break;
 	}
-	return n;
+	fd = n < 0 ? -1 : fdbag_take(fds, number);
+	return fd < 0 ? -EBADMSG : fd;
 }
 
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
-		 const struct gateway_config *cfg, const char *allow, const uint16_t *forwards,
-		 unsigned nforwards, struct gateway **ret_gateway)
+		 const struct gateway_config *cfg, struct gateway **ret_gateway)
 {
-	struct gateway *gw = gateway_make(cfg);
-	char why[VM_WHY_MAX];
-	uint32_t number = 0;
-	int r = gw ? take_fields(gw, *fields, &number) : -ENOMEM;
-	int fd = r == 0 ? fdbag_take(fds, number) : -1;
+	const int fd = take_socket(*fields, fds);
+	int r = fd < 0 ? fd : gateway_new(loop, fd, cfg, ret_gateway);
 
-	if (r == 0)
-		r = fd < 0 ? -EBADMSG : allow_parse(allow, strlen(allow), &gw->allow, why);
-	if (r == 0)
-		r = packets_open(&gw->packets, loop, fd);
-	if (r == 0) {
-		gw->waits = true;
-		gw->nforwards = MIN(nforwards, NET_FORWARDS_MAX);
-		memcpy(gw->forwards, forwards, gw->nforwards * sizeof(*forwards));
-		*ret_gateway = gw;
-		return 0;
-	}
-	if (fd >= 0)
+	if (fd >= 0 && r < 0)
 		close(fd);
-	if (gw) {
-		end_dials(gw);
-		allow_fini(&gw->allow);
-	}
-	free(gw);
+	if (r == 0)
+		(*ret_gateway)->goes = (*ret_gateway)->resyncs = true;
 	return r;
 }
 
-void gateway_go(struct gateway *gw)
+int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n)
 {
-	struct dial *d, *next;
+	struct net_resync msg = {.header = {.type = NET_RESYNC}};
 
-	for (d = gw->waits ? TAILQ_FIRST(&gw->dials) : NULL; d; d = next) {
-		next = TAILQ_NEXT(d, link);
-		dial(d);
-	}
-	gw->waits = false;
+	memcpy(msg.port, ports, MIN(n, (unsigned)NET_FORWARDS_MAX) * sizeof(*ports));
+	return packets_send(&gw->packets, &msg, sizeof(msg), NULL, 0, -1);
 }

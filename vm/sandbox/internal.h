@@ -114,6 +114,7 @@ struct sandbox {
 	bool kept,
 		files_only; /* it was taken over, and began from a saved one's memory; without that */
 	bool wants;	    /* likewise, and waits for processors; until vm_go() */
+	bool unfreezes;	    /* likewise, and was being saved, of which nothing comes */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;

@@ -212,14 +212,17 @@ void sandbox_isolation(const struct sandbox *s,
 
 /**
  * sandbox_put() - Put a sandbox into a record, for another process to go on with
- * @s: Sandbox, READY or RUNNING
+ * @s: Sandbox that has been READY, and its owner was told so
  * @out: Gets its fields
  * @fds: Gets what it is held by
  *
  * That changes nothing here. But what happens here afterwards, the other process does not know.
  *
- * Return: 0; -EAGAIN: not now, because something is under way, such as a reset or a save; or because it is not READY yet,
- * or ends. Requests for files do not count, if they have a `claim`: see sandbox_file_asked().
+ * What is under way goes on there: a run, a reset, pausing it, its end with a problem, and requests for files that have a
+ * `claim` (see sandbox_file_asked()). Not so a save, of which nothing comes, and ports that are on their way: whoever wanted
+ * them asks again.
+ *
+ * Return: 0; -EOPNOTSUPP.
  */
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
@@ -230,7 +233,7 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @events: As for sandbox_new()
  * @data: Their first argument
- * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell
+ * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell, unless it had not told there
  *
  * It has its place, above all limits; so these come before all others. Nothing is read from it or sent to it, and the loop
  * must not run, before vm_go().

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
 /* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/session/inherit.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>

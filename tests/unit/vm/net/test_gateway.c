@@ -295,17 +295,49 @@ static void trusts_names(void **state)
 	close(listener);
 }
 
-/* Another daemon goes on with the helper: its list counts, and what it has asked for is answered, once. */
+/* Is this what it is told next? Descriptors that come along are closed. */
+static void hears(uint32_t type, size_t len)
+{
+	char in[1000], room[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {in, sizeof(in)};
+	struct msghdr mh = {.msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = room,
+			    .msg_controllen = sizeof(room)};
+	struct cmsghdr *c;
+	int fd;
+
+	assert_int_equal(recvmsg(helper, &mh, MSG_DONTWAIT), len);
+	assert_int_equal(((struct net_header *)in)->type, type);
+	c = CMSG_FIRSTHDR(&mh);
+	assert_int_equal(c != NULL, type == NET_FORWARD);
+	if (c) {
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		close(fd);
+	}
+}
+
+static void hears_nothing(void)
+{
+	char in[100];
+
+	settle();
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+}
+
+/* Another daemon goes on with the helper, at a moment when a request has not been answered, and another not been read. Both
+ * are made again, and answered once; what the helper is to do is said again. */
 static void goes_on(void **state)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
 						     on_called};
+	const struct net_header resynced = {.type = NET_RESYNCED}, early = {NET_HANG_UP, 7};
 	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	struct fdbag fds = {0}, copies = {.owned = true};
 	struct record_reader fields;
 	struct gateway *next = NULL;
 	struct buf record = {0};
-	char list[100], in[100];
+	char list[100], why[VM_WHY_MAX];
 	struct net_dial d;
 	uint16_t port = 0;
 	const int listener = listener_open(&port);
@@ -317,32 +349,51 @@ static void goes_on(void **state)
 	d = request("127.0.0.1", htonl(INADDR_LOOPBACK), port);
 	assert_int_equal(send(helper, &d, sizeof(d), 0), sizeof(d));
 	uv_run(&loop, UV_RUN_NOWAIT);
-	assert_int_equal(gateway_put(gw, &record, &fds), 0);
+	gateway_put(gw, &record, &fds);
 	assert_int_equal(fds.n, 1);
 	fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
 	gateway_close(gw, NULL, NULL);
 	fields = record_reader(record.data, record.len);
-	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next), 0);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, &next), 0);
 	gw = next;
-	settle();
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT),
-			 -1); /* not before it is said to */
-	gateway_go(gw);
-	settle();
-	assert_int_equal(answered(), NET_OK);
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
-	gateway_go(gw);
-	settle();
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+	assert_int_equal(send(helper, &d, sizeof(d), 0), sizeof(d));
+	tell(&early, sizeof(early));
+	hears_nothing();
+	assert_int_equal(gateway_resync(gw, &port, 1), 0);
+	assert_int_equal(gateway_allow(gw, list, strlen(list), why), 0);
+	assert_int_equal(gateway_forward(gw, port, listener), 0);
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	hears(NET_ALLOW, sizeof(struct net_header) + strlen(list));
+	hears(NET_FORWARD, sizeof(struct net_header));
+	hears_nothing();
+	tell(&resynced, sizeof(resynced));
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
+	hears_nothing();
 	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
 	assert_int_equal(gateway_unforward(gw, port), 0);
-	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next),
-			 -EBADMSG);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, &next), -EBADMSG);
+	/* It is said once. */
+	assert_int_equal(ended, 0);
+	tell(&resynced, sizeof(resynced));
+	assert_int_equal(ended, -EPROTO);
 	buf_clear(&record);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	close(listener);
+}
+
+/* It may go as soon as it is known to be ready, and hears that once. */
+static void begins(void **state)
+{
+	const struct net_header h = {.type = NET_READY};
+
+	(void)state;
+	hears_nothing();
+	tell(&h, sizeof(h));
+	hears(NET_GO, sizeof(h));
+	tell(&h, sizeof(h));
+	hears_nothing();
+	assert_int_equal(ready, 2);
 }
 
 /* What was asked of a dialer that ended has failed; what comes later is done by the next. */
@@ -551,6 +602,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dialer_is_stale, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(begins, set_up, tear_down),
 		NONSENSE(0),
 		NONSENSE(1),
 		NONSENSE(2),

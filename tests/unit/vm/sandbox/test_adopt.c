@@ -129,11 +129,10 @@ static void own_info(struct backend *b, struct backend_info *ret_info)
 	*ret_info = (struct backend_info){.accel = "none", .pid = b->pid};
 }
 
-static int own_put(const struct backend *b, struct buf *out, struct fdbag *fds)
+static void own_put(const struct backend *b, struct buf *out, struct fdbag *fds)
 {
 	(void)fds;
 	record_u64(out, 1, (uint64_t)b->pid);
-	return 0;
 }
 
 static int own_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
