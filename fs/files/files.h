@@ -67,7 +67,12 @@ struct files {
 	uint64_t last_token;	  /* of a lock request that may wait */
 	SLIST_HEAD(, linked)
 	linked; /* of a daemon before this one, until its requests were made again */
+	bool touched;		  /* something changes that its records say, see files_touch() */
+	TAILQ_ENTRY(files) touched_link;
 };
+
+/* What its own record says changes, or its nodes do, as they note: it is written down anew at the end of this turn. */
+void files_touch(struct files *f);
 
 /* Keeps a session's `files`. */
 extern const struct session_watch files_watch;

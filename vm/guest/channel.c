@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "vm/base/lent.h"
 #include "vm/base/util.h"
 
 /*
@@ -490,7 +491,7 @@ int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
 	ch->poll.data = ch;
 	r = uv_poll_init(loop, &ch->poll, fd);
 	if (r < 0) {
-		close(fd);
+		lent_close(&fd);
 		return r;
 	}
 	ch->open = true;
@@ -549,6 +550,6 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	ch->open = false;
 	ch->closed = closed;
 	uv_close((uv_handle_t *)&ch->poll, on_closed);
-	close(ch->fd);
+	lent_close(&ch->fd);
 	channel_drop(ch);
 }

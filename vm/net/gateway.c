@@ -8,6 +8,7 @@
 
 #include "dialer.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
@@ -448,7 +449,7 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 	int r = fd < 0 ? fd : gateway_new(loop, fd, cfg, ret_gateway);
 
 	if (fd >= 0 && r < 0)
-		close(fd);
+		lent_close(&(int){fd});
 	if (r == 0)
 		(*ret_gateway)->goes = (*ret_gateway)->resyncs = true;
 	return r;

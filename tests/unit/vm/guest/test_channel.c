@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to an agent: frames cut anywhere, order of sending, and a far end that stalls. */
-/* modules: vm/guest/channel.c agent/protocol.c agent/link.c */
+/* modules: vm/guest/channel.c vm/base/lent.c vm/base/fdpass.c agent/protocol.c agent/link.c */
 /* libs: uv */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of an estate: its pages, and entries in them. See estate.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "estate_internal.h"
+#include "util.h"
+
+#define CHUNK_MIN (64ull << 10) /* by which an area grows */
+#define CHUNK_MAX (4ull << 20)
+
+static uint64_t area_at(unsigned area)
+{
+	return ESTATE_AREA_AT + area * ESTATE_AREA_SIZE;
+}
+
+static uint64_t whole(uint64_t bytes, uint64_t of)
+{
+	return (bytes + of - 1) / of * of;
+}
+
+/* Signals don't cut it short. Return: 0 or -errno. */
+static int allocate(int fd, int mode, uint64_t at, uint64_t len)
+{
+	int r;
+
+	do
+		r = fallocate(fd, mode, (off_t)at, (off_t)len);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+static int punch(int fd, uint64_t at, uint64_t len)
+{
+	return allocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len);
+}
+
+/* Return: NULL and errno. In a core of this process there would be nothing but zeroes, for most of it has no pages. */
+static void *map(int fd, uint64_t at, uint64_t size, int flags)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, (off_t)at);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	(void)madvise(p, size, MADV_DONTDUMP);
+	return p;
+}
+
+int estate_map(struct estate *e)
+{
+	int r = allocate(e->fd, 0, 0, ESTATE_PAGE);
+
+	if (r < 0)
+		return r;
+	e->head = map(e->fd, 0, ESTATE_PAGE, 0);
+	if (!e->head)
+		return -errno;
+	for (unsigned i = 0; i < ESTATE_AREAS; i++) {
+		e->area[i].map = map(e->fd, area_at(i), ESTATE_AREA_SIZE, MAP_NORESERVE);
+		if (!e->area[i].map)
+			return -errno;
+	}
+	return 0;
+}
+
+void estate_unmap(struct estate *e)
+{
+	for (unsigned i = 0; i < ESTATE_REGIONS; i++)
+		if (e->region[i])
+			munmap(e->region[i], e->region_size[i]);
+	for (unsigned i = 0; i < ESTATE_AREAS; i++)
+		if (e->area[i].map)
+			munmap(e->area[i].map, ESTATE_AREA_SIZE);
+	if (e->head)
+		munmap(e->head, ESTATE_PAGE);
+}
+
+int estate_grow(struct estate *e, unsigned area, uint64_t upto)
+{
+	struct estate_area *a = &e->area[area];
+	const uint64_t chunk = MIN(MAX(a->taken / 8, CHUNK_MIN), CHUNK_MAX);
+	uint64_t to;
+	int r;
+
+	if (upto <= a->taken)
+		return 0;
+	if (upto > ESTATE_AREA_SIZE)
+		return -ENOMEM;
+	to = MIN(whole(MAX(upto, a->taken + chunk), ESTATE_PAGE), ESTATE_AREA_SIZE);
+	r = allocate(e->fd, 0, area_at(area) + a->taken, to - a->taken);
+	if (r == 0)
+		a->taken = to;
+	return r;
+}
+
+void estate_give_back(struct estate *e, unsigned area, uint64_t keep, uint64_t most)
+{
+	struct estate_area *a = &e->area[area];
+	uint64_t len;
+
+	keep = whole(keep, ESTATE_PAGE);
+	if (a->taken <= keep)
+		return;
+	len = MIN(a->taken - keep, whole(most, ESTATE_PAGE));
+	/* What can't be given back is there when it is wanted again. */
+	(void)punch(e->fd, area_at(area) + a->taken - len, len);
+	a->taken -= len;
+}
+
+int estate_cut(struct estate *e, unsigned area, uint64_t used)
+{
+	struct estate_area *a = &e->area[area];
+
+	a->tail = used;
+	a->taken = whole(used, ESTATE_PAGE);
+	return a->taken == ESTATE_AREA_SIZE
+		       ? 0
+		       : punch(e->fd, area_at(area) + a->taken, ESTATE_AREA_SIZE - a->taken);
+}
+
+int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
+		  const void *fields, size_t len, uint64_t *ret_at)
+{
+	struct estate_area *a = &e->area[area];
+	const uint64_t size = estate_entry_size(len);
+	struct estate_entry *to;
+	int r = estate_grow(e, area, a->tail + size);
+
+	if (r < 0)
+		return r;
+	to = estate_entry_at(e, area, a->tail);
+	*to = (struct estate_entry){
+		.len = (uint32_t)len,
+		.kind = it->kind | (dropped ? ESTATE_DROPPED : 0),
+		.key = it->key,
+		.sub = it->sub,
+		.serial = it->serial,
+	};
+	if (len)
+		memcpy(to + 1, fields, len);
+	*ret_at = a->tail;
+	a->tail += size;
+	return 0;
+}
+
+void *estate_region(struct estate *e, unsigned number, size_t size)
+{
+	const uint64_t at = ESTATE_REGION_AT + (uint64_t)number * ESTATE_REGION_MAX;
+	void *p;
+
+	if (number >= ESTATE_REGIONS || size == 0 || size > ESTATE_REGION_MAX)
+		return NULL;
+	size = whole(size, ESTATE_PAGE);
+	if (e->region[number])
+		return size == e->region_size[number] ? e->region[number] : NULL;
+	if (allocate(e->fd, 0, at, size) < 0)
+		return NULL;
+	p = map(e->fd, at, size, MAP_POPULATE);
+	if (!p)
+		return NULL;
+	(void)mlock(p, size); /* it is as good as it gets without */
+	e->region[number] = p;
+	e->region_size[number] = size;
+	return p;
+}
+
+size_t estate_taken(const struct estate *e)
+{
+	struct stat st;
+
+	return fstat(e->fd, &st) < 0 ? 0 : (size_t)st.st_blocks * 512;
+}
