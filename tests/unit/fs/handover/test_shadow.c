@@ -577,8 +577,7 @@ static bool next_exact(struct record_reader *r, struct record *ret)
 /* Says which record it is. */
 static void expect_same(const struct buf *a, const struct buf *b)
 {
-	struct record_reader x = record_reader(a->data, a->len),
-			     y = record_reader(b->data, b->len);
+	struct record_reader x = record_reader(a->data, a->len), y = record_reader(b->data, b->len);
 	struct record one, other;
 	struct record_field f, g;
 
