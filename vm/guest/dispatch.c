@@ -233,4 +233,16 @@ static void on_pushes(void *data, unsigned type)
 	resume_on_push(g);
 }
 
-const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs, on_pushes};
+static void on_touched(void *data)
+{
+	guest_touch(data);
+}
+
+const struct channel_events dispatch_events = {
+	.frame = on_frame,
+	.lost = on_lost,
+	.drained = on_drained,
+	.stirs = on_stirs,
+	.pushes = on_pushes,
+	.touched = on_touched,
+};

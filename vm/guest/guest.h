@@ -20,7 +20,7 @@
  * A guest knows nothing about templates, places or users; its owner does. It reports to its owner through
  * events, and can be handed to another owner (guest_introduce()).
  *
- * - Events come from the loop only, never during a call to a function of this header, except `problem`.
+ * - Events come from the loop only, never during a call to a function of this header, except `problem` and `touched`.
  * - guest_close() asks for its end, which may also come by itself. `closed` is called once, when everything is
  *   released; the pointer is invalid after that.
  * - Each run that guest_run() has accepted ends in one `exit`, after its last `output` and before `closed`; each
@@ -36,7 +36,7 @@ struct point;
 
 TAILQ_HEAD(guest_list, guest);
 
-/* Shared by all guests. Embedded in struct vm, which fills in the members up to `ca_len`. */
+/* Shared by all guests. Embedded in struct vm, which fills in the members up to `ca_len`, and the turn of `scratch`. */
 struct guests {
 	struct context *ctx;
 	struct backends *backends;
@@ -75,6 +75,9 @@ struct guest_events {
 	void (*changed)(void *data, const struct sandbox_change *c);
 	/* A lease of its files has ended that nothing of ours has ended. */
 	void (*stirs)(void *data);
+	/* With a turn (vm/base/turn.h): what guest_put() writes has changed, or is about to. May come during a call, and before
+	 * any other event. */
+	void (*touched)(void *data);
 	/* Its usage is being queried. */
 	void (*asked)(void *data);
 	/* With MACHINE_RECORD: it was saved. It can't be used any more, and the copy is complete when it is closed. */

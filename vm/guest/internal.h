@@ -164,6 +164,9 @@ int guest_make(struct guests *all, const struct guest_config *cfg,
 void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);
 
+/* What guest_put() writes has changed, or is about to, and neither because of a frame nor by a call of guest.h. */
+void guest_touch(struct guest *g);
+
 /* Restarts the one deadline; 0: none. */
 void guest_deadline(struct guest *g, uint64_t ms);
 

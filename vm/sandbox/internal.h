@@ -170,6 +170,9 @@ void sandbox_work(struct sandbox *s);
 /* One of what `nopen` counts has ended. The last one frees @s. */
 void sandbox_part_closed(struct sandbox *s);
 
+/* With a turn: what sandbox_put() writes has changed, or is about to. */
+void sandbox_touch(struct sandbox *s);
+
 /* Stops waiting for whatever it waits for. */
 void sandbox_leave(struct sandbox *s);
 

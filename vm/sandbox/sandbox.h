@@ -82,6 +82,9 @@ struct sandbox_events {
 	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
 	 * more. */
 	void (*stirs)(void *data);
+	/* With a turn (vm_set_turn()): what sandbox_put() writes has changed, or is about to. May come during a call, and before
+	 * any other event. */
+	void (*touched)(void *data);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct problem *problem);
 };

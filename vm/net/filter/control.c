@@ -44,7 +44,7 @@ static int tell_stats(struct net *net)
 /* Another daemon: what this one has answered is before it, what it had not read is behind the answer. */
 static int resync(struct net *net, const struct net_resync *msg)
 {
-	const struct net_header done = {.type = NET_RESYNCED};
+	const struct net_header done = {NET_RESYNCED, msg->header.id};
 	int r;
 
 	net->goes = true;
