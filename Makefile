@@ -2,6 +2,7 @@
 # Builds and tests xsbxfs. `make help` lists the targets.
 #
 #   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
+#   SHADOW=1 with a second look at what a daemon leaves if it dies, into build/shadow: see fs/survival.h
 #   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
 #   DEV=1    warnings are errors
 #   V=1      show commands
@@ -16,7 +17,7 @@ DATADIR ?= $(PREFIX)/share/xsbxfs
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/xsbxfs
 
-O ?= build$(if $(SAN),/san)$(if $(COV),/cov)
+O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
 
 PKG_CONFIG ?= pkg-config
@@ -37,7 +38,7 @@ in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
-dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
 # Sources shared by the daemon and these programs.
@@ -72,7 +73,7 @@ instrument := $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=
 	-fno-omit-frame-pointer) $(if $(COV),--coverage -O0)
 defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-DXSBX_DATADIR='"$(DATADIR)"'
+	-DXSBX_DATADIR='"$(DATADIR)"' $(if $(SHADOW),-DXSBX_SHADOW)
 
 XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs) slirp) \
 	$(CFLAGS) $(instrument) $(CPPFLAGS)

@@ -27,7 +27,9 @@
 #include "fs/session/spec.h"
 #include "mountpoint.h"
 #include "prefetch.h"
+#include "revival.h"
 #include "succession.h"
+#include "survival.h"
 #include "takeover.h"
 #include "fs/handover/handover.h"
 #include "fs/tree/report.h"
@@ -62,9 +64,11 @@ struct daemon {
 	struct spawner *spawner;
 	struct policy *policy; /* that it has */
 	struct succession succession;
-	char *const *argv;     /* as this program was called */
-	bool heir;	       /* there is another daemon, whose mount this is to take over */
-	struct store store;    /* until it is the keeper's */
+	struct survival survival;
+	struct revival revival;
+	char *const *argv;  /* as this program was called */
+	bool heir;	    /* there is another daemon, or was, whose mount this is to take over */
+	struct store store; /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
@@ -148,6 +152,7 @@ static void on_kept(void *data)
 	struct daemon *d = data;
 
 	d->kept = true;
+	survival_close(&d->survival);
 	mount_stop(d->fs);
 	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);
 	vm_close(d->fs->vm, on_vm_closed, d);
@@ -389,6 +394,7 @@ static void start_spawner(struct daemon *d)
 		.cwd = cwd,
 		.lock = d->lock,
 		.background = d->parent >= 0,
+		.deaths = d->conf.max_deaths,
 	};
 
 	find_rules(d);
@@ -426,6 +432,27 @@ static void check_mountpoint(struct daemon *d)
 		die(d, why);
 }
 
+static void prepare_survival(struct daemon *d)
+{
+	d->survival = (struct survival){
+		.loop = &d->loop,
+		.fs = d->fs,
+		.fuse = &d->fuse,
+		.spawner = d->spawner,
+		.succession = &d->succession,
+	};
+}
+
+static void survive(struct daemon *d)
+{
+	prepare_survival(d);
+	/* The next one could not have the key: it comes from a program that is run before anything is confined. */
+	if (d->conf.keep && d->conf.vm.key_command)
+		log_warn("with key_command nothing survives the daemon");
+	else
+		survival_new(&d->survival);
+}
+
 /* The loop, and what runs on it. */
 static void start_loop(struct daemon *d)
 {
@@ -454,6 +481,7 @@ static void start_loop(struct daemon *d)
 		die(d, "out of memory");
 	if (d->conf.action == CONF_MOUNT)
 		devfuse_attach(&d->fuse, &d->loop, d->conf.mountpoint);
+	survival_start(&d->survival);
 	confine_daemon(d);
 }
 
@@ -480,6 +508,8 @@ static void start(struct daemon *d)
 		open_store(d);
 	if (mounts)
 		mount_fuse(d);
+	if (mounts && d->conf.survive)
+		survive(d);
 	start_loop(d);
 	if (d->keeper)
 		keeper_load(d->keeper);
@@ -497,11 +527,33 @@ static void start(struct daemon *d)
 
 /* ---- the start of an heir, see succession.h ---- */
 
+/* With all that the daemon before has had, or has left; then this is the daemon. */
+static void load(struct daemon *d)
+{
+	char why[1024];
+
+	if (d->revival.revives) {
+		prepare_survival(d);
+		survival_resume(&d->survival, steal_ptr(d->revival.estate));
+		start_loop(d);
+		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
+		    0)
+			die(d, why);
+		return;
+	}
+	start_loop(d);
+	if (succession_load(&d->succession, why, sizeof(why)) < 0)
+		die(d, why);
+	if (d->conf.survive) {
+		survive(d);
+		survival_start(&d->survival);
+	}
+}
+
 /* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
 static void inherit(struct daemon *d)
 {
 	const char *words;
-	char why[1024];
 	int r;
 
 	prctl(PR_SET_NAME, "xsbxfs-daemon");
@@ -524,15 +576,20 @@ static void inherit(struct daemon *d)
 	prepare_fuse(d);
 	if (devfuse_inherit(&d->fuse, d->fs, &d->conf, d->spawner, HEIR_FD_CONNECTION, &words) < 0)
 		die(d, words);
-	start_loop(d);
-	if (succession_load(&d->succession, why, sizeof(why)) < 0)
-		die(d, why);
+	load(d);
 	d->heir = false;
 	if (!d->conf.foreground)
 		spawner_log(d->spawner);
+	if (d->revival.revives)
+		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)
 		keeper_go(d->keeper);
 	handover_go(d->fs);
+	if (d->revival.last) {
+		devfuse_own(&d->fuse);
+		fail(d, "the daemon died too often");
+		return;
+	}
 	devfuse_replay(&d->fuse);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
@@ -568,6 +625,7 @@ static int run(struct daemon *d)
 	idle = mount_fini(d->fs);
 	idle = keeper_close(d->keeper) && idle;
 	devfuse_free(&d->fuse);
+	survival_free(&d->survival);
 	spawner_stop(d->spawner);
 	policy_free(d->policy);
 	uv_loop_close(&d->loop);
@@ -637,9 +695,12 @@ static int check(const struct conf *conf)
 }
 
 /* An heir has the mount's command line, behind a word of its own. */
-static bool is_heir(int *argc, char **argv)
+static bool is_heir(struct daemon *d, int *argc, char **argv)
 {
-	if (*argc < 2 || strcmp(argv[1], HEIR_OPTION) != 0)
+	if (*argc < 2)
+		return false;
+	revival_init(&d->revival, argv[1]);
+	if (!d->revival.revives && strcmp(argv[1], HEIR_OPTION) != 0)
 		return false;
 	memmove(&argv[1], &argv[2], (size_t)(*argc - 1) * sizeof(*argv));
 	(*argc)--;
@@ -655,14 +716,24 @@ static void refuse(struct daemon *d, const char *why)
 		spawner_refuse(d->spawner, why);
 }
 
+static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, size_t why_size)
+{
+	int r;
+
+	if (!d->revival.revives)
+		return conf_load(&d->conf, argc, argv, ret_why, why_size);
+	r = revival_open(&d->revival, ret_why, why_size);
+	return r < 0 ? r : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
 	char why[1024];
 
-	d.heir = is_heir(&argc, argv);
+	d.heir = is_heir(&d, &argc, argv);
 	d.argv = argv;
-	if (conf_load(&d.conf, argc, argv, why, sizeof(why)) < 0) {
+	if (configure(&d, argc, argv, why, sizeof(why)) < 0) {
 		log_printable(why, strlen(why), false);
 		if (d.heir)
 			refuse(&d, why);

@@ -83,10 +83,13 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 		fs->template_mtime[i] = fs->started;
 	if (spool < 0)
 		return spool;
+	TAILQ_INIT(&fs->touched_files);
+	touched_init(&fs->touched, NULL);
 	handles_init(&fs->handles);
 	nodelock_init(&fs->locks);
 	events_init(&fs->events);
 	depot_init(&fs->depot, loop, spool);
+	fs->depot.touched = &fs->touched;
 	fs->depot.relieved = intake_relieved;
 	fs->depot.data = fs;
 	fetch_init(&fs->fetch, &fs->depot);
@@ -150,6 +153,7 @@ bool mount_fini(struct fs *fs)
 	handles_fini(&fs->handles);
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
+	touched_fini(&fs->touched);
 	idle = fetch_fini(&fs->fetch);
 	idle = depot_fini(&fs->depot) && idle;
 	if (idle)

@@ -16,6 +16,7 @@
 #include "fs/session/fs.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/io.h"
+#include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
@@ -26,7 +27,7 @@
 #define SIZE_MOST	(4ull << 30) /* of all records */
 
 /* Counted up when records change so that an older version would misread them; new fields are no such change. */
-#define RECORDS_VERSION 1u
+#define RECORDS_VERSION 2u
 
 /* What the two say to each other. */
 enum word_op {
@@ -79,14 +80,19 @@ static void refuse(struct succession *s, const char *why)
 	devfuse_serve(s->fuse);
 }
 
-static int put_process(struct succession *s, struct buf *out, struct fdbag *fds)
+void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
-	const size_t at = record_begin(out, HANDOVER_PROCESS, 0);
-
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
 	record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
 	record_str(out, TAG_PERMITTED, s->permitted);
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
+}
+
+static int put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
+{
+	const size_t at = record_begin(out, HANDOVER_PROCESS, 0);
+
+	succession_put_process(s, out, fds);
 	return record_end(out, at);
 }
 
@@ -278,7 +284,7 @@ static int check_permitted(const struct succession *s, const struct record_field
 	char sum[DIGEST_HEX];
 	int r = record_get_str(f, sum, sizeof(sum));
 
-	if (r < 0 || strcmp(sum, s->permitted) == 0)
+	if (r < 0 || s->revives || strcmp(sum, s->permitted) == 0)
 		return r;
 	problem_set(why, PROBLEM_FAILED, "",
 		    "the configuration permits sandboxes other things of this host than it did "
@@ -288,15 +294,14 @@ static int check_permitted(const struct succession *s, const struct record_field
 
 static int get_descriptor(struct succession *s, const struct record_field *f, struct fdbag *fds)
 {
-	_cleanup_close_ int fd = -1;
 	uint32_t n = 0;
-	int r = record_get_u32(f, UINT32_MAX, &n);
+	int r = record_get_u32(f, UINT32_MAX, &n), fd = r < 0 ? -1 : fdbag_take(fds, n);
 
-	fd = r < 0 ? -1 : fdbag_take(fds, n);
 	if (f->tag == TAG_TIE)
 		spawner_tie(s->spawner, steal_fd(&fd));
 	else if (fd >= 0 && dup2(fd, STDERR_FILENO) < 0)
-		return -errno;
+		r = -errno;
+	lent_close(&fd);
 	return r;
 }
 
@@ -312,8 +317,8 @@ static int get_lock(struct succession *s, const struct record_field *f, struct f
 	if (fd < 0 && !s->keeper)
 		return 0;
 	r = fd >= 0 && s->keeper ? keeper_inherit(s->keeper, fd) : -EBADMSG;
-	if (fd >= 0 && !s->keeper)
-		close(fd);
+	if (!s->keeper)
+		lent_close(&fd);
 	if (r < 0)
 		problem_set(why, PROBLEM_FAILED, "",
 			    "the mount keeps its sessions elsewhere than the configuration says "
@@ -340,8 +345,8 @@ static int get_process(struct succession *s, struct record_reader fields, struct
 	return r;
 }
 
-static int load_record(struct succession *s, const struct record *rec, struct fdbag *fds,
-		       struct problem *why)
+int succession_get(struct succession *s, const struct record *rec, struct fdbag *fds,
+		   struct problem *why)
 {
 	int r;
 
@@ -366,7 +371,7 @@ static int load(struct succession *s, const void *data, size_t size, struct fdba
 	int r;
 
 	while ((r = record_next(&reader, &rec)) > 0 && rec.kind != HANDOVER_END) {
-		r = load_record(s, &rec, fds, why);
+		r = succession_get(s, &rec, fds, why);
 		if (r < 0)
 			break;
 	}

@@ -10,9 +10,13 @@
 
 #include "vm/base/digest.h"
 
+struct buf;
 struct devfuse;
+struct fdbag;
 struct fs;
 struct keeper;
+struct problem;
+struct record;
 struct spawner;
 
 /*
@@ -37,6 +41,7 @@ struct succession {
 	struct spawner *spawner;
 	struct keeper *keeper; /* or NULL */
 
+	bool revives; /* the daemon before has died, and this goes by its configuration */
 	char permitted[DIGEST_HEX]; /* what the spawner was forked with: policy_sum() */
 
 	int heir; /* socket to it, or -1 */
@@ -50,6 +55,13 @@ struct succession {
 
 /* In a daemon that serves: there may be an heir from now on. */
 void succession_await(struct succession *s);
+
+/* Appends the fields of HANDOVER_PROCESS: what the process has, and not the mount. */
+void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds);
+
+/* In an heir, for each record of whatever kind. Return: 0, -errno, perhaps with a reason. */
+int succession_get(struct succession *s, const struct record *rec, struct fdbag *fds,
+		   struct problem *why);
 
 /* The mount ends. */
 void succession_close(struct succession *s);

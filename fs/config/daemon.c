@@ -134,6 +134,7 @@ void conf_clear(struct conf *c)
 		free(c->template[i].name);
 		settings_clear(&c->template[i].settings);
 	}
+	buf_clear(&c->files);
 	*c = (struct conf){0};
 }
 
@@ -303,7 +304,6 @@ static int check_place(const char *path, const struct stat *st, const struct con
 static int read_file(struct conf *c, const char *path, bool found, struct conf_source *src)
 {
 	_cleanup_close_ int fd = -1;
-	_cleanup_file_ FILE *file = NULL;
 	struct stat st;
 	int r;
 
@@ -319,13 +319,7 @@ static int read_file(struct conf *c, const char *path, bool found, struct conf_s
 	r = S_ISREG(st.st_mode) ? check_writers(&st, NULL, src) : 0;
 	if (r == 0 && found)
 		r = check_place(path, &st, src);
-	if (r < 0)
-		return r;
-	file = fdopen(fd, "r");
-	if (!file)
-		return -errno;
-	steal_fd(&fd);
-	return conf_read(c, file, src);
+	return r < 0 ? r : conf_read_file(c, fd, src);
 }
 
 /* ---- command line ---- */
@@ -334,7 +328,8 @@ struct arguments {
 	const char **files, **options; /* of -c and -o, in their order */
 	size_t nfiles, noptions;
 	const char *mountpoint;
-	const char *log_format; /* or NULL */
+	const char *log_format;	    /* or NULL */
+	struct record_reader again; /* of conf_load_again(), which reads no file */
 };
 
 /* There is nothing that the mount is made from, so what stands for it is one of two words. */
@@ -469,7 +464,7 @@ static int name_mountpoint(struct conf *c, const char *path, const struct conf_s
 	return c->mountpoint ? 0 : conf_fail(src, errno, "%s: %s", path, strerror(errno));
 }
 
-static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+static int read_files(struct conf *c, const struct arguments *a, struct conf_source *src)
 {
 	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "xsbxfs.conf");
 	int r;
@@ -481,6 +476,13 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 		r = read_file(c, user, true, src);
 	for (size_t i = 0; i < a->nfiles && r >= 0; i++)
 		r = read_file(c, a->files[i], false, src);
+	return r;
+}
+
+static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+{
+	int r = a->again.at ? conf_read_again(c, a->again, src) : read_files(c, a, src);
+
 	src->file = NULL;
 	for (size_t i = 0; i < a->noptions && r >= 0; i++)
 		r = conf_set_options(c, a->options[i], src);
@@ -488,7 +490,7 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 		r = conf_set(c, CONF_GLOBAL, "log_format", a->log_format, src);
 	if (r >= 0)
 		r = conf_settle(c, src);
-	if (r >= 0 && c->action == CONF_MOUNT)
+	if (r >= 0 && c->action == CONF_MOUNT && !c->mountpoint)
 		r = find_mountpoint(c, a->mountpoint, src);
 	else if (r >= 0 && c->action == CONF_TAKEOVER)
 		r = name_mountpoint(c, a->mountpoint, src);
@@ -503,8 +505,14 @@ static int load_all(struct conf *c, const struct arguments *a, struct conf_sourc
 
 int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size)
 {
+	return conf_load_again(c, argc, argv, (struct record_reader){0}, ret_why, why_size);
+}
+
+int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_reader fields,
+		    char *ret_why, size_t why_size)
+{
 	struct conf_source src = {.why = ret_why, .why_size = why_size};
-	struct arguments a = {0};
+	struct arguments a = {.again = fields};
 	int r;
 
 	snprintf(ret_why, why_size, "out of memory");

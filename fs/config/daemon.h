@@ -5,7 +5,9 @@
 
 #include "packages.h"
 #include "settings.h"
+#include "vm/base/buf.h"
 #include "vm/base/log.h"
+#include "vm/base/record.h"
 
 #define CONF_TEMPLATES_MAX 64
 
@@ -44,8 +46,11 @@ struct conf {
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
-	char *spool_dir;	   /* for long outputs; default `spool` in the cache directory */
-	bool keep;		   /* sessions are there again at the next mount */
+	char *spool_dir; /* for long outputs; default `spool` in the cache directory */
+	bool keep;	 /* sessions are there again at the next mount */
+	bool survive;	 /* another daemon goes on when this one dies */
+	unsigned
+		max_deaths; /* of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says otherwise */
 	char *state_dir;	   /* where they are meanwhile; default by the mountpoint's name */
 	enum vm_backend backend;   /* default of templates */
 	char *prepare;		   /* yes, no, or names of templates */
@@ -65,6 +70,7 @@ struct conf {
 	struct packages_rules packages;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;
+	struct buf files; /* as they were read: fields, see conf_put() */
 };
 
 /**
@@ -79,6 +85,14 @@ struct conf {
  */
 int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);
 void conf_clear(struct conf *c);
+
+/* Appends fields: all that conf_load() has read, and must not read again, for the mount would not answer, or for it may have
+ * been changed since. Return: 0 or -ENOMEM. */
+int conf_put(const struct conf *c, struct buf *out);
+
+/* conf_load() with the same command line, and what conf_put() has written. Return: likewise, -EBADMSG. */
+int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_reader fields,
+		    char *ret_why, size_t why_size);
 
 /* Return: the template called @name, or NULL. */
 struct conf_template *conf_template_find(struct conf *c, const char *name);

@@ -55,6 +55,12 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
+/* Reads a whole file, at most one byte more than it may have, and keeps it. @src has its name. Return: as conf_set(), -EIO. */
+int conf_read_file(struct conf *c, int fd, struct conf_source *src);
+
+/* Reads those that conf_put() wrote, and the mount point. Return: likewise, -EBADMSG. */
+int conf_read_again(struct conf *c, struct record_reader fields, struct conf_source *src);
+
 /* Fills in what of the templates follows from other values, checks their settings against the limits, and finds out
  * which of them are to be prepared. Return: as conf_set(). */
 int conf_settle_templates(struct conf *c, const struct conf_source *src);

@@ -11,7 +11,8 @@
 
 #include "vm/base/util.h"
 
-#define ANY_DEPTH UINT32_MAX
+#define ANY_DEPTH  UINT32_MAX
+#define NOTES_KEPT 1024u /* so much room is used again */
 
 static int compare_names(const char *a, const char *b)
 {
@@ -69,7 +70,68 @@ void filenodes_fini(struct filenodes *fns)
 	for (uint32_t i = 0; i < fns->cap; i++)
 		node_free(fns->table[i]);
 	free(fns->table);
+	free(fns->notes.index);
 	filenodes_init(fns, NULL, NULL);
+}
+
+/* ---- what has changed ---- */
+
+static void note(struct filenodes *fns, uint32_t index)
+{
+	struct filenode_notes *notes = &fns->notes;
+	const uint32_t cap = notes->cap ? notes->cap * 2 : 16;
+	uint32_t *more;
+
+	if (notes->all)
+		return;
+	if (notes->n == notes->cap) {
+		more = reallocarray(notes->index, cap, sizeof(*more));
+		if (!more) {
+			notes->all = true;
+			return;
+		}
+		notes->index = more;
+		notes->cap = cap;
+	}
+	notes->index[notes->n++] = index;
+}
+
+/* What a record says of it is about to change, or has just. */
+static void touch(struct filenodes *fns, struct filenode *fn)
+{
+	if (fn->noted || !fns->changed || !fns->changed(fns->data))
+		return;
+	fn->noted = true;
+	note(fns, fn->index);
+}
+
+/* It is gone, or is going. */
+static void touch_gone(struct filenodes *fns, const struct filenode *fn)
+{
+	if (fns->changed && fns->changed(fns->data))
+		note(fns, fn->index);
+}
+
+void filenodes_noted(struct filenodes *fns)
+{
+	struct filenode_notes *notes = &fns->notes;
+
+	for (uint32_t i = 0; i < notes->n; i++) {
+		struct filenode *fn = filenode_get(fns, notes->index[i]);
+
+		if (fn)
+			fn->noted = false;
+	}
+	for (uint32_t i = 0; notes->all && i < fns->cap; i++) {
+		if (fns->table[i])
+			fns->table[i]->noted = false;
+	}
+	notes->n = 0;
+	notes->all = false;
+	if (notes->cap > NOTES_KEPT) {
+		free(notes->index);
+		*notes = (struct filenode_notes){0};
+	}
 }
 
 struct filenode *filenode_get(const struct filenodes *fns, uint32_t index)
@@ -99,9 +161,11 @@ static uint32_t free_index(struct filenodes *fns)
 
 static void hide(struct filenodes *fns, struct filenode *fn)
 {
-	if (fn->findable)
-		RB_REMOVE(filenode_tree, &fns->tree, fn);
+	if (!fn->findable)
+		return;
+	RB_REMOVE(filenode_tree, &fns->tree, fn);
 	fn->findable = false;
+	touch(fns, fn);
 }
 
 /* Lookups find @fn from now on. One from the past that they would have found gives way. */
@@ -114,6 +178,7 @@ static void show(struct filenodes *fns, struct filenode *fn)
 		RB_INSERT(filenode_tree, &fns->tree, fn);
 	}
 	fn->findable = true;
+	touch(fns, fn);
 }
 
 static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t index)
@@ -121,6 +186,7 @@ static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t inde
 	struct filenode *parent = filenode_get(fns, index);
 
 	fn->parent = index;
+	touch(fns, fn);
 	if (parent)
 		parent->children++;
 }
@@ -157,6 +223,7 @@ static void put(struct filenodes *fns, struct filenode *fn)
 
 		fns->gone(fns->data, fn);
 		hide(fns, fn);
+		touch_gone(fns, fn);
 		if (fn->single)
 			RB_REMOVE(filenode_dirs, &fns->dirs, fn);
 		fns->table[fn->index] = NULL;
@@ -208,6 +275,7 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 	}
 	fn->lookups++;
 	fn->told++;
+	touch(fns, fn);
 	return fn;
 }
 
@@ -218,7 +286,18 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 	if (!fn)
 		return;
 	fn->lookups -= MIN(fn->lookups, n);
+	touch(fns, fn);
 	put(fns, fn);
+}
+
+void filenode_lock(struct filenodes *fns, uint32_t index)
+{
+	struct filenode *fn = filenode_get(fns, index);
+
+	if (!fn || fn->locked)
+		return;
+	fn->locked = true;
+	touch(fns, fn);
 }
 
 /* ---- places ---- */
@@ -256,8 +335,10 @@ static void count_on(struct filenodes *fns, uint32_t dir, uint32_t depth)
 	struct filenode *fn = filenode_get(fns, dir);
 
 	/* Where one is counted on as much already, so are those above it. */
-	for (; fn && depth-- > 1 && fn->counted < depth; fn = filenode_get(fns, fn->parent))
+	for (; fn && depth-- > 1 && fn->counted < depth; fn = filenode_get(fns, fn->parent)) {
 		fn->counted = depth;
+		touch(fns, fn);
+	}
 }
 
 void filenode_count_on(struct filenodes *fns, uint32_t index, uint32_t up)
@@ -291,6 +372,7 @@ int filenode_may_move(struct filenodes *fns, const struct filenode_move *m)
 			return -EXDEV;
 	while ((fn = each_at(fns, m->parent, m->name, fn))) {
 		fn->depth_max = MIN(depth, filenode_depth(fns, fn->index, NULL));
+		touch(fns, fn);
 		count_on(fns, m->newparent, fn->counted);
 	}
 	return 0;
@@ -339,7 +421,7 @@ static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, 
 		if (!copy)
 			continue; /* never found again is safe, too */
 		free(fn->name);
-		fn->name = copy;
+		fn->name = copy; /* noted by show() */
 		show(fns, fn);
 	}
 }

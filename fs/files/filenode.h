@@ -36,6 +36,8 @@
  *   and is reused only then. Index 0 is the root (`files/` itself), which is not in the table.
  * - Depth: directories between the root and a node; 0 for an entry of the root. A link may climb as many.
  * - `told` lookups were answered by the agent and not yet forgotten there.
+ * - What changes is noted by its index, for who writes nodes down as records: with a hundred thousand of them, one that changes
+ *   costs no more than itself.
  */
 enum filenode_class {
 	FILENODE_FILE, /* nodes without a place: files, and what can't be opened */
@@ -56,7 +58,8 @@ struct filenode {
 	uint32_t depth_max, counted;
 	uint64_t lookups; /* of the kernel */
 	uint64_t told;
-	bool locked;		    /* a lock on it was requested */
+	bool locked;		    /* a lock on it was requested; set by filenode_lock() */
+	bool noted;		    /* it is among those that have changed */
 	TAILQ_ENTRY(filenode) kept; /* of those whose attributes the kernel may keep */
 	uint64_t kept_until;	    /* uv_now(); 0: it may not */
 	RB_ENTRY(filenode) dir;	    /* of directories, by what they are */
@@ -69,6 +72,16 @@ RB_HEAD(filenode_dirs, filenode);
 /* Called when a node goes, so that the agent can be told. */
 typedef void (*filenode_gone_fn)(void *data, struct filenode *fn);
 
+/* Called when a node is about to change, or has come or gone. Return: is anything written down at all? */
+typedef bool (*filenode_changed_fn)(void *data);
+
+/* Indexes of nodes that have changed, or are new, or gone; some of them perhaps twice. */
+struct filenode_notes {
+	uint32_t *index;
+	uint32_t n, cap;
+	bool all; /* there was no memory to say which */
+};
+
 struct filenodes {
 	struct filenode **table; /* by index; NULL where free */
 	uint32_t cap, n, hint;
@@ -76,7 +89,9 @@ struct filenodes {
 	struct filenode_dirs dirs; /* by (epoch, remote) */
 	bool doubled;		   /* there have been two nodes for one directory */
 	filenode_gone_fn gone;
+	filenode_changed_fn changed; /* set by the owner; NULL: nothing is noted */
 	void *data;
+	struct filenode_notes notes;
 };
 
 /* The result of a lookup. */
@@ -105,6 +120,12 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 uint32_t filenode_depth_in(const struct filenodes *fns, uint32_t dir, bool *ret_exact);
 /* The same for the node @index itself. */
 uint32_t filenode_depth(const struct filenodes *fns, uint32_t index, bool *ret_exact);
+
+/* A lock on @index is requested: from now on it may have some. */
+void filenode_lock(struct filenodes *fns, uint32_t index);
+
+/* What was noted is written down. */
+void filenodes_noted(struct filenodes *fns);
 
 /* Link @index was shown with a target that climbs @up directories. */
 void filenode_count_on(struct filenodes *fns, uint32_t index, uint32_t up);

@@ -14,6 +14,7 @@
 #include "fs/request/reply.h"
 #include "fs/session/pause.h"
 #include "fs/session/session.h"
+#include "vm/base/turn.h"
 
 static void op_fail(struct file_op *op, int err)
 {
@@ -469,7 +470,6 @@ static struct filenode *node_of(const struct node *n)
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
 		enum vm_file_op op, bool wait)
 {
-	struct filenode *fn = node_of(n);
 	struct vm_file rq = {
 		.op = op,
 		.lock = {.owner = ask->owner,
@@ -485,10 +485,11 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 		reply_err(req, -EINVAL);
 		return;
 	}
-	if (fn && op == VM_LOCK && ask->type != PROTO_UNLOCK)
-		fn->locked = true;
-	if (op == VM_LOCK && ask->type != PROTO_UNLOCK)
+	if (op == VM_LOCK && ask->type != PROTO_UNLOCK) {
+		filenode_lock(&n->s->files->nodes, n->sub);
 		rq.lock.token = ++n->s->files->last_token;
+		files_touch(n->s->files);
+	}
 	files_request(n, h, req, &rq, NULL, 0);
 }
 
@@ -523,6 +524,28 @@ static void saved_gone(void *data, struct filenode *fn)
 	(void)fn;
 }
 
+void files_touch(struct files *f)
+{
+	struct fs *fs = f->s->fs;
+
+	if (f->touched || !turn_is_on(fs->touched.turn))
+		return;
+	f->touched = true;
+	TAILQ_INSERT_TAIL(&fs->touched_files, f, touched_link);
+	turn_due(fs->touched.turn);
+}
+
+/* Of a node. */
+static bool on_changed(void *data)
+{
+	struct session *s = data;
+
+	if (!turn_is_on(s->fs->touched.turn))
+		return false;
+	files_touch(s->files);
+	return true;
+}
+
 static int on_made(struct session *s)
 {
 	struct files *f = calloc(1, sizeof(*f));
@@ -532,11 +555,13 @@ static int on_made(struct session *s)
 	f->s = s;
 	filenodes_init(&f->nodes, files_node_gone, s);
 	filenodes_init(&f->saved, saved_gone, s);
+	f->nodes.changed = f->saved.changed = on_changed;
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->loading);
 	TAILQ_INIT(&f->sent);
 	TAILQ_INIT(&f->kept);
 	s->files = f;
+	files_touch(f);
 	return 0;
 }
 
@@ -589,6 +614,8 @@ static void on_freed(struct session *s)
 {
 	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
 	       TAILQ_EMPTY(&s->files->sent));
+	if (s->files->touched)
+		TAILQ_REMOVE(&s->fs->touched_files, s->files, touched_link);
 	filenodes_fini(&s->files->nodes);
 	filenodes_fini(&s->files->saved);
 	free(s->files);

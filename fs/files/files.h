@@ -57,7 +57,12 @@ struct files {
 	unsigned nkept;
 	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
 	uint64_t last_token;	  /* of a lock request that may wait */
+	bool touched;		  /* something changes that its records say, see files_touch() */
+	TAILQ_ENTRY(files) touched_link;
 };
+
+/* What its own record says changes, or its nodes do, as they note: it is written down anew at the end of this turn. */
+void files_touch(struct files *f);
 
 /* Keeps a session's `files`. */
 extern const struct session_watch files_watch;

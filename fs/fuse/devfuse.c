@@ -16,10 +16,12 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
 #include "fs/config/daemon.h"
 #include "fs/session/fs.h"
+#include "devfuse_internal.h"
 #include "ops.h"
 
 #define REQUESTS_PER_TURN 64 /* of the kernel, before timers and sandboxes have their turn */
@@ -92,10 +94,12 @@ static ssize_t on_reply(int fd, struct iovec *iov, int count, void *userdata)
 	if (out->unique && out->unique == d->current)
 		d->current = 0;
 	else if (out->unique)
-		unanswered_drop(&d->unanswered, out->unique);
+		devfuse_drop(d, out->unique);
 	if (init && out->unique == init->unique && !d->init_reply.len)
 		keep_reply(d, iov, count);
-	return d->deaf ? (ssize_t)out->len : writev(fd, iov, count);
+	if (d->deaf || devfuse_queue(d, iov, count, out->len))
+		return (ssize_t)out->len;
+	return writev(fd, iov, count);
 }
 
 static ssize_t on_receive(int fd, void *data, size_t len, void *userdata)
@@ -175,15 +179,18 @@ int devfuse_inherit(struct devfuse *d, struct fs *fs, const struct conf *c, stru
 
 /* fuse_session_receive_buf() without its words on standard error, where a mount goes while a request is being read.
  * Return: bytes or -errno. */
-static int receive(struct devfuse *d)
+static int receive(struct devfuse *d, char *mem)
 {
-	ssize_t n = read(fuse_session_fd(d->se), d->request.mem, REQUEST_MAX);
+	ssize_t n = read(fuse_session_fd(d->se), mem, REQUEST_MAX);
 
 	if (n < 0)
 		return -errno;
 	if (fuse_session_exited(d->se))
 		return 0;
-	d->request.size = (size_t)n;
+	if (d->survives && n > 0) {
+		inbox_received(&d->inbox, (size_t)n);
+		devfuse_news(d);
+	}
 	return (int)n;
 }
 
@@ -206,58 +213,90 @@ static void on_disconnected(struct devfuse *d)
 	d->ended(d->data, 0, "the kernel's connection was aborted");
 }
 
-/* Does the kernel wait for an answer? */
-static bool has_answer(uint32_t opcode)
+bool devfuse_has_answer(uint32_t opcode)
 {
 	return opcode != FUSE_FORGET && opcode != FUSE_BATCH_FORGET && opcode != FUSE_INTERRUPT;
 }
 
-/* Return: 0; -ENOMEM: nothing more can be received. */
-static int handle_request(struct devfuse *d)
+/* One that has killed two daemons is not handled by a third. */
+static void refuse(struct devfuse *d, uint64_t unique)
 {
-	const struct fuse_in_header *in = d->request.mem;
+	struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = unique};
+	struct iovec iov = {&out, sizeof(out)};
+
+	log_error(
+		"request %llu of the kernel is answered with an error: two daemons have died of it",
+		(unsigned long long)unique);
+	if (d->current)
+		(void)on_reply(fuse_session_fd(d->se), &iov, 1, NULL);
+}
+
+uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
+{
+	const struct fuse_in_header *in = mem;
 	uint64_t unanswered;
 
 	if (in->opcode == FUSE_INIT && !d->init.len)
-		(void)buf_append(&d->init, d->request.mem, d->request.size);
-	d->current = has_answer(in->opcode) ? in->unique : 0;
-	fuse_session_process_buf(d->se, &d->request);
+		(void)buf_append(&d->init, mem, size);
+	d->current = devfuse_has_answer(in->opcode) ? in->unique : 0;
+	if (blackbox_is_poison(BLACKBOX_REQUEST, in->unique)) {
+		refuse(d, in->unique);
+	} else {
+		blackbox_at(BLACKBOX_REQUEST, in->unique);
+		fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+		blackbox_done();
+	}
 	unanswered = d->current;
 	d->current = 0;
-	return unanswered ? unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem,
-					   d->request.size)
-			  : 0;
+	return unanswered;
+}
+
+int devfuse_take(struct devfuse *d, char *mem, size_t size)
+{
+	const uint64_t unanswered = devfuse_handle(d, mem, size);
+
+	if (!unanswered)
+		return 0;
+	if (!d->survives)
+		return unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem, size);
+	unanswered_lend(&d->unanswered, unanswered, mem, size);
+	return 0;
+}
+
+/* Nothing can be received any more. */
+static void on_trouble(struct devfuse *d, int err)
+{
+	uv_poll_stop(&d->poll);
+	if (err == 0 || err == -ENODEV)
+		on_disconnected(d);
+	else
+		d->ended(d->data, err, strerror(-err));
 }
 
 static void on_request(uv_poll_t *handle, int status, int events)
 {
 	struct devfuse *d = handle->data;
-	int r;
+	char *mem;
+	int n;
 
 	/* An unmount shows as an error of poll(2); what it is, receive says. */
 	(void)events;
 	for (int i = 0; i < REQUESTS_PER_TURN; i++) {
-		int n = receive(d);
-
+		devfuse_make_room(d);
+		mem = d->survives ? inbox_begin(&d->inbox) : d->request.mem;
+		n = receive(d, mem);
 		if (is_passing(n) && (i + 1 < REQUESTS_PER_TURN || status == 0))
 			continue;
 		if (n == -EAGAIN && status == 0)
 			return;
-		if (n <= 0) {
-			uv_poll_stop(&d->poll);
-			if (n == 0 || n == -ENODEV)
-				on_disconnected(d);
-			else
-				d->ended(d->data, n, strerror(-n));
-			return;
+		if (n > 0) {
+			d->fs->stats.requests++;
+			n = devfuse_take(d, mem, (size_t)n);
+			if (n == 0)
+				continue;
 		}
-		d->fs->stats.requests++;
-		r = handle_request(d);
-		if (r < 0) {
-			uv_poll_stop(&d->poll);
-			d->ended(d->data, r, strerror(-r));
-			return;
-		}
+		on_trouble(d, n);
+		return;
 	}
 }
 
@@ -307,6 +346,7 @@ void devfuse_unmount(struct devfuse *d)
 	d->mounted = false;
 	d->fs->kernel = NULL;
 	p = (struct pollfd){.fd = fuse_session_fd(d->se)};
+	devfuse_leave(d);
 	uv_poll_stop(&d->poll);
 	uv_close((uv_handle_t *)&d->poll, NULL);
 	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
@@ -323,46 +363,8 @@ void devfuse_free(struct devfuse *d)
 	if (d->se)
 		fuse_session_destroy(d->se);
 	free(d->request.mem);
+	outbox_fini(&d->outbox);
 	unanswered_fini(&d->unanswered);
 	buf_clear(&d->init);
 	buf_clear(&d->init_reply);
-}
-
-/* ---- a mount that is taken over ---- */
-
-static int again(struct devfuse *d, const struct unanswered_request *r)
-{
-	memcpy(d->request.mem, r->data, r->len);
-	d->request.size = r->len;
-	unanswered_drop(&d->unanswered, r->unique);
-	return handle_request(d);
-}
-
-/* Does the kernel wait for its answer still? Where its caller was interrupted, the kernel says so once more. The answer to an
- * interrupt that was not one for us asks for that; it has an odd number. */
-static bool is_alive(const struct devfuse *d, uint64_t unique)
-{
-	const struct fuse_out_header probe = {
-		.len = sizeof(probe), .error = -EAGAIN, .unique = unique | 1};
-
-	return write(fuse_session_fd(d->se), &probe, sizeof(probe)) >= 0 || errno != ENOENT;
-}
-
-void devfuse_replay(struct devfuse *d)
-{
-	struct unanswered_request *r, *last = TAILQ_LAST(&d->unanswered.list, unanswered_list);
-	bool more = last != NULL;
-
-	d->mounted = true;
-	d->fs->kernel = (struct kernel *)d->se;
-	/* Those that are not answered now either go to the end of the list, behind the last. */
-	while (more && (r = TAILQ_FIRST(&d->unanswered.list))) {
-		more = r != last;
-		if (!is_alive(d, r->unique)) {
-			unanswered_drop(&d->unanswered, r->unique);
-		} else if (again(d, r) < 0) { /* there is no memory for a request any more */
-			d->ended(d->data, -ENOMEM, "out of memory");
-			return;
-		}
-	}
 }

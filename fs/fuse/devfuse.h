@@ -7,16 +7,35 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "inbox.h"
 #include "mountwatch.h"
+#include "outbox.h"
 #include "unanswered.h"
 #include "vm/base/buf.h"
 #include "vm/base/record.h"
+#include "vm/base/turn.h"
 
 struct conf;
 struct fs;
 struct spawner;
 
 /*
+ * Theory of operation
+ * -------------------
+ * A request is received, libfuse hands it to its handler in ops.c, and whatever libfuse says to the kernel passes on_reply().
+ * What was not answered by then is kept, as it came, for a daemon that takes the mount over.
+ *
+ * With devfuse_survive() the daemon may be killed at any moment. The kernel asks nothing twice, so each request has to be
+ * somewhere from the moment that it leaves the kernel until the kernel has its answer:
+ *
+ *     in the inbox     received in this turn; the commit covers what came of it
+ *     in a record      not answered when the turn ended (HANDOVER_REQUEST)
+ *     in the outbox    its answer is committed, and perhaps not said
+ *
+ * All three are looked at by the heir, in devfuse_replay(): it says the answers, asks the kernel which of the requests still
+ * wait, and handles those as if they had just come, in the order in which they did, before it reads new ones. What can't be asked
+ * about, because it has no answer, is handled if its number says that it was not. Interrupts come again with the asking.
+ *
  * Embedded by its owner, zeroed, with watch.fd -1; kept until the loop has ended.
  *
  * - `ended` is called from the loop when it was unmounted, or requests can't be received: @err is 0 for
@@ -39,6 +58,14 @@ struct devfuse {
 	struct buf init,
 		init_reply; /* the first request, by which the kernel and libfuse have agreed, and its answer */
 	bool deaf; /* the kernel is told nothing, for it has had the answer */
+
+	/* See devfuse_survive(). */
+	bool survives; /* requests are received in the inbox, answers are said behind the commit */
+	bool agreed;   /* INIT and its answer are recorded */
+	struct turn *turn;
+	struct turn_speaker speaker;
+	struct inbox inbox;
+	struct outbox outbox;
 };
 
 /* Mounts @fs; on failure *ret_why says why,
@@ -68,8 +95,23 @@ int devfuse_put(const struct devfuse *d, struct buf *out);
 /* In the heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel than were agreed upon. */
 int devfuse_get(struct devfuse *d, struct record_reader fields);
 
-/* Handles what was not answered, as if it had just come: in an heir that is the daemon now. */
+/* This is the daemon now, whose mount it is. */
+void devfuse_own(struct devfuse *d);
+
+/* Likewise; and handles what was not answered, as if it had just come: in an heir that is the daemon now. */
 void devfuse_replay(struct devfuse *d);
+
+/* ---- a daemon that may be killed; see fs/fuse/devfuse_turn.c ---- */
+
+/* From now on, in turns of @t, which is on, and until it is off. Return: 0; -ENOMEM, and all is as before. */
+int devfuse_survive(struct devfuse *d, struct turn *t);
+
+/* Puts records of what there is to be known of the connection: by the turn's ops, behind all others. Return: 0 or -errno. */
+int devfuse_commit(struct devfuse *d, struct estate *e);
+
+/* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the records of kinds
+ * HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: as devfuse_get(). */
+int devfuse_load(struct devfuse *d, struct turn *t);
 
 /* Unmounts, if it is mounted. */
 void devfuse_unmount(struct devfuse *d);

@@ -4,8 +4,10 @@
 #include <linux/fuse.h>
 #include <string.h>
 
-#include "devfuse.h"
+#include "fs/handover/handover.h"
+#include "vm/base/estate.h"
 #include "vm/base/util.h"
+#include "devfuse_internal.h"
 
 /*
  * The kernel asks once how it is to be talked to (FUSE_INIT), and libfuse has to hear that question before anything else. So
@@ -32,22 +34,46 @@ static const struct fuse_init_out *answered(const struct buf *b)
 	return (const void *)(b->data + sizeof(struct fuse_out_header));
 }
 
-int devfuse_put(const struct devfuse *d, struct buf *out)
+int devfuse_put_agreement(const struct devfuse *d, struct buf *out)
 {
-	const struct unanswered_request *r;
-
-	if (d->unanswered.lost || !d->init.len || !d->init_reply.len)
-		return -EOPNOTSUPP;
 	record_bytes(out, TAG_INIT, d->init.data, d->init.len);
 	record_bytes(out, TAG_INIT_REPLY, d->init_reply.data, d->init_reply.len);
-	TAILQ_FOREACH(r, &d->unanswered.list, link)
-		record_bytes(out, TAG_REQUEST, r->data, r->len);
 	record_str(out, TAG_DEVICE, d->watch.fd >= 0 ? d->watch.device : NULL);
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* Has it a header that is true? */
-static bool is_request(const struct record_field *f, size_t max)
+/* A request that is in the estate; its field there is one here. */
+static int put_recorded(void *data, const struct record *rec, uint64_t sub)
+{
+	struct record_reader fields = rec->fields;
+	struct record_field f;
+	int r;
+
+	(void)sub;
+	while ((r = record_field(&fields, &f)) > 0)
+		if (devfuse_is_request(&f, SIZE_MAX))
+			record_bytes(data, TAG_REQUEST, f.data, f.len);
+	return r;
+}
+
+int devfuse_put(const struct devfuse *d, struct buf *out)
+{
+	const struct unanswered_request *r;
+	int err = 0;
+
+	if (d->unanswered.lost || !d->init.len || !d->init_reply.len)
+		return -EOPNOTSUPP;
+	if (d->survives && d->outbox.queued)
+		return -EAGAIN;
+	if (d->survives)
+		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, out);
+	TAILQ_FOREACH(r, &d->unanswered.list, link)
+		if (!r->recorded)
+			record_bytes(out, TAG_REQUEST, r->data, r->len);
+	return err < 0 ? err : devfuse_put_agreement(d, out);
+}
+
+bool devfuse_is_request(const struct record_field *f, size_t max)
 {
 	struct fuse_in_header in;
 
@@ -63,7 +89,7 @@ static int get_request(struct devfuse *d, const struct record_field *f)
 	char *buffer = d->request.mem;
 	int r;
 
-	if (!is_request(f, d->unanswered.size))
+	if (!devfuse_is_request(f, d->unanswered.size))
 		return -EBADMSG;
 	memcpy(&in, f->data, sizeof(in));
 	memcpy(buffer, f->data, f->len);
@@ -76,7 +102,7 @@ static int get_field(struct devfuse *d, const struct record_field *f, struct buf
 {
 	switch ((enum devfuse_tag)f->tag) {
 	case TAG_INIT:
-		if (!is_request(f, d->unanswered.size) || d->init.len ||
+		if (!devfuse_is_request(f, d->unanswered.size) || d->init.len ||
 		    f->len < sizeof(struct fuse_in_header) + sizeof(struct fuse_init_in))
 			return -EBADMSG;
 		return buf_append(&d->init, f->data, f->len);

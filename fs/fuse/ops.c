@@ -49,7 +49,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct vm_file rq = {.op = VM_LOOKUP, .name = name};
 	struct node dir, n;
 
-	if (!ops_resolve(req, parent, &dir))
+	if (!ops_look(req, parent, &dir))
 		return;
 	if (ops_in_files(&dir)) {
 		files_request(&dir, NULL, core(req), &rq, NULL, 0);
@@ -97,7 +97,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct node n;
 	int e;
 
-	if (!ops_resolve(req, ino, &n))
+	if (!ops_look(req, ino, &n))
 		return;
 	if (ops_asks_files(&n)) {
 		if (fi)
@@ -211,7 +211,7 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	struct node n;
 	int e = 0;
 
-	if (!ops_resolve(req, ino, &n))
+	if (!ops_look(req, ino, &n))
 		return;
 	if (!rq.flags || n.fs->caller == 0) {
 		reply_err(core(req), 0);
@@ -229,7 +229,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	char target[16];
 	struct node n;
 
-	if (!ops_resolve(req, ino, &n))
+	if (!ops_look(req, ino, &n))
 		return;
 	if (n.kind == NODE_FILE || n.kind == NODE_CHECKPOINT_FILE) {
 		files_request(&n, NULL, core(req), &rq, NULL, 0);

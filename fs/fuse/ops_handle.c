@@ -15,15 +15,7 @@
 #include "ops_internal.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-
-static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
-{
-	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
-
-	if (!h)
-		reply_err(core(req), -EBADF);
-	return h;
-}
+#include "fs/session/touch.h"
 
 /* Is it one below files/? */
 static bool is_agents(const struct handle *h)
@@ -31,6 +23,28 @@ static bool is_agents(const struct handle *h)
 	const struct node n = {.kind = ino_kind(h->ino)};
 
 	return ops_in_files(&n);
+}
+
+/* Below files/ nothing of a handle changes, and what is read there may be much. */
+static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
+
+	if (!h)
+		reply_err(core(req), -EBADF);
+	else if (!is_agents(h))
+		handle_touch(h);
+	return h;
+}
+
+/* Likewise, for what changes more than where it reads. */
+static struct handle *handle_to_change(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct handle *h = handle_of(req, fi);
+
+	if (h)
+		ops_touch(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
+	return h;
 }
 
 static void close_handle(struct handle *h)
@@ -48,7 +62,7 @@ static void to_agent(fuse_req_t req, fuse_ino_t ino, struct handle *h, struct vm
 {
 	struct node n;
 
-	if (ops_resolve(req, ino, &n))
+	if (ops_look(req, ino, &n))
 		files_request(&n, h, core(req), rq, NULL, 0);
 }
 
@@ -165,6 +179,8 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 
 	if (!h)
 		return;
+	if (h->ops == &changes_ops)
+		touch_rest(h->s);
 	if (h->ops) {
 		/* What a program reads is read for somebody; what is read for splice(2), sendfile(2)
 		 * or a mapping goes through the page cache, for nobody. */
@@ -181,7 +197,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 {
 	struct vm_file rq = {
 		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_to_change(req, fi);
 	int e;
 
 	if (!h)
@@ -204,7 +220,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_to_change(req, fi);
 	struct req_ctx ctx;
 	struct node n;
 	int e = 0;
@@ -224,7 +240,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_to_change(req, fi);
 
 	(void)ino;
 	if (!h)
@@ -291,6 +307,7 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 	}
 	if (h->ops && h->ops->poll)
 		revents = h->ops->poll(h);
+	h->kh = pw ? h->fs->kh : h->kh;
 	if (pw && h->waitlist)
 		wait_poll(h, pw);
 	else if (pw)

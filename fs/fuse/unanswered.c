@@ -2,6 +2,7 @@
 /* Requests that were not answered at once. See unanswered.h. */
 #include "unanswered.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,15 @@ void unanswered_init(struct unanswered *u, size_t size)
 	TAILQ_INIT(&u->list);
 }
 
-static void request_free(struct unanswered *u, struct unanswered_request *r)
+static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->len > COPIED && u->nspare < UNANSWERED_SPARE)
+	if (r->lent)
+		r->lent = false;
+	else if (r->data && r->len > COPIED && u->nspare < UNANSWERED_SPARE)
 		u->spare[u->nspare++] = r->data;
 	else
 		free(r->data);
-	free(r);
+	r->data = NULL;
 }
 
 static void take_out(struct unanswered *u, struct unanswered_request *r)
@@ -28,7 +31,10 @@ static void take_out(struct unanswered *u, struct unanswered_request *r)
 	TAILQ_REMOVE(&u->list, r, link);
 	LIST_REMOVE(r, near);
 	u->n--;
-	request_free(u, r);
+	if (!r->recorded)
+		u->nnew--;
+	bytes_free(u, r);
+	free(r);
 }
 
 void unanswered_fini(struct unanswered *u)
@@ -59,31 +65,130 @@ static char *keep_bytes(struct unanswered *u, char **buffer, size_t len)
 	return data;
 }
 
-int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len)
+/* Return: a request with bytes that are its own from now on, or NULL. */
+static struct unanswered_request *insert(struct unanswered *u, uint64_t unique, char *data,
+					 size_t len)
 {
 	struct unanswered_request *r = malloc(sizeof(*r));
-	char *data = r ? keep_bytes(u, buffer, len) : NULL;
 
-	if (!data) {
-		free(r);
-		u->lost = true;
-		return 0;
-	}
+	if (!r)
+		return NULL;
 	*r = (struct unanswered_request){.unique = unique, .len = len, .data = data};
 	TAILQ_INSERT_TAIL(&u->list, r, link);
 	LIST_INSERT_HEAD(&u->bucket[bucket_of(unique)], r, near);
 	u->n++;
+	u->nnew++;
+	return r;
+}
+
+int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len)
+{
+	char *data = keep_bytes(u, buffer, len);
+
+	if (!data || !insert(u, unique, data, len)) {
+		free(data);
+		u->lost = true;
+	}
 	return *buffer ? 0 : -ENOMEM;
 }
 
-void unanswered_drop(struct unanswered *u, uint64_t unique)
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len)
+{
+	struct unanswered_request *r = insert(u, unique, data, len);
+
+	if (r)
+		r->lent = true;
+	else
+		u->lost = true;
+}
+
+/* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to spare; or NULL. */
+static char *own_bytes(const struct unanswered *u, size_t len)
+{
+	return malloc(len > COPIED ? u->size : len);
+}
+
+int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+{
+	char *copy = own_bytes(u, len);
+	struct unanswered_request *r = copy ? insert(u, unique, copy, len) : NULL;
+
+	if (!r) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy, data, len);
+	r->recorded = true;
+	u->nnew--;
+	return 0;
+}
+
+struct unanswered_request *unanswered_new(struct unanswered *u)
+{
+	struct unanswered_request *r = NULL;
+
+	for (size_t i = 0; i < u->nnew; i++) {
+		r = r ? TAILQ_PREV(r, unanswered_list, link)
+		      : TAILQ_LAST(&u->list, unanswered_list);
+		assert(r && !r->recorded);
+	}
+	return r;
+}
+
+void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
+{
+	assert(!r->recorded);
+	r->recorded = true;
+	u->nnew--;
+	bytes_free(u, r);
+}
+
+void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
+{
+	if (r->recorded)
+		bytes_free(u, r);
+}
+
+void unanswered_keep(struct unanswered *u)
+{
+	struct unanswered_request *r, *next;
+
+	for (r = TAILQ_FIRST(&u->list); r; r = next) {
+		char *copy = r->lent ? own_bytes(u, r->len) : r->data;
+
+		next = TAILQ_NEXT(r, link);
+		if (r->recorded)
+			u->nnew++;
+		r->recorded = false;
+		if (!copy) {
+			u->lost = true;
+			take_out(u, r);
+			continue;
+		}
+		if (r->lent)
+			memcpy(copy, r->data, r->len);
+		r->lent = false;
+		r->data = copy;
+	}
+}
+
+void unanswered_requeue(struct unanswered *u, struct unanswered_request *r)
+{
+	TAILQ_REMOVE(&u->list, r, link);
+	TAILQ_INSERT_TAIL(&u->list, r, link);
+}
+
+bool unanswered_drop(struct unanswered *u, uint64_t unique)
 {
 	struct unanswered_request *r;
+	bool recorded;
 
 	LIST_FOREACH(r, &u->bucket[bucket_of(unique)], near) {
-		if (r->unique == unique) {
-			take_out(u, r);
-			return;
-		}
+		if (r->unique != unique)
+			continue;
+		recorded = r->recorded;
+		take_out(u, r);
+		return recorded;
 	}
+	return false;
 }

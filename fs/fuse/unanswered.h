@@ -17,17 +17,25 @@ struct unanswered_request {
 	LIST_ENTRY(unanswered_request) near;  /* of the same bucket */
 	uint64_t unique;
 	size_t len;
-	char *data; /* which begins with a struct fuse_in_header */
+	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone */
+	bool lent;  /* the bytes are somebody else's, until it is recorded */
+	bool recorded;
 };
 
 /*
  * Short ones are copied. Of a long one the buffer is kept, in which it was received, and who receives gets another: there are
  * some to spare.
+ *
+ * Where there are records of all that a daemon knows, those that are not answered at a commit are written there, and their
+ * bytes are nowhere else.
+ *
+ * - Those that are not recorded yet are the last of the list.
  */
 struct unanswered {
 	TAILQ_HEAD(unanswered_list, unanswered_request) list;
 	LIST_HEAD(, unanswered_request) bucket[UNANSWERED_BUCKETS];
 	size_t n;
+	size_t nnew; /* not recorded */
 	size_t size; /* of a buffer */
 	char *spare[UNANSWERED_SPARE];
 	unsigned nspare;
@@ -42,7 +50,27 @@ void unanswered_fini(struct unanswered *u);
  * no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* It was answered, if it is one of them. */
-void unanswered_drop(struct unanswered *u, uint64_t unique);
+/* The same of bytes that stay where they are until it is recorded. */
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len);
+
+/* One that was in the records of a daemon before: it is copied. Return: 0, -ENOMEM. */
+int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len);
+
+/* Return: the first that is not recorded, or NULL. */
+struct unanswered_request *unanswered_new(struct unanswered *u);
+/* It is recorded now: its bytes are not needed here any more. */
+void unanswered_recorded(struct unanswered *u, struct unanswered_request *r);
+
+/* It was handled again, and is not answered now either: likewise, if it was recorded before. */
+void unanswered_settle(struct unanswered *u, struct unanswered_request *r);
+
+/* There are no records any more. What is in them alone is lost; what was lent is copied. */
+void unanswered_keep(struct unanswered *u);
+
+/* To the end of the list. */
+void unanswered_requeue(struct unanswered *u, struct unanswered_request *r);
+
+/* It was answered, if it is one of them. Return: it was recorded. */
+bool unanswered_drop(struct unanswered *u, uint64_t unique);
 
 #endif

@@ -8,6 +8,7 @@
 #include "fs/tree/nodes.h"
 #include "fs/tree/table.h"
 #include "internal.h"
+#include "vm/base/estate.h"
 #include "vm/base/util.h"
 
 /*
@@ -15,8 +16,15 @@
  * something open: writers of a run's input, readers of logs, scratch files. They were left out of the other records.
  */
 
-enum generations_tag {			   /* never reuse */
-		       TAG_GENERATION = 1, /* index << 32 | generation */
+/* Never reuse. */
+enum generation_tag {
+	TAG_GENERATION = 1, /* that the next one has, or none below it had */
+};
+
+/* Never reuse. */
+enum text_tag {
+	TAG_AT = 1, /* offset */
+	TAG_BYTES,
 };
 
 /* Never reuse. */
@@ -26,11 +34,11 @@ enum handle_tag {
 	TAG_PAYER,
 	TAG_FIXED, /* it has operations, which are the node's */
 	TAG_SESSION,
-	TAG_JOB,   /* number */
-	TAG_RUN,   /* its place among all runs of the session, from 1 */
+	TAG_JOB,   /* its id, */
+	TAG_RUN,   /* likewise */
 	TAG_WAITS, /* enum waits */
-	TAG_TEXT,
-	TAG_BITS, /* 1 << enum bit */
+	TAG_TEXT,  /* not used any more: it is in records of its own */
+	TAG_BITS,  /* 1 << enum bit */
 	TAG_FAILED,
 	TAG_CURSOR,
 	TAG_BASE,
@@ -39,7 +47,13 @@ enum handle_tag {
 	TAG_REMOTE,
 	TAG_EPOCH,
 	TAG_MTIME,
+	TAG_SERIAL,
+	TAG_LENGTH, /* of its text */
+	TAG_KH,
 };
+
+#define TEXT_PIECE  (64u << 10) /* of a text, which is one record */
+#define GENERATIONS 64u		/* so many are written down at once */
 
 /* Where its readers wait. Never reuse. */
 enum waits {
@@ -103,20 +117,7 @@ static void put_number(struct buf *out, unsigned tag, uint64_t v)
 		record_u64(out, tag, v);
 }
 
-static uint32_t place_of(const struct session *s, const struct run *run)
-{
-	const struct run *r;
-	uint32_t place = 1;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (r == run)
-			break;
-		place++;
-	}
-	return place;
-}
-
-static int put_handle(struct handle *h, struct buf *out)
+static int put_fields(struct handle *h, struct buf *out)
 {
 	enum waits waits;
 	const int r = waits_of(h, &waits);
@@ -130,12 +131,11 @@ static int put_handle(struct handle *h, struct buf *out)
 	if (h->s)
 		record_u64(out, TAG_SESSION, handover_key(h->s));
 	if (h->job)
-		record_u64(out, TAG_JOB, h->job->number);
+		record_u64(out, TAG_JOB, touched_id(&h->fs->touched, &h->job->mark));
 	if (h->r)
-		record_u64(out, TAG_RUN, place_of(h->s, h->r));
+		record_u64(out, TAG_RUN, touched_id(&h->fs->touched, &h->r->mark));
 	put_number(out, TAG_WAITS, waits);
-	if (h->text.len)
-		record_bytes(out, TAG_TEXT, h->text.data, h->text.len);
+	put_number(out, TAG_LENGTH, h->text.len);
 	put_number(out, TAG_BITS, bits_of(h));
 	put_number(out, TAG_FAILED, (uint64_t)-h->failed);
 	put_number(out, TAG_CURSOR, h->cursor);
@@ -145,71 +145,165 @@ static int put_handle(struct handle *h, struct buf *out)
 	put_number(out, TAG_REMOTE, h->remote);
 	put_number(out, TAG_EPOCH, h->epoch);
 	record_time(out, TAG_MTIME, &h->mtime);
+	record_u64(out, TAG_SERIAL, h->serial);
+	put_number(out, TAG_KH, h->kh);
 	return 0;
 }
 
-int handover_put_handles(struct fs *fs, struct buf *out)
+static int put_piece(const struct handle *h, uint32_t i, struct handover_sink *sink)
 {
-	size_t at = record_begin(out, HANDOVER_HANDLES, 0);
-	struct handle *h;
-	int r;
+	const size_t at = (size_t)i * TEXT_PIECE;
+	struct buf *out = sink_begin(sink);
 
-	for (uint32_t i = 0; i < fs->handles.cap; i++) {
-		if (!fs->handles.table[i].h && fs->handles.table[i].generation != 1)
-			record_u64(out, TAG_GENERATION,
-				   (uint64_t)i << 32 | fs->handles.table[i].generation);
-	}
-	r = record_end(out, at);
-	/* Oldest first: so they come into their lists in the order in which they were opened. */
-	TAILQ_FOREACH_REVERSE(h, &fs->handles.open, open_list, link) {
-		at = record_begin(out, HANDOVER_HANDLE, handle_id(h));
-		if (r == 0)
-			r = put_handle(h, out);
-		if (r == 0)
-			r = record_end(out, at);
+	record_u64(out, TAG_AT, at);
+	record_bytes(out, TAG_BYTES, h->text.data + at, MIN(h->text.len - at, (size_t)TEXT_PIECE));
+	return sink_end(sink, HANDOVER_TEXT, handle_id(h), i);
+}
+
+static uint32_t pieces_of(const struct handle *h)
+{
+	return (uint32_t)((h->text.len + TEXT_PIECE - 1) / TEXT_PIECE);
+}
+
+/* With its text from piece @from on. */
+static int put_handle(struct handle *h, uint32_t from, struct handover_sink *sink)
+{
+	int r = put_fields(h, sink_begin(sink));
+
+	if (r == 0)
+		r = sink_end(sink, HANDOVER_HANDLE, handle_id(h), 0);
+	for (uint32_t i = from; r == 0 && i < pieces_of(h); i++)
+		r = put_piece(h, i, sink);
+	return r;
+}
+
+static int put_generation(uint32_t index, uint32_t generation, struct handover_sink *sink)
+{
+	record_u64(sink_begin(sink), TAG_GENERATION, generation);
+	return sink_end(sink, HANDOVER_GENERATION, index, 0);
+}
+
+/*
+ * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was told to anybody:
+ * so it is written once for many, where one file after another is opened and closed. And nobody has heard of one that was taken
+ * and free again between two commits.
+ */
+static int step_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
+{
+	/* Both go round, if ever. */
+	if (slot->written && (int32_t)(slot->generation - slot->written) <= 0)
+		return 0;
+	slot->written = slot->generation + GENERATIONS;
+	return put_generation(index, slot->written, sink);
+}
+
+static int put_generations(struct fs *fs, struct handover_sink *sink)
+{
+	struct handles *hs = &fs->handles;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < hs->cap; i++) {
+		struct handle_slot *slot = &hs->table[i];
+
+		if (sink->estate && !fs->record.begun && !slot->h && slot->generation != 1)
+			r = step_generation(slot, i, sink);
+		if (sink->estate && slot->written)
+			r = put_generation(i, slot->written, sink);
+		else if (!sink->estate && !slot->h && slot->generation != 1)
+			r = put_generation(i, slot->generation, sink);
 	}
 	return r;
+}
+
+/* It is in the estate as it is. */
+static void settle(struct handle *h)
+{
+	if (h->record.touched)
+		TAILQ_REMOVE(&h->all->touched, h, record.link);
+	h->record = (struct handle_record){.written = true, .same = h->text.len, .n = pieces_of(h)};
+}
+
+int handover_put_handles(struct fs *fs, struct handover_sink *sink)
+{
+	int r = put_generations(fs, sink);
+	struct handle *h;
+
+	/* Oldest first: so they come into their lists in the order in which they were opened. */
+	TAILQ_FOREACH_REVERSE(h, &fs->handles.open, open_list, link) {
+		if (r == 0)
+			r = put_handle(h, 0, sink);
+	}
+	return r;
+}
+
+static int commit_gone(struct handles *hs, uint64_t id, struct handover_sink *sink)
+{
+	struct handle_slot *slot = &hs->table[(uint32_t)id];
+	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
+
+	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
+	return r < 0 || slot->h ? r : step_generation(slot, (uint32_t)id, sink);
+}
+
+static int commit_handle(struct handle *h, struct handover_sink *sink)
+{
+	const uint32_t n = pieces_of(h);
+	int r = put_handle(h, (uint32_t)(h->record.same / TEXT_PIECE), sink);
+
+	for (uint32_t i = n; r == 0 && i < h->record.n; i++)
+		r = estate_drop(sink->estate, HANDOVER_TEXT, handle_id(h), i);
+	settle(h);
+	return r;
+}
+
+int handover_commit_handles(struct fs *fs, struct handover_sink *sink)
+{
+	struct handles *hs = &fs->handles;
+	struct handle *h;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < hs->ngone; i++)
+		r = commit_gone(hs, hs->gone[i], sink);
+	hs->ngone = 0;
+	while (r == 0 && (h = TAILQ_FIRST(&hs->touched)))
+		r = commit_handle(h, sink);
+	return r;
+}
+
+void handover_settle_handles(struct fs *fs)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &fs->handles.open, link)
+		settle(h);
+	fs->handles.ngone = 0;
+	fs->handles.turn = fs->touched.turn;
 }
 
 /* ---- reading ---- */
 
-struct session *handover_session(struct fs *fs, uint64_t key)
-{
-	const unsigned slot = (unsigned)(key >> 32), generation = (unsigned)key;
-	struct session *s = session_by_slot(fs, slot, generation);
-
-	if (s)
-		return s;
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (s->slot == slot && s->generation == generation)
-			return s;
-	}
-	return NULL;
-}
-
-int handover_get_generations(struct fs *fs, struct record_reader fields)
+int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields)
 {
 	struct record_field f;
-	uint64_t v;
+	uint64_t v = 1;
 	int r;
 
 	while ((r = record_field(&fields, &f)) > 0) {
-		if (f.tag != TAG_GENERATION)
-			continue;
-		r = record_get(&f, 0, UINT64_MAX, &v);
-		if (r == 0)
-			r = handles_set_generation(&fs->handles, (uint32_t)(v >> 32), (uint32_t)v);
-		if (r < 0)
-			return r;
+		if (f.tag == TAG_GENERATION && record_get(&f, 0, UINT32_MAX, &v) < 0)
+			return -EBADMSG;
 	}
-	return r;
+	if (r < 0 || index > UINT32_MAX)
+		return -EBADMSG;
+	return handles_set_generation(&fs->handles, (uint32_t)index, (uint32_t)v);
 }
 
 /* What a record says. */
 struct heritage {
 	struct handle like;
-	uint32_t payer, job, run;
+	uint32_t payer;
+	uint64_t job, run;
 	bool fixed;
+	uint64_t length;
 	enum waits waits;
 };
 
@@ -231,7 +325,7 @@ static int get_session(struct fs *fs, const struct record_field *f, struct sessi
 	int r = record_get(f, 0, UINT64_MAX, &key);
 
 	if (r == 0)
-		*ret_s = handover_session(fs, key);
+		*ret_s = keep_session(fs, key);
 	return r == 0 && !*ret_s ? -EBADMSG : r;
 }
 
@@ -250,13 +344,12 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_PAYER: return record_get_u32(f, UINT32_MAX, &g->payer);
 	case TAG_FIXED: return record_get_bool(f, &g->fixed);
 	case TAG_SESSION: return get_session(fs, f, &h->s);
-	case TAG_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &g->job);
-	case TAG_RUN: return record_get_u32(f, UINT32_MAX, &g->run);
+	case TAG_JOB: return record_get(f, 1, UINT64_MAX / 2, &g->job);
+	case TAG_RUN: return record_get(f, 1, UINT64_MAX / 2, &g->run);
 	case TAG_WAITS:
 		r = record_get(f, 0, WAITS_NUM - 1, &v);
 		g->waits = (enum waits)v;
 		return r;
-	case TAG_TEXT: return record_get_buf(f, &h->text);
 	case TAG_BITS: r = record_get(f, 0, UINT64_MAX, &v); return r < 0 ? r : get_bits(h, v);
 	case TAG_FAILED:
 		r = record_get(f, 0, 4095, &v);
@@ -269,31 +362,29 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_REMOTE: return record_get(f, 0, UINT64_MAX, &h->remote);
 	case TAG_EPOCH: return record_get_u32(f, UINT32_MAX, &h->epoch);
 	case TAG_MTIME: return record_get_time(f, &h->mtime);
+	case TAG_SERIAL: return record_get(f, 0, UINT64_MAX / 2, &h->serial);
+	case TAG_LENGTH: return record_get(f, 0, RECORD_MAX, &g->length);
+	case TAG_KH: return record_get(f, 0, UINT64_MAX, &h->kh);
+	case TAG_TEXT:
 	default: return 0;
 	}
 }
 
 /* Also one that was removed. */
-static struct job *find_job(const struct session *s, uint32_t number)
+static struct job *find_job(const struct session *s, uint64_t mark)
 {
 	struct job *j;
 
 	LIST_FOREACH(j, &s->kept_jobs, kept) {
-		if (j->number == number)
+		if (j->mark == mark)
 			return j;
 	}
 	return NULL;
 }
 
-static struct run *find_run(const struct session *s, uint32_t place)
+static const struct handle_ops *ops_of(const struct handle *h)
 {
-	struct run *r;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (--place == 0)
-			return r;
-	}
-	return NULL;
+	return node_defs[ino_kind(h->ino)].ops;
 }
 
 /* Finds what it has references to, without taking them. Return: 0 or -EBADMSG. */
@@ -304,8 +395,7 @@ static int find_owned(struct heritage *g)
 
 	if (kind <= NODE_NONE || kind >= NODE_NKINDS || (kind >= NODE_SESSION) != (h->s != NULL))
 		return -EBADMSG;
-	h->ops = g->fixed ? node_defs[kind].ops : NULL;
-	if (g->fixed && !h->ops)
+	if (g->fixed && !ops_of(h))
 		return -EBADMSG;
 	if (!h->s)
 		return g->job || g->run ? -EBADMSG : 0;
@@ -321,7 +411,7 @@ static int find_owned(struct heritage *g)
 	if ((kind >= NODE_JOB && kind <= NODE_JOB_CTL) != (h->job != NULL))
 		return -EBADMSG;
 	if (g->run) {
-		h->r = find_run(h->s, g->run);
+		h->r = keep_run_of(h->s->fs, h->s, g->run);
 		if (!h->r)
 			return -EBADMSG;
 	}
@@ -386,23 +476,21 @@ static int make(struct fs *fs, uint64_t id, struct heritage *g)
 	g->like.waitlist = list_of(&g->like, g->waits);
 	if (r == 0 && (g->waits != WAITS_NOWHERE) != (g->like.waitlist != NULL))
 		r = -EBADMSG;
-	if (r == 0 && g->like.ops == &config_ops && handle_writes(&g->like))
+	if (r == 0 && g->fixed && ops_of(&g->like) == &config_ops && handle_writes(&g->like))
 		config_limit(&g->like);
-	if (r == 0 && !is_sound(&g->like))
-		r = -EBADMSG;
 	if (r == 0)
 		r = handle_revive(&fs->handles, &g->like, g->payer, (uint32_t)id,
 				  (uint32_t)(id >> 32), &h);
 	if (r < 0)
 		return r;
-	g->like.text = (struct buf){0};
+	h->record.fixed = g->fixed;
+	h->record.same = (size_t)g->length;
 	if (h->s)
 		session_ref(h->s);
 	if (h->job)
 		job_ref(h->job);
 	if (h->r)
 		run_ref(h->r);
-	enter(h);
 	return 0;
 }
 
@@ -417,8 +505,51 @@ int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields)
 		if (r < 0)
 			break;
 	}
-	if (r == 0)
-		r = make(fs, id, &g);
-	buf_clear(&g.like.text);
+	return r < 0 ? r : make(fs, id, &g);
+}
+
+int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields)
+{
+	struct handle *h = handle_get(&fs->handles, id);
+	struct record_field f;
+	uint64_t at = 0;
+	int r = h ? 0 : -EBADMSG;
+
+	while (r >= 0 && (r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_AT)
+			r = record_get(&f, h->text.len, h->text.len, &at);
+		else if (f.tag == TAG_BYTES && f.is_bytes && f.len <= h->record.same - h->text.len)
+			r = buf_append(&h->text, f.data, f.len);
+		else if (f.tag == TAG_BYTES)
+			r = -EBADMSG;
+	}
+	return r == -EFBIG ? -EBADMSG : r;
+}
+
+/* The pieces of its text are all there, and so is what it is open on. */
+static bool is_whole(const struct handle *h)
+{
+	return h->text.len == h->record.same && is_sound(h);
+}
+
+int handover_join_handles(struct fs *fs)
+{
+	int r = handles_sort(&fs->handles);
+	struct handle *h, *before;
+
+	if (r < 0)
+		return r;
+	/* Oldest first. */
+	for (h = TAILQ_LAST(&fs->handles.open, open_list); h; h = before) {
+		before = TAILQ_PREV(h, open_list, link);
+		h->ops = h->record.fixed ? ops_of(h) : NULL;
+		if (is_whole(h)) {
+			h->record = (struct handle_record){0};
+			enter(h);
+		} else {
+			handle_free(h);
+			r = -EBADMSG;
+		}
+	}
 	return r;
 }

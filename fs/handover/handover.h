@@ -10,6 +10,7 @@
 #include "vm/base/problem.h"
 #include "vm/base/record.h"
 
+struct estate;
 struct fs;
 
 /*
@@ -27,10 +28,10 @@ struct fs;
 /* Kinds of records, beside enum keep_kind. Never reuse. */
 enum handover_kind {
 	HANDOVER_MOUNT = 64, /* the first */
-	HANDOVER_HANDLES,    /* generations of free ones */
+	HANDOVER_HANDLES,    /* not used any more: one for each is HANDOVER_GENERATION */
 	HANDOVER_HANDLE,     /* key: its id */
 	HANDOVER_LOCKS,
-	HANDOVER_EVENTS,
+	HANDOVER_EVENTS, /* the log as such */
 	HANDOVER_COMPLAINTS,
 	HANDOVER_FILES, /* key: slot << 32 | generation of the session, as of those that follow */
 	HANDOVER_SANDBOX,
@@ -38,8 +39,17 @@ enum handover_kind {
 	HANDOVER_CONNECTION, /* see devfuse_put() */
 	HANDOVER_PROCESS,    /* what the process has, and not the mount; see fs/succession.c */
 	HANDOVER_END,	     /* the last: nothing was cut off */
-	HANDOVER_SLOTS,	     /* free ones of sessions, behind all sessions */
+	HANDOVER_SLOTS,	     /* not used any more: one for each is HANDOVER_SLOT */
 	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
+	HANDOVER_NODE = 80,  /* one that the kernel knows below files/ */
+	HANDOVER_EVENT, /* key: its place in the log, which it has from the one that it drove out */
+	HANDOVER_TEXT, /* a piece of what a handle has read or written; key: as that of the handle */
+	HANDOVER_GENERATION, /* key: index of a handle that is free, or was */
+	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
+	HANDOVER_STATS,
+	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
+	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
+	HANDOVER_CONF = 120, /* the configuration as it was read: conf_put() */
 };
 
 /**
@@ -53,12 +63,42 @@ enum handover_kind {
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
 
+/**
+ * handover_commit() - Write into an estate what has changed
+ * @fs: Mount; nothing of it need be there: at first all is written
+ * @e: Estate, whose commit is the caller's
+ * @fds: Descriptors that the records speak of; they need numbers that stay
+ *
+ * Return: 0 or -errno: the estate is not what it should be.
+ */
+int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
+
 /* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
 int handover_check(struct fs *fs, struct problem *ret_why);
 
 /* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG, -errno. */
 int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 		 struct problem *ret_why);
+
+/* Calls @fn for each record of an estate that is for handover_get(), and HANDOVER_PROCESS, in an order in which they can be read. Return: 0,
+ * or what it has returned, if that was not 0: then it was the last. */
+typedef int (*handover_record_fn)(void *data, const struct record *rec);
+int handover_each(const struct estate *e, handover_record_fn fn, void *data);
+
+/**
+ * handover_differs() - Is something in the estate other than it should be?
+ * @fs: Mount, of which everything is committed
+ * @e: Estate
+ * @fds: As when it was committed
+ * @ret_what: The first that is, in words
+ * @size: Of these
+ *
+ * Takes as long as writing all there is: for tests.
+ *
+ * Return: how many records are missing, left over, or others; -errno.
+ */
+int handover_differs(struct fs *fs, struct estate *e, struct fdbag *fds, char *ret_what,
+		     size_t size);
 
 /* All were read: what they say of each other is put together. Return: likewise. */
 int handover_join(struct fs *fs, struct problem *ret_why);

@@ -171,6 +171,67 @@ int keep_get_settings(struct keep_in *in, const struct record_field *f, struct s
 	return 0;
 }
 
+/* ---- bytes that grow ---- */
+
+enum { TEXT_ID = 1, TEXT_AT, TEXT_LEN, TEXT_BYTES }; /* never reuse */
+
+void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
+		   const char *bytes, size_t len)
+{
+	const uint64_t id = o->io->text(o->io->data, t, at, bytes, len);
+	size_t field;
+
+	if (!len && !at)
+		return;
+	field = record_open(o->out, tag);
+	keep_put_u64(o->out, TEXT_ID, id);
+	keep_put_u64(o->out, TEXT_AT, at);
+	if (id)
+		record_u64(o->out, TEXT_LEN, len);
+	else if (len)
+		record_bytes(o->out, TEXT_BYTES, bytes, len);
+	record_close(o->out, field);
+}
+
+struct texting {
+	uint64_t id, at, len;
+	struct record_field bytes;
+};
+
+static int text_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct texting *of = to;
+
+	(void)in;
+	switch (f->tag) {
+	case TEXT_ID: return record_get(f, 1, UINT64_MAX, &of->id);
+	case TEXT_AT: return record_get(f, 0, UINT64_MAX / 2, &of->at);
+	case TEXT_LEN: return record_get(f, 1, RECORD_MAX, &of->len);
+	case TEXT_BYTES: of->bytes = *f; return 0;
+	default: return 0;
+	}
+}
+
+int keep_get_text_of(struct keep_in *in, const struct record_field *f, struct trail *t,
+		     struct buf *dest, size_t most, uint64_t *ret_at)
+{
+	struct texting of = {0};
+	int e = in->io->live ? keep_inside(in, f, text_field, &of) : -EBADMSG;
+
+	if (e == 0 && (of.len > most || (of.id != 0) != (of.len != 0) || (of.id && of.bytes.len) ||
+		       (!ret_at && of.at)))
+		e = -EBADMSG;
+	if (e < 0)
+		return e;
+	if (ret_at)
+		*ret_at = of.at;
+	if (of.id) {
+		t->id = of.id;
+		return in->io->text_back(in->io->data, t, of.at, (size_t)of.len, dest);
+	}
+	return of.bytes.len ? keep_get_buf(&of.bytes, dest, most) : 0;
+}
+
 /* ---- what is saved ---- */
 
 bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "waitlist.h"
 
@@ -16,6 +17,7 @@ void handles_init(struct handles *hs)
 {
 	*hs = (struct handles){0};
 	TAILQ_INIT(&hs->open);
+	TAILQ_INIT(&hs->touched);
 }
 
 void handles_fini(struct handles *hs)
@@ -25,18 +27,24 @@ void handles_fini(struct handles *hs)
 	while ((h = TAILQ_FIRST(&hs->open)))
 		handle_free(h);
 	free(hs->table);
+	free(hs->gone);
 }
 
 static int handles_grow(struct handles *hs)
 {
 	const uint32_t cap = hs->cap ? hs->cap * 2 : 64;
 	struct handle_slot *table = reallocarray(hs->table, cap, sizeof(*table));
+	uint64_t *gone;
 
 	if (!table)
 		return -ENOMEM;
 	for (uint32_t i = hs->cap; i < cap; i++)
-		table[i] = (struct handle_slot){NULL, 1};
+		table[i] = (struct handle_slot){.generation = 1};
 	hs->table = table;
+	gone = reallocarray(hs->gone, cap, sizeof(*gone));
+	if (!gone)
+		return -ENOMEM;
+	hs->gone = gone;
 	hs->cap = cap;
 	return 0;
 }
@@ -87,6 +95,7 @@ static struct handle *add_at(struct handles *hs, const struct handle *like, uid_
 	if (!h)
 		return NULL;
 	*h = *like;
+	h->record = (struct handle_record){0};
 	if (opener_add(hs, payer, h) < 0)
 		return NULL;
 	hs->table[i].h = h;
@@ -96,6 +105,7 @@ static struct handle *add_at(struct handles *hs, const struct handle *like, uid_
 	h->all = hs;
 	TAILQ_INSERT_HEAD(&hs->open, h, link);
 	LIST_INSERT_HEAD(&hs->by_ino[h->ino % HANDLE_BUCKETS], h, near);
+	handle_touch(h);
 	return steal_ptr(h);
 }
 
@@ -109,8 +119,10 @@ struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t p
 	for (i = hs->hint; hs->table[i].h; i++)
 		;
 	h = add_at(hs, like, payer, i);
-	if (h)
+	if (h) {
 		hs->hint = i + 1;
+		h->serial = ++hs->last_serial;
+	}
 	return h;
 }
 
@@ -131,19 +143,61 @@ int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generati
 	int r = reserve(hs, index);
 
 	if (r == 0)
-		hs->table[index].generation = generation;
+		hs->table[index].generation = hs->table[index].written = generation;
 	return r;
 }
 
 int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, uint32_t index,
 		  uint32_t generation, struct handle **ret_h)
 {
-	int r = handles_set_generation(hs, index, generation);
+	int r = reserve(hs, index);
 
 	if (r < 0)
 		return r;
+	hs->table[index].generation = generation;
 	*ret_h = add_at(hs, like, payer, index);
-	return *ret_h ? 0 : -ENOMEM;
+	if (!*ret_h)
+		return -ENOMEM;
+	hs->last_serial = MAX(hs->last_serial, like->serial);
+	return 0;
+}
+
+static int compare_serials(const void *a, const void *b)
+{
+	const struct handle *x = *(struct handle *const *)a, *y = *(struct handle *const *)b;
+
+	return (x->serial > y->serial) - (x->serial < y->serial);
+}
+
+int handles_sort(struct handles *hs)
+{
+	_cleanup_free_ struct handle **all = calloc(hs->nopen + 1, sizeof(struct handle *));
+	struct handle *h;
+	size_t n = 0;
+
+	if (!all)
+		return -ENOMEM;
+	TAILQ_FOREACH_REVERSE(h, &hs->open, open_list, link)
+		all[n++] = h;
+	qsort(all, n, sizeof(struct handle *), compare_serials);
+	TAILQ_INIT(&hs->open);
+	for (size_t i = 0; i < n; i++)
+		TAILQ_INSERT_HEAD(&hs->open, all[i], link);
+	return 0;
+}
+
+/* There is to be no record of it any more. There is room for all that were open when the last ones were written. */
+static void forget_record(struct handle *h)
+{
+	struct handles *hs = h->all;
+
+	if (h->record.touched)
+		TAILQ_REMOVE(&hs->touched, h, record.link);
+	if (!h->record.written)
+		return;
+	assert(hs->ngone < hs->cap);
+	hs->gone[hs->ngone++] = handle_id(h);
+	turn_due(hs->turn);
 }
 
 void handle_free(struct handle *h)
@@ -152,6 +206,7 @@ void handle_free(struct handle *h)
 
 	wait_unpoll(h);
 	assert(hs->table[h->index].h == h);
+	forget_record(h);
 	hs->table[h->index].h = NULL;
 	hs->table[h->index].generation++;
 	hs->nopen--;

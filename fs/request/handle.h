@@ -19,6 +19,7 @@ struct fs;
 struct job;
 struct run;
 struct session;
+struct turn;
 struct waitlist;
 
 TAILQ_HEAD(polled_list, handle);
@@ -46,6 +47,9 @@ struct handle_ops {
  * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
  * - `fs`, `s`, `front`, `job` and `r` are set by the opener and opaque here, and may be NULL; `disown` releases those that
  *   it has references to.
+ * - Whoever changes what its record says (fs/handover/handles.c) calls handle_touch(). Each request through it does, and each
+ *   read that is tried again; so that is for changes from elsewhere. Who changes bytes of `text` that are there already, and
+ *   does not just append, calls handle_rewrite().
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;      /* all open handles, newest first */
@@ -91,6 +95,16 @@ struct handle {
 	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
 	bool packed;	   /* files/: of what was saved, and not the agent's */
 	struct timespec mtime; /* writers: of the last write */
+	uint64_t serial;       /* in the order in which they were opened */
+	uint64_t kh;	       /* by which the kernel knows who polls it; 0: nobody has */
+
+	struct handle_record {
+		TAILQ_ENTRY(handle) link; /* on `touched` */
+		bool touched, written;
+		bool fixed; /* while it is read: it will have the operations of its node */
+		size_t same; /* so many bytes of `text` are as they were written down; while it is read: its length */
+		uint32_t n; /* pieces of it that are written down */
+	} record;
 };
 
 /* The user charged for open handles: the session's owner, or who opened them. Exists while there are any. */
@@ -109,11 +123,19 @@ struct handles {
 	struct handle_slot {
 		struct handle *h; /* NULL: free */
 		uint32_t generation;
-	} * table; /* by index */
+		uint32_t written; /* generation that is written down for it, once it was free */
+	} * table;		  /* by index */
 	uint32_t cap, nopen;
 	uint32_t hint; /* no lower index is free */
-	bool closed;   /* the mount is ending: nothing waits any more */
+	uint64_t last_serial;
+	bool closed; /* the mount is ending: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
+
+	struct turn *turn;	  /* NULL, or off: nothing is written down */
+	struct open_list touched; /* to be written down, in the order in which it was said */
+	uint64_t *gone;		  /* that were written down, and are freed; room for `cap` */
+	uint32_t ngone;
+	bool relocked; /* locks of theirs may have changed, see nodelock.h */
 };
 
 void handles_init(struct handles *hs);
@@ -135,6 +157,14 @@ int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, ui
 		  uint32_t generation, struct handle **ret_h);
 /* Of a free index: the next one there is of @generation. Return: 0, -EBADMSG, -ENOMEM. */
 int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generation);
+/* All were revived: `open` is in the order of their serials, from the last on. Return: 0 or -ENOMEM. */
+int handles_sort(struct handles *hs);
+
+/* Something of it changes that its record says: it is written down anew at the end of this turn. Nothing, if nothing is. */
+void handle_touch(struct handle *h);
+/* Likewise: its text, from @offset on. Also if it gets shorter. */
+void handle_rewrite(struct handle *h, size_t offset);
+
 /* Return: the account of @uid's open handles, or NULL if there are none. */
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);

@@ -146,6 +146,7 @@ void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, s
 	ask->file = file_of(h);
 	ask->handle = handle_id(h);
 	ask->uid = ctx.uid;
+	h->all->relocked = true;
 	e = try(b, ask, &freed);
 	if (e == -EAGAIN && wait)
 		e = lockbook_deadlocks(b, ask) ? -EDEADLK : -EINPROGRESS;
@@ -179,6 +180,7 @@ void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
 
 	if (!lockbook_find(b, all.file, owner))
 		return;
+	h->all->relocked = true;
 	(void)try(b, &all, &freed); /* taking all off needs no memory */
 	wake(b);
 }
@@ -192,7 +194,7 @@ void nodelock_release(struct lockbook *b, const struct handle *h)
 		next = LIST_NEXT(holder, link);
 		if (holder->handle == handle_id(h)) {
 			lockbook_free(b, holder);
-			any = true;
+			any = h->all->relocked = true;
 		}
 	}
 	if (any)

@@ -28,7 +28,7 @@ void nodelock_release(struct lockbook *b, const struct handle *h);
 /* Ends all waits with @err. */
 void nodelock_give_up(struct lockbook *b, int err);
 
-/* For a daemon that comes after this one: appends fields, for who holds a lock. Those who wait ask again. */
+/* For a daemon that comes after this one, whenever `relocked` of struct handles is set: appends fields, for who holds a lock. Those who wait ask again. */
 void nodelock_put(const struct lockbook *b, struct buf *out);
 /* Likewise there. Return: 0, -EBADMSG, -ENOMEM. */
 int nodelock_get(struct lockbook *b, struct record_reader fields);

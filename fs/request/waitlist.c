@@ -9,20 +9,41 @@
 #include "vm/base/util.h"
 #include "reply.h"
 
+#define QUEUED_MOST (1u << 20) /* bytes of answers, before readers are left for later */
+
+static void on_again(struct turn_speaker *again)
+{
+	struct waitlist *wl = container_of(again, struct waitlist, again);
+
+	wl->turn = NULL;
+	wait_wake(wl);
+}
+
 void waitlist_init(struct waitlist *wl)
 {
+	wl->turn = NULL;
+	wl->again = (struct turn_speaker){.speak = on_again};
 	TAILQ_INIT(&wl->waiters);
 	TAILQ_INIT(&wl->polled);
 	wl->nwaiters = 0;
 }
 
+static void forget_again(struct waitlist *wl)
+{
+	if (wl->turn)
+		turn_hush(wl->turn, &wl->again);
+	wl->turn = NULL;
+}
+
 /* Off its list, at the word of the request itself. */
 static struct req *unpark(struct waiter *w)
 {
+	struct waitlist *wl = w->list;
 	struct req *req = w->req;
 
-	TAILQ_REMOVE(&w->list->waiters, w, link);
-	w->list->nwaiters--;
+	TAILQ_REMOVE(&wl->waiters, w, link);
+	if (--wl->nwaiters == 0)
+		forget_again(wl);
 	free(w);
 	return req;
 }
@@ -88,7 +109,8 @@ static void wake_pollers(struct waitlist *wl)
 	}
 }
 
-void wait_wake(struct waitlist *wl)
+/* Reads again what is parked on it. @most: bytes of answers that may be queued; others are left for later. */
+static void retry(struct waitlist *wl, size_t most)
 {
 	unsigned n = wl->nwaiters;
 
@@ -96,13 +118,25 @@ void wait_wake(struct waitlist *wl)
 	while (n-- && !TAILQ_EMPTY(&wl->waiters)) {
 		struct waiter *w = TAILQ_FIRST(&wl->waiters);
 		struct handle *h = w->h;
+		struct turn *turn = h->all->turn;
 		size_t size = w->size;
 		uint64_t offset = w->offset;
 		struct req *req;
 
+		if (turn_is_on(turn) && turn->queued >= most) {
+			wl->turn = turn;
+			turn_speak(turn, TURN_ANSWERS, &wl->again);
+			return;
+		}
 		req = wait_unpark(w);
+		handle_touch(h);
 		h->ops->read(h, req, size, offset, false);
 	}
+}
+
+void wait_wake(struct waitlist *wl)
+{
+	retry(wl, QUEUED_MOST);
 	wake_pollers(wl);
 }
 
@@ -110,6 +144,9 @@ void wait_flush(struct waitlist *wl, int err)
 {
 	struct waiter *w;
 
+	/* Who was woken, and left for later, gets what there is. */
+	if (wl->turn)
+		retry(wl, SIZE_MAX);
 	while ((w = TAILQ_FIRST(&wl->waiters)))
 		reply_err(wait_unpark(w), err);
 	wake_pollers(wl);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "handle.h"
+#include "vm/base/turn.h"
 
 /*
  * Theory of operation
@@ -16,6 +17,9 @@
  * again, or answer, or free objects, without disturbing the iteration. An interrupted request is
  * removed and answered with EINTR; this also makes its reader killable. wait_flush()
  * answers all with one error when the object ends.
+ *
+ * Where answers wait for the end of the turn (vm/base/turn.h), a thousand readers who are woken by one long output must not
+ * have all of it lie in memory a thousand times. So when much is queued, the others stay parked, and are woken when that was said.
  *
  * poll(2) works the same way, but once: the kernel's poll handle is kept until the next change,
  * used once, and dropped; the kernel then polls again.
@@ -38,6 +42,8 @@ struct waitlist {
 	TAILQ_HEAD(waiter_list, waiter) waiters;
 	struct polled_list polled;
 	unsigned nwaiters;
+	struct turn *turn;	   /* while `again` is in it; only if there are waiters */
+	struct turn_speaker again; /* wakes those who were left */
 };
 
 void waitlist_init(struct waitlist *wl);

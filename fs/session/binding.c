@@ -14,6 +14,7 @@
 #include "network.h"
 #include "quota.h"
 #include "spec.h"
+#include "touch.h"
 
 /* ---- ends of runs ---- */
 
@@ -90,6 +91,7 @@ static void finish(struct session *s, const struct vm_result *result)
 {
 	struct run *r = s->active;
 
+	touch_session(s);
 	s->active = NULL;
 	s->last_ran = r->number;
 	end_run(r, result);
@@ -103,6 +105,7 @@ static void finish(struct session *s, const struct vm_result *result)
 /* The session has no sandbox any more. @err: for those that still wait for one */
 static void unbind(struct session *s, int err)
 {
+	touch_rest(s);
 	launch_unbind(s);
 	file_events_gone(s);
 	s->binding = NULL;
@@ -202,12 +205,32 @@ void binding_info(struct session *s)
 
 /* ---- what the sandbox reports ---- */
 
-/* Return: the session that a report is for, or NULL if it has dropped the sandbox or was removed. */
-static struct session *reported(void *data)
+/* Return: the session that has this, or NULL if it has dropped the sandbox. It is written down anew. */
+static struct session *heard(void *data)
 {
 	struct session *s = ((struct binding *)data)->s;
 
+	if (s)
+		touch_session(s);
+	return s;
+}
+
+/* Likewise, or NULL if it was removed. */
+static struct session *reported(void *data)
+{
+	struct session *s = heard(data);
+
 	return s && !s->dead ? s : NULL;
+}
+
+/* Likewise, with what changes seldom. */
+static struct session *told(void *data)
+{
+	struct session *s = reported(data);
+
+	if (s)
+		touch_rest(s);
+	return s;
 }
 
 static void on_state(void *data, enum sandbox_state state)
@@ -217,6 +240,7 @@ static void on_state(void *data, enum sandbox_state state)
 	if (!s || state != SANDBOX_READY)
 		return;
 	if (!s->ready) {
+		touch_rest(s);
 		s->ready = true;
 		if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
 		    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
@@ -246,7 +270,7 @@ static void on_awaits(void *data, const struct problem *what)
 
 static void on_console(void *data, const void *bytes, size_t len)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 
 	if (s)
 		intake_console(s, bytes, len);
@@ -254,7 +278,7 @@ static void on_console(void *data, const void *bytes, size_t len)
 
 static void on_output(void *data, uint32_t id, enum vm_stream stream, const void *bytes, size_t len)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 
 	if (s)
 		intake_output(s, id, stream, bytes, len);
@@ -278,7 +302,7 @@ void binding_feed(struct front *f)
 
 static void on_room(void *data, uint32_t id)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 	struct front *f;
 
 	if (s && intake_run(s, id, &f))
@@ -288,7 +312,7 @@ static void on_room(void *data, uint32_t id)
 /* The program reads no more of its input. */
 static void on_deaf(void *data, uint32_t id)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 	struct front *f;
 	struct run *r = s ? intake_run(s, id, &f) : NULL;
 
@@ -314,7 +338,7 @@ static void on_job_exit(struct session *s, uint32_t id, const struct vm_result *
 /* Nothing is left of a job. */
 static void on_gone(void *data, uint32_t id)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 	struct job *j = s ? job_by_id(s, id) : NULL;
 
 	if (j && !job_going(j))
@@ -351,7 +375,7 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 
 static void on_ended(void *data, uint32_t id, const struct vm_result *result)
 {
-	struct session *s = ((struct binding *)data)->s;
+	struct session *s = heard(data);
 
 	if (s && sandbox_is_job(id))
 		on_job_exit(s, id, result);
@@ -361,7 +385,7 @@ static void on_ended(void *data, uint32_t id, const struct vm_result *result)
 
 static void on_denied(void *data, const struct sandbox_denied *what)
 {
-	struct session *s = reported(data);
+	struct session *s = told(data);
 
 	if (s)
 		network_denied(s, what);
@@ -369,7 +393,7 @@ static void on_denied(void *data, const struct sandbox_denied *what)
 
 static void on_network_lost(void *data, const struct problem *problem)
 {
-	struct session *s = reported(data);
+	struct session *s = told(data);
 
 	if (!s)
 		return;
@@ -382,7 +406,7 @@ static void on_network_lost(void *data, const struct problem *problem)
 
 static void on_ports(void *data)
 {
-	struct session *s = reported(data);
+	struct session *s = told(data);
 
 	if (s)
 		network_ports_changed(s);
@@ -390,7 +414,7 @@ static void on_ports(void *data)
 
 static void on_frozen(void *data, int err)
 {
-	struct session *s = reported(data);
+	struct session *s = told(data);
 
 	if (!s)
 		return;
@@ -471,7 +495,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 
 static void on_saved(void *data, struct saved *saved, const struct problem *why)
 {
-	struct session *s = reported(data), *copy;
+	struct session *s = told(data), *copy;
 
 	if (!s || !s->saving.going) {
 		saved_unref(saved);
@@ -520,6 +544,7 @@ static void on_closed(void *data, const struct problem *problem)
 	free(b);
 	if (!s)
 		return;
+	touch_rest(s);
 	was_up = s->ready;
 	pause_void(s);
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
@@ -604,6 +629,7 @@ int binding_start(struct session *s)
 		s->binding = NULL;
 		return no_sandbox(s, e);
 	}
+	s->console_cut += s->console.len;
 	buf_clear(&s->console);
 	s->console_lost = false;
 	session_set_state(s, SESSION_STARTING);
@@ -659,6 +685,7 @@ static void pump_run(struct session *s)
 		not_sent(s, r, e);
 		return;
 	}
+	touch_session(s);
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */

@@ -119,6 +119,7 @@ void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem)
 
 	c->time = clock_now();
 	c->problem = *problem;
+	fs->record.complaints = true;
 }
 
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err)

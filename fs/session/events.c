@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/request/clock.h"
@@ -13,6 +14,7 @@
 
 struct event {
 	char *line; /* as it is read; NULL: not yet, or there was no memory for it */
+	bool made;  /* it was made at once, and can't be made of what follows */
 	struct timespec time;
 	const char *session; /* NULL: none; what follows is in `text` as well */
 	const char *kind, *words;
@@ -90,14 +92,17 @@ static json_t *run_object(const struct event *e)
 			 e->ended ? json_real((double)e->wall_us / 1000) : NULL);
 }
 
+static void write_line(struct event *e)
+{
+	if (!e->line)
+		e->line = line_of(e, e->kind ? words_object(e) : run_object(e));
+}
+
 void events_write(struct events *ev)
 {
 	for (ev->written = MAX(ev->written, events_first(ev)); ev->written < ev->next;
 	     ev->written++) {
-		struct event *e = ev->kept[ev->written % EVENTS_KEPT];
-
-		if (!e->line)
-			e->line = line_of(e, e->kind ? words_object(e) : run_object(e));
+		write_line(ev->kept[ev->written % EVENTS_KEPT]);
 		ev->bytes += strlen(events_line(ev, ev->written));
 	}
 }
@@ -137,19 +142,26 @@ static size_t size_of(const char *text)
 }
 
 /* Return: an event with copies of these strings, which may be NULL; NULL if out of memory. */
-static struct event *event_new(const struct session *s, const char *kind, const char *words)
+static struct event *event_of(const char *session, const char *kind, const char *words)
 {
-	const char *path = s ? s->path : NULL;
-	struct event *e = calloc(1, sizeof(*e) + size_of(path) + size_of(kind) + size_of(words));
+	struct event *e = calloc(1, sizeof(*e) + size_of(session) + size_of(kind) + size_of(words));
 	char *at;
 
 	if (!e)
 		return NULL;
-	e->time = clock_now();
 	at = e->text;
-	e->session = copy(&at, path);
+	e->session = copy(&at, session);
 	e->kind = copy(&at, kind);
 	e->words = copy(&at, words);
+	return e;
+}
+
+static struct event *event_new(const struct session *s, const char *kind, const char *words)
+{
+	struct event *e = event_of(s ? s->path : NULL, kind, words);
+
+	if (e)
+		e->time = clock_now();
 	return e;
 }
 
@@ -207,6 +219,7 @@ void events_add_denied(struct events *ev, struct session *s, const struct sandbo
 				       what->port ? json_integer(what->port) : json_null(),
 				       "reason", json_string(what->reason), "unreported",
 				       unreported ? json_integer(unreported) : NULL));
+	e->made = true;
 	if (e->line)
 		add(ev, s, e);
 	else
@@ -220,95 +233,196 @@ enum events_tag {
 	TAG_NEXT = 1,
 	TAG_BYTES,
 	TAG_MTIME,
-	TAG_EVENT, /* each that is kept, from the oldest on */
+	TAG_WRITTEN,
 };
 
 /* Never reuse. */
 enum event_tag {
 	TAG_LINE = 1,
 	TAG_SESSION,
+	TAG_NUMBER,
+	TAG_TIME,
+	TAG_KIND, /* of all but runs */
+	TAG_WORDS,
+	TAG_RUN,
+	TAG_STATE,
+	TAG_WALL, /* it has ended */
+	TAG_STATUS,
 };
 
-#define LINE_MAX_BYTES (64u << 10)
+#define TEXT_MAX (64u << 10) /* of an event */
 
-/* As lines, so that nothing else is needed of them. */
-void events_put(struct events *ev, struct buf *out)
+void events_put(const struct events *ev, struct buf *out)
 {
-	events_write(ev);
 	record_u64(out, TAG_NEXT, ev->next);
 	record_u64(out, TAG_BYTES, ev->bytes);
 	record_time(out, TAG_MTIME, &ev->mtime);
-	for (uint64_t n = events_first(ev); n < ev->next; n++) {
-		const size_t at = record_open(out, TAG_EVENT);
-
-		record_str(out, TAG_LINE, events_line(ev, n));
-		record_str(out, TAG_SESSION, ev->kept[n % EVENTS_KEPT]->session);
-		record_close(out, at);
-	}
+	record_u64(out, TAG_WRITTEN, MAX(ev->written, events_first(ev)));
 }
 
-/* Return: 0, -EBADMSG, -ENOMEM. */
-static int get_event(struct record_reader fields, struct event **ret_e)
+/* A line is written down only if it can't be made again. */
+void events_put_one(const struct events *ev, uint64_t n, struct buf *out)
 {
-	_cleanup_free_ char *line = NULL;
-	char session[136] = "", *at;
-	struct record_field f;
-	struct event *e;
-	int r;
+	const struct event *e = ev->kept[n % EVENTS_KEPT];
 
-	while ((r = record_field(&fields, &f)) > 0) {
-		if (f.tag == TAG_SESSION && record_get_str(&f, session, sizeof(session)) < 0)
-			return -EBADMSG;
-		if (f.tag != TAG_LINE)
-			continue;
-		if (line || !f.is_bytes || f.len > LINE_MAX_BYTES)
-			return -EBADMSG;
-		line = malloc(f.len + 1);
-		if (!line)
-			return -ENOMEM;
-		r = record_get_str(&f, line, f.len + 1);
-		if (r < 0)
-			return r;
-	}
-	e = r == 0 ? calloc(1, sizeof(*e) + sizeof(session)) : NULL;
-	if (!e)
-		return r < 0 ? r : -ENOMEM;
-	at = e->text;
-	e->session = *session ? copy(&at, session) : NULL;
-	e->kind = "";
-	e->line = steal_ptr(line);
-	*ret_e = e;
-	return 0;
+	record_u64(out, TAG_NUMBER, n);
+	record_time(out, TAG_TIME, &e->time);
+	record_str(out, TAG_SESSION, e->session);
+	if (e->made)
+		record_str(out, TAG_LINE, e->line);
+	record_str(out, TAG_KIND, e->kind);
+	record_str(out, TAG_WORDS, e->words);
+	if (e->kind)
+		return;
+	record_u64(out, TAG_RUN, e->run);
+	record_u64(out, TAG_STATE, e->state);
+	if (e->ended)
+		record_u64(out, TAG_WALL, e->wall_us);
+	if (e->has_status)
+		record_u64(out, TAG_STATUS, e->status);
 }
 
 int events_get(struct events *ev, struct record_reader fields)
 {
-	uint64_t n = 0, bytes = 0;
 	struct record_field f;
 	int r;
 
 	while ((r = record_field(&fields, &f)) > 0) {
 		switch ((enum events_tag)f.tag) {
-		case TAG_NEXT:
-			r = n ? -EBADMSG : record_get(&f, 0, UINT64_MAX / 2, &ev->next);
-			n = ev->written = events_first(ev);
-			break;
+		case TAG_NEXT: r = record_get(&f, 0, UINT64_MAX / 2, &ev->next); break;
 		case TAG_BYTES: r = record_get(&f, 0, UINT64_MAX, &ev->bytes); break;
 		case TAG_MTIME: r = record_get_time(&f, &ev->mtime); break;
-		case TAG_EVENT:
-			if (n >= ev->next || ev->kept[n % EVENTS_KEPT])
-				return -EBADMSG;
-			r = get_event(record_inside(&f), &ev->kept[n % EVENTS_KEPT]);
-			if (r == 0)
-				bytes += strlen(events_line(ev, n++));
-			break;
+		case TAG_WRITTEN: r = record_get(&f, 0, UINT64_MAX / 2, &ev->written); break;
 		default: break;
 		}
 		if (r < 0)
 			return r;
 	}
-	if (r < 0 || n != ev->next || bytes > ev->bytes)
+	if (r == 0 && (ev->written > ev->next || ev->written < events_first(ev)))
 		return -EBADMSG;
-	ev->written = ev->next;
+	return r;
+}
+
+/* What a record says, before there is an event of that size. */
+struct event_in {
+	struct event e;
+	uint64_t number;
+	char *session, *kind, *words, *line;
+};
+
+static void event_in_clear(struct event_in *in)
+{
+	free(in->session);
+	free(in->kind);
+	free(in->words);
+	free(in->line);
+}
+
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int get_text(const struct record_field *f, char **ret_text)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	if (*ret_text || !f->is_bytes || f->len > TEXT_MAX)
+		return -EBADMSG;
+	text = malloc(f->len + 1);
+	if (!text)
+		return -ENOMEM;
+	r = record_get_str(f, text, f->len + 1);
+	if (r == 0)
+		*ret_text = steal_ptr(text);
+	return r;
+}
+
+static int get_field(struct event_in *in, const struct record_field *f)
+{
+	struct event *e = &in->e;
+	uint64_t v = 0;
+	int r;
+
+	switch ((enum event_tag)f->tag) {
+	case TAG_LINE: return get_text(f, &in->line);
+	case TAG_SESSION: return get_text(f, &in->session);
+	case TAG_NUMBER: return record_get(f, 0, UINT64_MAX / 2, &in->number);
+	case TAG_TIME: return record_get_time(f, &e->time);
+	case TAG_KIND: return get_text(f, &in->kind);
+	case TAG_WORDS: return get_text(f, &in->words);
+	case TAG_RUN: return record_get_u32(f, UINT32_MAX, &e->run);
+	case TAG_STATE:
+		r = record_get(f, 0, RUN_NSTATES - 1, &v);
+		e->state = (enum run_state)v;
+		return r;
+	case TAG_WALL: e->ended = true; return record_get(f, 0, UINT64_MAX, &e->wall_us);
+	case TAG_STATUS: e->has_status = true; return record_get_u32(f, UINT32_MAX, &e->status);
+	default: return 0;
+	}
+}
+
+/* Takes over the line. Return: the event, NULL if out of memory. */
+static struct event *make(struct event_in *in)
+{
+	struct event *e = event_of(in->session, in->kind, in->words);
+
+	if (!e)
+		return NULL;
+	e->time = in->e.time;
+	e->run = in->e.run;
+	e->state = in->e.state;
+	e->ended = in->e.ended;
+	e->wall_us = in->e.wall_us;
+	e->has_status = in->e.has_status;
+	e->status = in->e.status;
+	e->made = in->line;
+	e->line = steal_ptr(in->line);
+	return e;
+}
+
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int take(struct events *ev, struct event_in *in)
+{
+	struct event **slot = &ev->kept[in->number % EVENTS_KEPT];
+
+	/* A line stands for what has a kind. */
+	if (in->number >= ev->next || in->number < events_first(ev) || *slot ||
+	    (in->line && !in->kind))
+		return -EBADMSG;
+	*slot = make(in);
+	return *slot ? 0 : -ENOMEM;
+}
+
+int events_get_one(struct events *ev, struct record_reader fields)
+{
+	struct event_in in = {0};
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = get_field(&in, &f);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		r = take(ev, &in);
+	event_in_clear(&in);
+	return r;
+}
+
+int events_join(struct events *ev)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t n = events_first(ev); n < ev->next; n++) {
+		struct event *e = ev->kept[n % EVENTS_KEPT];
+
+		if (!e)
+			return -EBADMSG;
+		if (n >= ev->written)
+			continue;
+		write_line(e);
+		bytes += strlen(events_line(ev, n));
+	}
+	/* One that there was no memory for may have become a line now. */
+	ev->bytes = MAX(ev->bytes, bytes);
 	return 0;
 }

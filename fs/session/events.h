@@ -28,6 +28,8 @@ struct events {
 	uint64_t written;		 /* number of the first that is no line yet */
 	uint64_t bytes;			 /* of all lines so far */
 	unsigned readers;		 /* how many have it open */
+	uint64_t put;			 /* number of the first that is not written down */
+	uint64_t put_written;		 /* `written` as it is written down */
 	struct timespec mtime;
 	struct waitlist wait; /* readers of all; those of a session's wait there */
 };
@@ -56,9 +58,15 @@ void events_write(struct events *ev);
 uint64_t events_first_byte(const struct events *ev);
 const char *events_line(const struct events *ev, uint64_t n);
 
-/* For a daemon that comes after this one: appends fields. */
-void events_put(struct events *ev, struct buf *out);
-/* Likewise there, into a log that is empty. Return: 0, -EBADMSG, -ENOMEM. */
+/* For a daemon that comes after this one: appends fields of the log, and of number @n, if that is kept. What is no line yet stays none. */
+void events_put(const struct events *ev, struct buf *out);
+void events_put_one(const struct events *ev, uint64_t n, struct buf *out);
+
+/* Likewise there, into a log that is empty; behind that of the log, in any order. Return: 0, -EBADMSG, -ENOMEM. */
 int events_get(struct events *ev, struct record_reader fields);
+int events_get_one(struct events *ev, struct record_reader fields);
+
+/* Behind them all. Return: 0, or -EBADMSG: some are missing. */
+int events_join(struct events *ev);
 
 #endif

@@ -181,6 +181,7 @@ static bool hand_over(struct feed *f, feed_send_fn send, void *arg)
 		return true;
 	}
 	f->sent += n;
+	f->taken += n;
 	if (f->sent == f->data.len) {
 		f->sent = 0;
 		f->data.len = 0;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
+#include "fs/request/trail.h"
 #include "vm/base/buf.h"
 
 #define FEED_FULL (512u << 10) /* bytes that may wait; a write that would add to them waits */
@@ -44,6 +45,8 @@ struct feed {
 	enum feed_state state;
 	struct buf data; /* not handed over yet: what is behind `sent` */
 	size_t sent;
+	uint64_t taken;	    /* bytes that were handed over, since it was begun */
+	struct trail trail; /* of what is behind `sent` */
 	unsigned nwriters;
 	bool typed; /* on a terminal, whose input does not end with its writers */
 	TAILQ_HEAD(parked_list, parked) parked;

@@ -32,6 +32,7 @@ static void unreadable(struct handle *h, struct req *req, int err)
 static void bytes(struct handle *h, struct req *req, const void *data, size_t len, uint64_t offset)
 {
 	h->cursor = offset + len; /* for poll(2) */
+	handle_touch(h);
 	reply_buf(req, data, len);
 }
 

@@ -120,6 +120,7 @@ static void give_up(struct handle *h)
 		fe->nnew--;
 	h->bound = false;
 	h->failed = -ENOMEM;
+	handle_touch(h);
 }
 
 static int own_add(struct handle *h, const char *bytes, size_t len)
@@ -129,12 +130,14 @@ static int own_add(struct handle *h, const char *bytes, size_t len)
 	if (fe->own + len > FILE_EVENTS_OWN || buf_append(&h->text, bytes, len) < 0)
 		return -ENOMEM;
 	fe->own += len;
+	handle_touch(h);
 	return 0;
 }
 
 static void own_cut(struct handle *h, size_t len)
 {
 	h->s->file_events.own -= h->text.len - len;
+	handle_rewrite(h, len);
 	h->text.len = len;
 	if (!len)
 		buf_clear(&h->text);
@@ -158,7 +161,7 @@ static int drop_shared(struct handle *h, uint64_t done)
 	const char *rest = log->data + at, *end;
 
 	h->base += done;
-	own_cut(h, 0);
+	own_cut(h, 0); /* touches it */
 	if (rest[-1] == '\n')
 		return 0;
 	/* With the byte before, by which it is known as the rest of a line that was begun. */
@@ -178,6 +181,7 @@ static void lose(struct handle *h, const struct buf *overflow)
 	else
 		drop_own(h, (size_t)done);
 	h->cursor = log_end(&h->s->file_events);
+	handle_touch(h);
 	if (e < 0 || !overflow->len || own_add(h, overflow->data, overflow->len) < 0)
 		give_up(h);
 }
@@ -250,7 +254,7 @@ static void cut(struct file_events *fe, uint64_t start, bool all)
 			lose(h, &line);
 		} else if (h->cursor < start) {
 			h->base += h->text.len + start - h->cursor;
-			own_cut(h, 0);
+			own_cut(h, 0); /* touches it */
 			h->cursor = start;
 		}
 	}
@@ -329,6 +333,7 @@ static void join(struct handle *h, const struct buf *before, const struct buf *l
 	fe->nbound++;
 	h->bound = true;
 	h->cursor = log_end(fe);
+	handle_touch(h);
 }
 
 static void bind_all(struct file_events *fe)
@@ -369,6 +374,7 @@ static void tell_failed(struct session *s, const struct sandbox_change *c)
 			give_up(h);
 		if (!h->failed)
 			h->failed = -EIO;
+		handle_touch(h);
 	}
 	buf_clear(&line);
 	wait_wake(&fe->wait);
@@ -419,6 +425,7 @@ void file_events_close(struct handle *h)
 		fe->nnew--;
 	if (!TAILQ_EMPTY(&fe->readers))
 		return;
+	trail_changed(&fe->trail);
 	buf_clear(&fe->log);
 	buf_clear(&fe->blind);
 	fe->blind_lost = false;

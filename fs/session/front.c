@@ -6,6 +6,7 @@
 
 #include "fs/request/clock.h"
 #include "job.h"
+#include "touch.h"
 
 void front_init(struct front *f, struct session *s, struct job *job)
 {
@@ -17,12 +18,23 @@ void front_init(struct front *f, struct session *s, struct job *job)
 	f->waitlist = &f->wait;
 }
 
+/* It, or what it is of, is written down anew. */
+static void mark(struct front *f)
+{
+	if (f->job)
+		touch_job(f->job);
+	else
+		touch_session(f->s);
+}
+
 void front_clear(struct front *f)
 {
+	mark(f);
 	if (f->latest)
 		run_unref(f->latest);
 	f->latest = NULL;
 	buf_clear(&f->next_stdin);
+	trail_changed(&f->stdin_trail);
 	buf_clear(&f->last_code);
 }
 
@@ -49,6 +61,7 @@ bool front_input_pending(const struct front *f)
 void front_problem(struct front *f, const struct problem *problem)
 {
 	problem_keep(&f->error, problem);
+	mark(f);
 	f->config_error = false;
 	f->error_mtime = clock_now();
 }
@@ -75,12 +88,14 @@ void front_show(struct front *f, struct run *r, struct buf *code, const struct t
 	if (f->latest)
 		run_unref(f->latest);
 	f->latest = run_ref(r);
+	mark(f);
 }
 
 void front_bind(struct handle *h, struct run *r)
 {
 	struct run *old = h->r;
 
+	handle_touch(h);
 	h->r = r ? run_ref(r) : NULL;
 	if (old)
 		run_unref(old);
@@ -114,8 +129,9 @@ void front_join(struct front *f, struct run *r)
 		if (h->feeds && (h->r == r || feed_is_open(&h->r->feed)))
 			continue; /* an earlier run is still reading from it, or its input was ended by `eof` */
 		front_bind(h, r);
-		h->feeds = true;
+		h->feeds = true; /* front_bind() has touched it */
 		feed_join(&r->feed);
+		touch_run(r);
 	}
 }
 
@@ -123,5 +139,8 @@ void front_feed(struct front *f, struct run *r)
 {
 	feed_begin(&r->feed, &f->next_stdin);
 	f->stdin_taken++;
+	trail_changed(&f->stdin_trail);
+	mark(f);
+	touch_run(r);
 	front_join(f, r);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "fs/request/handle.h"
+#include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "run.h"
 
@@ -34,9 +35,13 @@ struct front {
 	struct input_list feeders; /* writers of `stdin` */
 	struct buf next_stdin;	   /* for the run to come */
 	uint64_t stdin_taken;	   /* how often that was used or emptied */
+	struct trail stdin_trail;
 	struct timespec stdin_mtime;
 
 	struct run *latest; /* reference */
+	/* While it is read: the mark of that, and that its code is the one to show. */
+	uint64_t awaited;
+	bool awaits_code;
 	struct waitlist wait;
 	/* Where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
 	struct waitlist *waitlist;

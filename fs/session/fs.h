@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 #include <time.h>
 #include <uv.h>
@@ -18,6 +19,7 @@
 #include "fs/request/alarm.h"
 #include "fs/request/clock.h"
 #include "fs/request/handle.h"
+#include "fs/request/touched.h"
 #include "keeping.h"
 #include "netenv.h"
 #include "owner.h"
@@ -26,6 +28,7 @@
 
 #define FS_IO_MAX (1u << 20) /* most bytes of one READ or WRITE */
 
+struct files;
 struct session;
 struct vm;
 
@@ -58,6 +61,16 @@ struct session_watch {
 	void (*freed)(struct session *s);
 };
 
+/* What was written down last of the mount itself, and what of it has changed since; see fs/handover/. */
+struct fs_record {
+	bool begun;		       /* all there is has been written down */
+	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
+	uint32_t fresh;		       /* so far none was given out that is not below it */
+	uint32_t depot_slots, log_level;
+	int depot_fd;
+	uint64_t stats_at; /* uv_now() */
+};
+
 /* One per process; lives from before the mount until after the last handle is closed. */
 struct fs {
 	uv_loop_t *loop;
@@ -73,11 +86,13 @@ struct fs {
 	struct roster roster;		       /* those that were not removed */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
+	struct touched touched;
 	struct handles handles;
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
 	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */
 	struct fetch fetch;
@@ -88,13 +103,19 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
+	TAILQ_HEAD(touched_files, files) touched_files;
+	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
 	uint64_t renew_ms;
 	struct inherited {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
-		bool begun;
+		bool begun, complete;
+		bool estate;	       /* what is read is in an estate, which is gone on with */
+		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;	       /* likewise: fs/handover/texts.c */
+		void *spools;	       /* fs/handover/outputs.c */
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;

@@ -21,6 +21,7 @@ void intake_console(struct session *s, const void *bytes, size_t len)
 
 		memmove(b->data, b->data + cut, b->len - cut);
 		b->len -= cut;
+		s->console_cut += cut;
 	}
 	if (buf_append(b, bytes, len) < 0)
 		s->console_lost = true;

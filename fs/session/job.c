@@ -10,6 +10,7 @@
 
 #include "fs.h"
 #include "fs/request/reply.h"
+#include "touch.h"
 #include "vm/base/problem.h"
 
 /* ---- the session's list ---- */
@@ -118,6 +119,7 @@ static int make_room(struct session *s)
 static void touch(const struct job *j)
 {
 	*(j->of_session ? &j->s->runs_mtime : &j->s->jobs_mtime) = clock_now();
+	touch_session(j->s);
 	keeping_changed(j->s);
 }
 
@@ -175,6 +177,7 @@ static struct job *new_job(struct session *s, const char *name, bool of_session,
 		j->front.waitlist = &s->front.wait;
 	j->config_mtime = j->front.created;
 	LIST_INSERT_HEAD(&s->kept_jobs, j, kept);
+	touch_job(j);
 	return j;
 }
 
@@ -228,6 +231,7 @@ void job_unref(struct job *j)
 	if (--j->refs)
 		return;
 	assert(j->removed && (j->of_session || !job_going(j)));
+	touch_job_gone(j);
 	LIST_REMOVE(j, kept);
 	job_settings_clear(&j->settings);
 	front_fini(&j->front);
@@ -239,6 +243,7 @@ void job_unlink(struct job *j)
 	struct session *s = j->s;
 
 	assert((j->of_session || !job_going(j)) && !j->removed);
+	touch_job(j);
 	TAILQ_REMOVE(&s->jobs, j, link);
 	s->njobs--;
 	touch(j);
@@ -376,6 +381,8 @@ void job_over(struct job *j)
 	assert(run_ended(r) && s->jobs_going > 0);
 	s->jobs_going--;
 	j->unsent = false;
+	touch_job(j);
+	touch_run(r);
 	p = *problem_kept(&r->problem);
 	explain(j, r, j->reset, &p);
 	problem_keep(&r->problem, &p);
@@ -392,5 +399,6 @@ void job_over(struct job *j)
 void job_gone(struct job *j)
 {
 	j->inside = false;
+	touch_job(j);
 	(void)trim(j->s);
 }

@@ -47,6 +47,8 @@ struct job {
 	struct job_settings settings;
 	struct timespec config_mtime;
 	struct front front;
+	struct touch touch;
+	uint64_t mark; /* its id in records */
 };
 
 /* Whose a line of the log is; for as long as the statement takes that it is in. */

@@ -96,7 +96,7 @@ static int add_run(struct job *j, struct buf *code, const struct timespec *mtime
 		buf_clear(&copy);
 		return -ENOMEM;
 	}
-	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
+	run_keep(s, r);
 	snprintf(r->job, sizeof(r->job), "%s", j->name);
 	r->id = SANDBOX_JOB_ID | j->number;
 	r->began = log_now();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "touch.h"
 #include "job.h"
 #include "vm/base/log.h"
 
@@ -54,16 +55,21 @@ void launch_reset(struct session *s)
 {
 	struct job *j;
 
-	TAILQ_FOREACH(j, &s->jobs, link)
+	TAILQ_FOREACH(j, &s->jobs, link) {
 		j->reset = j->inside && job_going(j);
+		touch_job(j);
+	}
 }
 
 void launch_unbind(struct session *s)
 {
 	struct job *j;
 
-	TAILQ_FOREACH(j, &s->jobs, link)
+	TAILQ_FOREACH(j, &s->jobs, link) {
+		if (j->inside)
+			touch_job(j);
 		j->inside = false;
+	}
 }
 
 /* Where input goes. */
@@ -83,6 +89,7 @@ bool launch_input(struct session *s, struct run *r)
 {
 	struct target to = {s->sandbox, r->id};
 
+	touch_run(r);
 	return s->sandbox && feed_send(&r->feed, send_input, &to);
 }
 
@@ -146,6 +153,7 @@ static bool launch(struct job *j)
 		front_problem(&j->front, &(struct problem){0});
 	j->unsent = false;
 	j->inside = true;
+	touch_job(j);
 	run_started(j->front.latest, j->settings.timeout_s);
 	feed_started(&j->front.latest->feed);
 	events_add_run(&s->fs->events, s, j->front.latest);

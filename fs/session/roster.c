@@ -9,15 +9,22 @@
 
 #include "ino.h"
 #include "session.h"
+#include "vm/base/util.h"
 
 #define ROSTER_AT_FIRST 64u
 
 struct roster_slot {
 	struct session *s; /* NULL: free */
-	uint32_t next,
-		prev; /* of a free one: that became free after it, and before, and one more; 0: none */
+	/* Of a free one: that became free after it, and before, and one more; 0: none. */
+	uint32_t next, prev;
+	uint64_t freed; /* of a free one: when, as last_freed */
+	/* Of one that was touched: the next of them, and one more; ROSTER_END: there is none; 0: it is none. */
+	uint32_t next_touched;
 	uint16_t generation;
+	bool said; /* while it is read: by a record */
 };
+
+#define ROSTER_END (ROSTER_MAX + 1)
 
 /* ---- names ---- */
 
@@ -154,8 +161,16 @@ int roster_reserve(struct roster *ro, uid_t uid)
 	return (int)(rested ? ro->oldest - 1 : ro->n);
 }
 
+static void touch(struct roster *ro, unsigned slot)
+{
+	if (ro->at[slot].next_touched)
+		return;
+	ro->at[slot].next_touched = ro->touched ? ro->touched : ROSTER_END;
+	ro->touched = slot + 1;
+}
+
 /* Makes a slot the one that became free last. */
-static void add_free(struct roster *ro, unsigned slot)
+static void link_free(struct roster *ro, unsigned slot)
 {
 	ro->at[slot].next = 0;
 	ro->at[slot].prev = ro->newest;
@@ -165,6 +180,13 @@ static void add_free(struct roster *ro, unsigned slot)
 		ro->oldest = slot + 1;
 	ro->newest = slot + 1;
 	ro->nfree++;
+}
+
+static void add_free(struct roster *ro, unsigned slot)
+{
+	ro->at[slot].freed = ++ro->last_freed;
+	touch(ro, slot);
+	link_free(ro, slot);
 }
 
 /* Makes a free slot the one that is taken next. */
@@ -217,6 +239,7 @@ static void take_slot(struct roster *ro, unsigned slot)
 		ro->at[ro->n++] = (struct roster_slot){0};
 		return;
 	}
+	touch(ro, slot);
 	assert(slot == ro->oldest - 1);
 	ro->oldest = ro->at[slot].next;
 	if (ro->oldest)
@@ -246,7 +269,8 @@ void roster_drop(struct roster *ro, struct session *s)
 	RB_REMOVE(roster_named, &ro->named, s);
 	u->n--;
 	u->removed++;
-	*slot = (struct roster_slot){.generation = (slot->generation + 1) & INO_GENERATIONS};
+	slot->s = NULL;
+	slot->generation = (slot->generation + 1) & INO_GENERATIONS;
 	add_free(ro, s->slot);
 }
 
@@ -259,59 +283,133 @@ void roster_forget(struct roster *ro, const struct session *s)
 
 /* Never reuse. */
 enum roster_tag {
-	TAG_FREE = 1, /* slot << 32 | generation, from the oldest on */
+	TAG_GENERATION = 1,
+	TAG_FREED,
 };
 
-void roster_put_free(const struct roster *ro, struct buf *out)
+static unsigned slot_of(uint32_t number)
 {
-	for (uint32_t at = ro->oldest; at; at = ro->at[at - 1].next)
-		record_u64(out, TAG_FREE, (uint64_t)(at - 1) << 32 | ro->at[at - 1].generation);
+	return number && number != ROSTER_END ? number - 1 : ROSTER_MAX;
 }
 
-static int free_again(struct roster *ro, uint64_t slot, uint64_t generation)
+unsigned roster_touched(const struct roster *ro)
 {
-	if (slot >= ROSTER_MAX || generation > INO_GENERATIONS || roster_at(ro, (unsigned)slot))
+	return slot_of(ro->touched);
+}
+
+unsigned roster_next_touched(const struct roster *ro, unsigned at)
+{
+	return slot_of(ro->at[at].next_touched);
+}
+
+void roster_noted(struct roster *ro)
+{
+	while (ro->touched && ro->touched != ROSTER_END) {
+		struct roster_slot *slot = &ro->at[ro->touched - 1];
+
+		ro->touched = slot->next_touched;
+		slot->next_touched = 0;
+	}
+	ro->touched = 0;
+}
+
+unsigned roster_free(const struct roster *ro)
+{
+	return slot_of(ro->oldest);
+}
+
+unsigned roster_next_free(const struct roster *ro, unsigned at)
+{
+	return slot_of(ro->at[at].next);
+}
+
+bool roster_put_free(const struct roster *ro, unsigned slot, struct buf *out)
+{
+	const struct roster_slot *at = &ro->at[slot];
+
+	if (at->s)
+		return false;
+	record_u64(out, TAG_GENERATION, at->generation);
+	record_u64(out, TAG_FREED, at->freed);
+	return true;
+}
+
+static int get_field(struct roster_slot *slot, const struct record_field *f)
+{
+	uint64_t v = 0;
+	int r;
+
+	switch ((enum roster_tag)f->tag) {
+	case TAG_GENERATION:
+		r = record_get(f, 0, INO_GENERATIONS, &v);
+		slot->generation = (uint16_t)v;
+		return r;
+	case TAG_FREED: return record_get(f, 1, UINT64_MAX / 2, &slot->freed);
+	default: return 0;
+	}
+}
+
+int roster_get_free(struct roster *ro, uint64_t slot, struct record_reader fields)
+{
+	struct roster_slot is = {0};
+	struct record_field f;
+	int r;
+
+	if (slot >= ROSTER_MAX || roster_at(ro, (unsigned)slot))
+		return -EBADMSG;
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = get_field(&is, &f);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0 || !is.freed)
 		return -EBADMSG;
 	while (ro->n <= slot) {
 		if (!make_room(ro))
 			return -ENOMEM;
 		ro->at[ro->n++] = (struct roster_slot){0};
 	}
-	/* It is in the list already. */
-	if (ro->at[slot].next || ro->newest == slot + 1)
+	if (ro->at[slot].said)
 		return -EBADMSG;
-	ro->at[slot].generation = (uint16_t)generation;
-	add_free(ro, (unsigned)slot);
+	ro->at[slot].generation = is.generation;
+	ro->at[slot].freed = is.freed;
+	ro->at[slot].said = true;
 	return 0;
 }
 
-/* None was left out, so that it could be used no more. */
-static int complete(const struct roster *ro)
-{
-	unsigned n = ro->nfree;
+struct freed {
+	uint64_t when;
+	unsigned slot;
+};
 
-	for (unsigned i = 0; i < ro->n; i++)
-		n += ro->at[i].s != NULL;
-	return n == ro->n ? 0 : -EBADMSG;
+static int compare_freed(const void *a, const void *b)
+{
+	const struct freed *x = a, *y = b;
+
+	if (x->when != y->when)
+		return x->when < y->when ? -1 : 1;
+	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-int roster_get_free(struct roster *ro, struct record_reader fields)
+int roster_join(struct roster *ro)
 {
-	struct record_field f;
-	uint64_t v;
-	int r;
+	_cleanup_free_ struct freed *all = calloc(ro->n + 1, sizeof(*all));
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < ro->n; i++)
-		ro->at[i].next = ro->at[i].prev = 0;
-	ro->oldest = ro->newest = ro->nfree = 0;
-	while ((r = record_field(&fields, &f)) > 0) {
-		if (f.tag != TAG_FREE)
+	if (!all)
+		return -ENOMEM;
+	for (unsigned i = 0; i < ro->n; i++) {
+		if (ro->at[i].s)
 			continue;
-		r = record_get(&f, 0, UINT64_MAX, &v);
-		if (r == 0)
-			r = free_again(ro, v >> 32, (uint32_t)v);
-		if (r < 0)
-			return r;
+		if (!ro->at[i].said)
+			return -EBADMSG;
+		all[n++] = (struct freed){ro->at[i].freed, i};
 	}
-	return r < 0 ? r : complete(ro);
+	qsort(all, n, sizeof(*all), compare_freed);
+	ro->oldest = ro->newest = ro->nfree = 0;
+	for (unsigned i = 0; i < n; i++)
+		link_free(ro, all[i].slot);
+	if (n)
+		ro->last_freed = MAX(ro->last_freed, all[n - 1].when);
+	return 0;
 }

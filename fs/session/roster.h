@@ -37,6 +37,8 @@ struct roster_user {
  * each session in it. Generations wrap, and an old number could then mean another session: so slots are used in the order in
  * which they became free, and there are always many that rest, as long as there are any left.
  *
+ * Each that became free or was taken is noted, for who writes them down.
+ *
  * Slots take memory when they are first used; so does what is known of a user. All zeroes is an empty table.
  */
 struct roster {
@@ -45,6 +47,9 @@ struct roster {
 	unsigned room; /* for so many there is memory */
 	unsigned nfree;
 	uint32_t oldest, newest; /* of the free ones: the number and one more; 0: none */
+	uint64_t last_freed;	 /* counts them */
+	uint32_t
+		touched; /* the first of those that came or went, and one more; see roster_touched() */
 	RB_HEAD(roster_named, session) named; /* by template and name */
 	struct roster_user *users;
 	unsigned nusers;
@@ -88,10 +93,22 @@ struct roster_user *roster_user(const struct roster *ro, uid_t uid);
 /* How many sessions a user has; @removed: of those that are removed, and not freed. */
 unsigned roster_of(const struct roster *ro, uid_t uid, bool removed);
 
-/* For a daemon that comes after this one: appends fields, of the free slots. */
-void roster_put_free(const struct roster *ro, struct buf *out);
+/* The first slot, or behind @at the next one, that became free or was taken since roster_noted(), or ROSTER_MAX. */
+unsigned roster_touched(const struct roster *ro);
+unsigned roster_next_touched(const struct roster *ro, unsigned at);
+void roster_noted(struct roster *ro);
 
-/* Likewise there, behind all sessions: the others are free, in that order. Return: 0, -EBADMSG, -ENOMEM. */
-int roster_get_free(struct roster *ro, struct record_reader fields);
+/* Free slots, from the one on that has been for longest, likewise. */
+unsigned roster_free(const struct roster *ro);
+unsigned roster_next_free(const struct roster *ro, unsigned at);
+
+/* For a daemon that comes after this one: appends fields of a slot. Return: false: it is not free, and has none. */
+bool roster_put_free(const struct roster *ro, unsigned slot, struct buf *out);
+
+/* Likewise there, behind all sessions, in any order. Return: 0, -EBADMSG, -ENOMEM. */
+int roster_get_free(struct roster *ro, uint64_t slot, struct record_reader fields);
+
+/* Behind them. Return: 0; -ENOMEM; -EBADMSG: one was left out, and could be used no more. */
+int roster_join(struct roster *ro);
 
 #endif

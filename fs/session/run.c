@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "fs.h"
+#include "session.h"
+#include "touch.h"
 
 static const char *const run_state_names[] = {
 	[RUN_QUEUED] = "queued",   [RUN_RUNNING] = "running", [RUN_DONE] = "done",
@@ -46,6 +48,13 @@ struct run *run_new(struct depot *depot, uint32_t number, struct buf *code)
 	return r;
 }
 
+void run_keep(struct session *s, struct run *r)
+{
+	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
+	r->s = s;
+	touch_run(r);
+}
+
 struct run *run_ref(struct run *r)
 {
 	r->refs++;
@@ -57,6 +66,7 @@ void run_unref(struct run *r)
 	assert(r->refs > 0);
 	if (--r->refs)
 		return;
+	touch_run_gone(r);
 	for (int i = 0; i < RUN_NOUTPUTS; i++)
 		spool_fini(&r->spool[i], r->depot);
 	if (r->kept.le_prev)
@@ -96,6 +106,7 @@ void run_started(struct run *r, unsigned timeout_s)
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_RUNNING;
 	r->timeout_s = timeout_s;
+	touch_run(r);
 	r->started = clock_now();
 }
 
@@ -104,6 +115,7 @@ void run_woke(struct run *r, const char *words)
 {
 	free(r->woke);
 	r->woke = strdup(words);
+	touch_run(r);
 }
 
 static enum run_output output_of(enum vm_stream stream)
@@ -133,6 +145,7 @@ void run_output(struct run *r, enum vm_stream stream, const void *data, size_t l
 	merge(r, stream, data, len);
 	spool_append(sp, r->depot, data, len);
 	r->last_output = clock_now();
+	touch_run(r);
 }
 
 bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
@@ -146,6 +159,7 @@ bool run_wants_disk(const struct run *r, enum vm_stream stream, size_t len)
 
 void run_stop_keeping(struct run *r, enum vm_stream stream, int err)
 {
+	touch_run(r);
 	spool_lose(&r->spool[output_of(stream)], err, 0);
 	/* If it is empty, it will be made as a copy of the other stream, which has the loss noted. */
 	if (spool_size(&r->spool[RUN_BOTH]))
@@ -209,6 +223,7 @@ static void add_loss(struct run *r)
 void run_ended_with(struct run *r, const struct vm_result *result)
 {
 	assert(!run_ended(r));
+	touch_run(r);
 	r->result = (struct run_result){
 		.status = result->status,
 		.fresh = result->fresh,
@@ -239,6 +254,7 @@ void run_refuse(struct run *r, const struct problem *why)
 {
 	assert(r->state == RUN_QUEUED);
 	r->state = RUN_REFUSED;
+	touch_run(r);
 	problem_keep(&r->problem, why);
 	r->ended = clock_now();
 	feed_over(&r->feed);

@@ -11,7 +11,10 @@
 #include "vm/base/buf.h"
 #include "vm/vm.h"
 #include "feed.h"
+#include "fs/request/touched.h"
 #include "spool.h"
+
+struct session;
 
 /* As text in the `state` node: run_state_str(). */
 enum run_state {
@@ -49,6 +52,10 @@ struct run {
 	TAILQ_ENTRY(run) link;	/* the session's history, oldest first */
 	TAILQ_ENTRY(run) queue; /* the session's queue while QUEUED */
 	LIST_ENTRY(run) kept;	/* all runs of the session that have a reference */
+	struct session *s;	/* that it is kept by; or NULL, of one that never was */
+	struct touch touch;
+	uint64_t mark; /* its id in records, see fs/request/touched.h */
+	bool is_asked; /* what was asked of it is in a record; that does not change */
 	unsigned refs;
 	uint32_t number; /* of a session's; 0 for a job's */
 	uint32_t id;	 /* in its sandbox */
@@ -80,6 +87,8 @@ const char *run_state_str(enum run_state state);
  * Return: the run, with one reference, or NULL if out of memory (nothing is moved then).
  */
 struct run *run_new(struct depot *depot, uint32_t number, struct buf *code);
+/* @s keeps it, as long as somebody has a reference. */
+void run_keep(struct session *s, struct run *r);
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
 

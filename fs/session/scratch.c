@@ -9,9 +9,13 @@
 #include "fs.h"
 #include "quota.h"
 #include "session.h"
+#include "touch.h"
 
-static void drop(struct scratch *sc, struct scratch_file *f)
+static void drop(struct session *s, struct scratch_file *f)
 {
+	struct scratch *sc = &s->scratch;
+
+	touch_scratch_gone(s, f);
 	TAILQ_REMOVE(&sc->files, f, link);
 	sc->n--;
 	buf_clear(&f->data);
@@ -86,6 +90,8 @@ int scratch_create(const struct node *dir, const char *name, mode_t mode,
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	TAILQ_INSERT_TAIL(&s->scratch.files, f, link);
 	s->scratch.n++;
+	touch_scratch(s, f);
+	touch_session(s);
 	*ret_f = f;
 	return 0;
 }
@@ -93,16 +99,17 @@ int scratch_create(const struct node *dir, const char *name, mode_t mode,
 void scratch_close(struct session *s, struct scratch_file *f)
 {
 	if (--f->opens == 0 && f->unlinked)
-		drop(&s->scratch, f);
+		drop(s, f);
 }
 
 void scratch_unlink(struct session *s, struct scratch_file *f)
 {
 	touch(s, f->dir);
+	touch_scratch(s, f);
 	f->unlinked = true;
 	f->front = &s->front;
 	if (!f->opens)
-		drop(&s->scratch, f);
+		drop(s, f);
 }
 
 int scratch_rename(struct scratch_file *f, const struct node *to_dir, const char *to)
@@ -112,6 +119,7 @@ int scratch_rename(struct scratch_file *f, const struct node *to_dir, const char
 	snprintf(f->name, sizeof(f->name), "%s", to);
 	touch(to_dir->s, f->dir);
 	touch(to_dir->s, to_dir->ino);
+	touch_scratch(to_dir->s, f);
 	f->dir = to_dir->ino;
 	f->front = to_dir->front;
 	return 0;
@@ -146,5 +154,6 @@ int scratch_resize(struct session *s, struct scratch_file *f, uint64_t size)
 	if (e < 0)
 		return e;
 	f->mtime = clock_now();
+	touch_scratch(s, f);
 	return buf_truncate(&f->data, (size_t)size);
 }

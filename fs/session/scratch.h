@@ -33,6 +33,7 @@ struct scratch_file {
 	mode_t mode; /* permissions */
 	struct buf data;
 	struct timespec mtime;
+	struct touch touch;
 };
 
 struct scratch {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "touch.h"
 #include "vm/base/problem.h"
 
 static const char *const session_state_names[] = {
@@ -138,6 +139,8 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return e;
 	s->gid = gid;
 	fs->template_mtime[template_index] = s->created;
+	fs->record.mount = true;
+	touch_rest(s);
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");
 	*ret_s = s;
@@ -179,6 +182,7 @@ static void session_free(struct session *s)
 	       TAILQ_EMPTY(&s->front.feeders) && TAILQ_EMPTY(&s->jobs));
 	assert(LIST_EMPTY(&s->kept_runs) && TAILQ_EMPTY(&s->scratch.files));
 	assert(!s->asleep.saved && !s->saving.of && LIST_EMPTY(&s->saving.copies));
+	touch_session_gone(s);
 	LIST_REMOVE(s, kept);
 	roster_forget(&s->fs->roster, s);
 	s->fs->watch->freed(s);
@@ -199,7 +203,13 @@ void session_unref(struct session *s)
 
 void session_problem(struct session *s, const struct problem *problem)
 {
-	front_problem(&s->front, problem ? problem : problem_kept(&s->standing));
+	struct problem p;
+
+	if (!problem)
+		problem = problem_kept(&s->standing);
+	if (problem->code == PROBLEM_NONE && keeping_problem(s, &p))
+		problem = &p;
+	front_problem(&s->front, problem);
 }
 
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
@@ -219,6 +229,7 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 void session_touch(struct session *s)
 {
 	s->idle_since = uv_now(s->fs->loop);
+	touch_session(s);
 	if (s->settings.idle_timeout_s)
 		alarm_set(&s->fs->alarm, s->idle_since + s->settings.idle_timeout_s * 1000ull);
 }
@@ -227,8 +238,11 @@ void session_set_state(struct session *s, enum session_state state)
 {
 	if (s->state == state)
 		return;
+	if (state == SESSION_NEW || state == SESSION_CLOSED || state == SESSION_FAILED)
+		asleep_forget(s);
 	s->state = state;
 	s->state_mtime = clock_now();
+	touch_session(s);
 	if (state == SESSION_CLOSED)
 		s->fs->stats.sessions_closed++;
 	if (state == SESSION_IDLE)
@@ -247,6 +261,7 @@ static void leave_parent(struct session *s)
 void session_set_origin(struct session *s, const struct origin *origin)
 {
 	leave_parent(s);
+	touch_rest(s);
 	s->origin = origin ? *origin : (struct origin){0};
 	if (origin)
 		s->parent = session_by_slot(s->fs, origin->slot, origin->generation);
@@ -268,6 +283,7 @@ void session_leave_kin(struct session *s)
 void session_set_closed(struct session *s, const struct problem *why)
 {
 	problem_keep(&s->closed, why);
+	touch_rest(s);
 	session_problem(s, why);
 	session_set_state(s, SESSION_CLOSED);
 }
@@ -314,6 +330,8 @@ int session_remove_run(struct session *s, uint32_t number)
 	if (!r)
 		return -ENOENT;
 	TAILQ_REMOVE(&s->runs, r, link);
+	touch_run(r);
+	touch_session(s);
 	s->nruns--;
 	s->removed_runs++;
 	s->runs_mtime = clock_now();
@@ -335,7 +353,7 @@ struct run *session_add_run(struct session *s, struct buf *code, const struct ti
 		buf_clear(&copy);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
+	run_keep(s, r);
 	s->last_number++;
 	front_show(&s->front, r, &copy, mtime);
 

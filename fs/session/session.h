@@ -19,6 +19,8 @@
 #include "pause.h"
 #include "fs/config/daemon.h"
 #include "fs/request/handle.h"
+#include "fs/request/touched.h"
+#include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "network.h"
 #include "run.h"
@@ -130,7 +132,9 @@ struct session {
 	struct problem_kept standing;
 	struct problem_kept closed; /* why it is CLOSED */
 	struct buf console;
-	bool console_lost; /* some of it was dropped: out of memory */
+	bool console_lost;    /* some of it was dropped: out of memory */
+	uint64_t console_cut; /* bytes that were there before those of today */
+	struct trail console_trail;
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files *files; /* owned by files/, see session_watch */
@@ -146,6 +150,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct kept on_disk;
+	struct touch touch, touch_rest;
 };
 
 const char *session_state_str(enum session_state state);

@@ -8,6 +8,7 @@
 #include "job.h"
 #include "node.h"
 #include "session.h"
+#include "touch.h"
 
 /* ---- runs ---- */
 
@@ -378,6 +379,7 @@ static void let_go(struct session *s)
 		job_unlink(j); /* all have ended */
 	while ((r = TAILQ_FIRST(&s->runs))) {
 		TAILQ_REMOVE(&s->runs, r, link);
+		touch_run(r);
 		run_unref(r);
 	}
 	s->nruns = 0;
@@ -389,6 +391,7 @@ static void let_go(struct session *s)
 	settings_clear(&s->settings);
 	netlog_fini(&s->netlog);
 	front_clear(&s->front);
+	s->console_cut += s->console.len;
 	buf_clear(&s->console);
 }
 
@@ -399,6 +402,7 @@ void session_destroy(struct session *s)
 	struct fs *fs = s->fs;
 
 	assert(!s->dead);
+	touch_rest(s);
 	keeping_removed(s);
 	s->dead = true;
 	binding_cut(s, &gone);
@@ -410,6 +414,7 @@ void session_destroy(struct session *s)
 	events_add(&fs->events, s, "session", "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
+	fs->record.mount = true;
 	session_leave_kin(s);
 	roster_drop(&fs->roster, s);
 	session_unref(s);

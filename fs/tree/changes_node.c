@@ -49,6 +49,7 @@ static void settle(struct handle *h, int err)
 {
 	h->bound = true;
 	h->cursor = (uint64_t)-err;
+	handle_touch(h);
 }
 
 static void on_list(void *data, int err, const struct vm_changes *c)

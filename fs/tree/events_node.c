@@ -44,6 +44,7 @@ static void seek(const struct events *ev, struct handle *h, uint64_t offset)
 	uint64_t pos = h->s ? 0 : events_first_byte(ev);
 
 	buf_clear(&h->text);
+	handle_rewrite(h, 0);
 	h->expected = offset;
 	h->cursor = events_first(ev);
 	if (at < pos)
@@ -98,6 +99,7 @@ static void events_read(struct handle *h, struct req *req, size_t size, uint64_t
 		reply_buf(req, h->text.data, n);
 		memmove(h->text.data, h->text.data + n, h->text.len - n);
 		h->text.len -= n;
+		handle_rewrite(h, 0);
 		h->expected += n;
 	} else if (h->s && h->s->dead) {
 		reply_buf(req, "", 0); /* there will be no more */

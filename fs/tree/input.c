@@ -163,7 +163,10 @@ static int input_append(struct handle *h, const void *data, size_t size, uint64_
 	e = input_can_submit(h->front);
 	if (e == 0)
 		e = quota_take(h->s, h->text.len, (size_t)offset + size);
-	return e < 0 ? e : buf_write_at(&h->text, offset, data, size);
+	if (e < 0)
+		return e;
+	handle_rewrite(h, (size_t)offset);
+	return buf_write_at(&h->text, offset, data, size);
 }
 
 /* Refuses all writes after one that failed, because the program would not be complete. */
@@ -204,6 +207,7 @@ static int input_truncate(struct handle *h, uint64_t size)
 	if (size == 0)
 		h->failed = 0; /* it starts over */
 	h->mtime = clock_now();
+	handle_rewrite(h, (size_t)size);
 	(void)buf_truncate(&h->text, (size_t)size); /* shrinking can't fail */
 	wait_wake(h->front->waitlist);
 	return 0;
@@ -219,8 +223,10 @@ int input_truncate_path(const struct node *n, uint64_t size)
 		return input_can_submit(f); /* it stays what was started */
 	if (size > b->len)
 		return -EINVAL;
-	if (h)
+	if (h) {
 		h->mtime = clock_now();
+		handle_rewrite(h, (size_t)size);
+	}
 	(void)buf_truncate(b, (size_t)size);
 	wait_wake(f->waitlist);
 	return 0;

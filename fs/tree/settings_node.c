@@ -304,8 +304,10 @@ static int commit(struct handle *h)
 	if (!appends(h))
 		return e;
 	/* Whole lines are added only once: somebody may have removed them before more is written. */
-	if (e == 0 && len && text[len - 1] == '\n')
+	if (e == 0 && len && text[len - 1] == '\n') {
 		h->text.len = 0;
+		handle_rewrite(h, 0);
+	}
 	return e;
 }
 
@@ -343,6 +345,7 @@ static int config_write(struct handle *h, const void *data, size_t size, uint64_
 	if (front_is_gone(h->front))
 		return -ESTALE;
 	if (!appends(h) && offset < h->text.len) { /* it starts over */
+		handle_rewrite(h, (size_t)offset);
 		buf_truncate(&h->text, (size_t)offset);
 		h->failed = 0;
 	}
@@ -377,6 +380,7 @@ static int config_truncate(struct handle *h, uint64_t size)
 		h->flags |= O_TRUNC;
 		h->failed = 0; /* it starts over */
 	}
+	handle_rewrite(h, (size_t)size);
 	return buf_truncate(&h->text, (size_t)size);
 }
 

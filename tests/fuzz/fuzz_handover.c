@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the reader of a mount's records: whatever a daemon leaves to its heir, the heir refuses it, or can go on with it and
  * end. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/handles.c fs/handover/files.c fs/session/inherit.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
+/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
 /* libs: uv cmocka */
 #include <errno.h>
 #include <stdint.h>
@@ -57,8 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (rec.kind != HANDOVER_SANDBOX && rec.kind != HANDOVER_WORKDIR)
 			r = handover_get(fx->fs, &rec, &fds, &why);
 	}
+	if (r >= 0)
+		r = handover_join(fx->fs, &why);
 	/* It would end here, if it was refused. */
-	(void)handover_join(fx->fs, &why);
 	if (r >= 0)
 		handover_go(fx->fs);
 	fx_stop(fx);

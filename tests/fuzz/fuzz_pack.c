@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the records of packs, as they come from a sandbox, and what is then asked of the pack. The first byte says in what
  * pieces they come; with its highest bit set, the rest is a pack on disk instead, without its seal. */
-/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/sink.c vm/base/discard.c vm/base/context.c */
+/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/sink.c vm/base/discard.c vm/base/lent.c vm/base/fdpass.c vm/base/context.c */
 /* libs: zstd uv */
 #include <assert.h>
 #include <errno.h>

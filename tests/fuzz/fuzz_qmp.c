@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what QEMU may say on its control connection. */
-/* modules: vm/backend/qmp.c vm/base/fdpass.c vm/base/reader.c vm/base/buf.c vm/base/record.c vm/base/fdbag.c */
+/* modules: vm/backend/qmp.c vm/base/fdpass.c vm/base/reader.c vm/base/lent.c vm/base/buf.c vm/base/record.c vm/base/fdbag.c */
 /* libs: uv jansson */
 #include <assert.h>
 #include <stdint.h>

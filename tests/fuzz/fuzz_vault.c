@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what the vault reads. The first byte says what the rest is: a sealed stream (0), and what would be found in one: a head
  * (1), the packed memory of a machine (2), a stream that was sealed rightly but is read in odd pieces (3); key files (4). */
-/* modules: vm/checkpoint/seal.c vm/checkpoint/host_key.c vm/checkpoint/packed_ram.c vm/checkpoint/point_disk.c vm/checkpoint/point.c vm/checkpoint/vault_disk.c vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c */
+/* modules: vm/checkpoint/seal.c vm/checkpoint/host_key.c vm/checkpoint/packed_ram.c vm/checkpoint/point_disk.c vm/checkpoint/point.c vm/base/lent.c vm/base/fdpass.c vm/checkpoint/vault_disk.c vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c */
 /* modules: vm/base/path.c vm/base/sink.c vm/base/io.c vm/base/buf.c vm/base/memory.c vm/base/sparse.c vm/base/digest.c vm/base/record.c vm/base/problem.c vm/base/discard.c vm/base/context.c */
 /* libs: uv crypto zstd */
 #include <assert.h>

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent_process.h"
+#include "vm/base/lent.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
@@ -53,8 +54,7 @@ static void on_gone(struct agent_process *h)
 	struct backend *b = container_of(h, struct backend, agent);
 
 	h->events->destroyed(h->data);
-	if (b->card >= 0)
-		close(b->card);
+	lent_close(&b->card);
 	free(b);
 }
 
@@ -147,8 +147,7 @@ static int make(struct backends *all, const struct order *order, const struct lo
 		*ret_backend = b;
 		return 0;
 	}
-	if (b->card >= 0)
-		close(b->card);
+	lent_close(&b->card);
 	free(b);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "qemu_internal.h"
+#include "vm/base/lent.h"
 
 struct backend *qemu_new(struct backends *all, const struct backend_events *events, void *data)
 {
@@ -20,11 +21,10 @@ struct backend *qemu_new(struct backends *all, const struct backend_events *even
 
 void qemu_free(struct backend *b)
 {
-	const int fds[] = {b->state, b->card, b->ram, b->disk};
+	int fds[] = {b->state, b->card, b->ram, b->disk};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		lent_close(&fds[i]);
 	free(b);
 }
 

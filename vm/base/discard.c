@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "lent.h"
 #include "util.h"
 
 #define LARGE (1u << 20)
@@ -67,6 +68,7 @@ void discard(int fd, void *map, size_t size)
 	const bool hands_over = context && size >= LARGE && pthread_equal(pthread_self(), thread);
 	struct job *job = hands_over ? malloc(sizeof(*job)) : NULL;
 
+	lent_forget(fd);
 	if (!job) {
 		free_pages(fd, map, size);
 		return;

@@ -2,12 +2,16 @@
 /* Descriptors that records speak of by number. See fdbag.h. */
 #include "fdbag.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fdpass.h"
+#include "lent.h"
 #include "util.h"
+
+static_assert(LENT_MAX == FDBAG_MAX, "what is lent has numbers of a bag");
 
 /* Return: its number, or 0. */
 static unsigned add(struct fdbag *b, int fd)
@@ -30,7 +34,32 @@ static unsigned add(struct fdbag *b, int fd)
 
 unsigned fdbag_put(struct fdbag *b, int fd)
 {
-	return fd < 0 ? 0 : add(b, fd);
+	unsigned n;
+
+	if (fd < 0)
+		return 0;
+	if (!b->number)
+		return add(b, fd);
+	n = b->number(fd);
+	b->failed |= n == 0;
+	return n;
+}
+
+int fdbag_set(void *bag, unsigned number, int fd)
+{
+	struct fdbag *b = bag;
+	int r = number == 0 || number > FDBAG_MAX ? -EBADMSG : 0;
+
+	b->owned = true;
+	while (r == 0 && b->n < number)
+		r = add(b, -1) ? 0 : -ENOMEM;
+	if (r == 0 && b->fd[number - 1] >= 0)
+		r = -EBADMSG;
+	if (r == 0)
+		b->fd[number - 1] = fd;
+	else
+		lent_close(&fd);
+	return r;
 }
 
 int fdbag_take(struct fdbag *b, unsigned number)
@@ -82,10 +111,8 @@ int fdbag_receive(struct fdbag *b, int sock, size_t n)
 
 void fdbag_clear(struct fdbag *b)
 {
-	for (size_t i = 0; b->owned && i < b->n; i++) {
-		if (b->fd[i] >= 0)
-			close(b->fd[i]);
-	}
+	for (size_t i = 0; b->owned && i < b->n; i++)
+		lent_close(&b->fd[i]);
 	free(b->fd);
 	*b = (struct fdbag){0};
 }

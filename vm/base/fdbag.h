@@ -17,6 +17,8 @@ struct fdbag {
 	size_t n, cap;
 	bool failed; /* something found no room */
 	bool owned;  /* by the bag; else they are lent to it */
+	/* Or NULL. Where descriptors have numbers of their own, as by lent_put(): the bag only asks for them. 0: it has failed. */
+	unsigned (*number)(int fd);
 };
 
 /* Lends it a descriptor. Return: its number, from 1; 0 for -1, or if there is no room, see `failed`. */
@@ -30,6 +32,9 @@ int fdbag_send(const struct fdbag *b, int sock);
 
 /* Receives @n of them, for as long as the socket waits. Return: 0, -EBADMSG, or -errno. */
 int fdbag_receive(struct fdbag *b, int sock, size_t n);
+
+/* Puts one in by its number, for fdbag_take(): @bag is a struct fdbag, and owns it. Return: 0; -EBADMSG, -ENOMEM: it was closed. */
+int fdbag_set(void *bag, unsigned number, int fd);
 
 /* Closes what is its own. */
 void fdbag_clear(struct fdbag *b);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "fdpass.h"
+#include "lent.h"
 #include "util.h"
 
 #define QUEUE_MAX 1024 /* packets that wait because the other end does not read */
@@ -210,7 +211,7 @@ static void on_timer_closed(uv_handle_t *handle)
 {
 	struct packets *p = container_of((uv_timer_t *)handle, struct packets, retry);
 
-	close(p->fd);
+	lent_close(&p->fd);
 	p->closed(p);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "lent.h"
 #include "util.h"
 
 #define READ_SIZE    16384
@@ -57,7 +58,7 @@ int reader_open(struct reader *r, uv_loop_t *loop, int fd)
 	r->poll.data = r;
 	err = uv_poll_init(loop, &r->poll, fd);
 	if (err < 0) {
-		close(fd);
+		lent_close(&fd);
 		return err;
 	}
 	r->open = true;
@@ -82,5 +83,5 @@ void reader_close(struct reader *r)
 		return;
 	r->open = false;
 	uv_close((uv_handle_t *)&r->poll, on_closed);
-	close(r->fd);
+	lent_close(&r->fd);
 }

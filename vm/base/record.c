@@ -104,6 +104,15 @@ void record_bytes(struct buf *out, unsigned tag, const void *data, size_t len)
 	record_close(out, at);
 }
 
+void record_bytes_head(unsigned char *head, unsigned tag, size_t len)
+{
+	const uint32_t v = htole32((uint32_t)len);
+
+	assert(tag <= RECORD_TAG_MAX && len <= RECORD_MAX);
+	head[0] = (unsigned char)(tag | IS_BYTES);
+	memcpy(head + 1, &v, sizeof(v));
+}
+
 void record_str(struct buf *out, unsigned tag, const char *s)
 {
 	if (s)

@@ -37,6 +37,9 @@ int record_end(struct buf *out, size_t at);
 void record_u64(struct buf *out, unsigned tag, uint64_t v);
 void record_i64(struct buf *out, unsigned tag, int64_t v);
 void record_bytes(struct buf *out, unsigned tag, const void *data, size_t len);
+/* What is in front of such bytes, for who has them already: RECORD_BYTES_HEAD of them. */
+#define RECORD_BYTES_HEAD 5u
+void record_bytes_head(unsigned char *head, unsigned tag, size_t len);
 /* NULL: left out. */
 void record_str(struct buf *out, unsigned tag, const char *s);
 void record_time(struct buf *out, unsigned tag, const struct timespec *t);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "vm/base/discard.h"
+#include "vm/base/lent.h"
 #include "vm/image/layer.h"
 
 struct point *point_new(void)
@@ -39,8 +40,7 @@ struct point *point_unref(struct point *p)
 	if (--p->refs == 0) {
 		discard(p->base, NULL, (size_t)p->fit.memory_mb << 20);
 		discard(p->stream, NULL, p->bytes);
-		if (p->disk >= 0)
-			close(p->disk);
+		lent_close(&p->disk);
 		layer_put(p->layer);
 		free(p->machine);
 		free(p);

@@ -13,6 +13,7 @@
 #include "point.h"
 #include "saved.h"
 #include "vault.h"
+#include "vm/base/lent.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 #include "vm/image/layer.h"
@@ -255,8 +256,7 @@ int saved_take(struct vault *vault, struct layers *layers, struct record_reader 
 		return find(vault, t.id, ret_saved);
 	if (r == 0)
 		r = make_pack(t.fd, t.size, &t.flaws, &pack);
-	if (t.fd >= 0)
-		close(t.fd);
+	lent_close(&t.fd);
 	if (r < 0) {
 		point_unref(t.point);
 		return r;

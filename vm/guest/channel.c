@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "vm/base/lent.h"
 #include "vm/base/util.h"
 
 /*
@@ -408,7 +409,7 @@ int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
 	ch->poll.data = ch;
 	r = uv_poll_init(loop, &ch->poll, fd);
 	if (r < 0) {
-		close(fd);
+		lent_close(&fd);
 		return r;
 	}
 	ch->open = true;
@@ -456,6 +457,6 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	}
 	halves_remove(&ch->scratch->halves, &ch->half, ch->fd);
 	uv_close((uv_handle_t *)&ch->poll, on_closed);
-	close(ch->fd);
+	lent_close(&ch->fd);
 	channel_drop(ch);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 
@@ -156,16 +157,35 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	}
 }
 
+/* The same for the next daemon. Return: 0: it is no process. */
+static uint64_t pid_of(const struct guest *g)
+{
+	struct backend_info b = {0};
+
+	if (g->backend)
+		g->ops->info(g->backend, &b);
+	return (uint64_t)b.pid;
+}
+
 static int on_frame(void *data, const struct proto_header *h, struct proto_in *in)
 {
 	struct guest *g = data;
+	uint64_t pid;
 	int r;
 
 	if (g->phase == GUEST_ENDING)
 		return -ECANCELED;
+	pid = pid_of(g);
+	if (pid && blackbox_is_poison(BLACKBOX_SANDBOX, pid)) {
+		guest_failf(g, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
+			    "two daemons have died of what the agent in the sandbox has sent");
+		return -ECANCELED;
+	}
 	g->unheard = 0;
 	still_touch(g);
+	blackbox_at(BLACKBOX_SANDBOX, pid);
 	r = take_frame(g, h, in);
+	blackbox_done();
 	if (r == -EPROTO) {
 		guest_failf(g, PROBLEM_AGENT_PROTOCOL, "Reset the session.",
 			    "the agent in the sandbox sent a %s message that makes no sense",

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vm/base/lent.h"
 #include "vm/base/util.h"
 
 static bool read_again(int fd, char *out, size_t size)
@@ -33,10 +34,8 @@ static bool number_behind(const char *text, const char *word, uint64_t *ret)
 
 void cgroup_stat_close(struct cgroup_stat *g)
 {
-	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
-		if (g->fd[i] >= 0)
-			close(g->fd[i]);
-	}
+	for (int i = 0; i < CGROUP_STAT_NFILES; i++)
+		lent_close(&g->fd[i]);
 	*g = CGROUP_STAT_NONE;
 }
 

@@ -8,6 +8,7 @@
 
 #include "dialer.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
@@ -500,13 +501,12 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 	struct gateway *gw = gateway_make(cfg);
 	uint32_t number = 0;
 	int r = gw ? take_fields(gw, *fields, &number) : -ENOMEM;
-	const int fd = r == 0 ? fdbag_take(fds, number) : -1;
+	int fd = r == 0 ? fdbag_take(fds, number) : -1;
 
 	if (r == 0)
 		r = fd < 0 ? -EBADMSG : packets_open(&gw->packets, loop, fd);
 	if (r < 0) {
-		if (fd >= 0)
-			close(fd);
+		lent_close(&fd);
 		free(gw);
 		return r;
 	}

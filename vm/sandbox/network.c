@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "vm/backend/backend.h"
+#include "vm/base/lent.h"
 #include "vm/net/gateway.h"
 #include "vm/net/dialer_process.h"
 #include "internal.h"
@@ -180,7 +181,7 @@ static void end_port(struct port *p)
 	if (p->state == PORT_BOUND) {
 		/* The helper has the socket too, and may end later: shutdown() frees the port at once. */
 		shutdown(p->listener, SHUT_RDWR);
-		close(p->listener);
+		lent_close(&p->listener);
 	}
 	p->state = PORT_FREE;
 	if (!told)

@@ -9,6 +9,7 @@
 #include "internal.h"
 #include "vm/base/buf.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
 #include "vm/base/record_table.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
@@ -84,8 +85,7 @@ void workdir_free(struct workdir *w)
 {
 	if (!w)
 		return;
-	if (w->upper >= 0)
-		close(w->upper);
+	lent_close(&w->upper);
 	free(w);
 }
 

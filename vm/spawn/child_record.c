@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "spawner.h"
+#include "vm/base/lent.h"
 #include "vm/base/record_table.h"
 #include "vm/base/util.h"
 
@@ -139,7 +140,7 @@ int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, st
 		return -EBADMSG;
 	n = spawner_adopt(sp, c);
 	if (n < 0) {
-		close(c->pidfd);
+		lent_close(&c->pidfd);
 		return n;
 	}
 	c->stats = CGROUP_STAT_NONE;

@@ -48,6 +48,15 @@ void final_unsay(struct finals *f)
 		f->item[i].said = false;
 }
 
+bool final_has(const struct finals *f, uint32_t id)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		if (f->item[i].note.id == id)
+			return true;
+	}
+	return false;
+}
+
 void final_forget(struct finals *f, uint32_t id)
 {
 	for (size_t i = 0; i < f->n; i++) {

@@ -27,6 +27,9 @@ struct final *final_unsaid(struct finals *f);
 /* None was said yet: there is another daemon. */
 void final_unsay(struct finals *f);
 
+/* Is there one of this id? */
+bool final_has(const struct finals *f, uint32_t id);
+
 /* Drops that of this id, if there is one. */
 void final_forget(struct finals *f, uint32_t id);
 

@@ -228,11 +228,13 @@ static void forward_signals(const sigset_t *mask)
 }
 
 /* As the daemon did, for whoever waits for the one and knows nothing of the other. */
-__attribute__((noreturn)) static void end_as(int status)
+__attribute__((noreturn)) static void end_as(const struct guarded *g, int status)
 {
 	const int signum = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	sigset_t only;
 
+	if (g->words[0])
+		log_error("%.*s", (int)sizeof(g->words) - 1, g->words);
 	if (signum) {
 		log_error("the daemon was killed by signal %d (%s)", signum, strsignal(signum));
 		fflush(stderr);
@@ -265,7 +267,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 
 	log_serve(tie);
 	if (hear(told, &status))
-		end_as(status);
+		end_as(g, status);
 	await(spawner, NULL);
 	/* Its children are ours now. */
 	daemon = atomic_load(&g->daemon);
@@ -273,7 +275,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 		await(daemon, &status);
 	guard_clean(g);
 	jail_cgroup_sweep();
-	end_as(status);
+	end_as(g, status);
 }
 
 /* ---- all three ---- */

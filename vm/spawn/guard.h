@@ -15,6 +15,8 @@
 struct guarded {
 	char mountpoint[PATH_MAX], runtime_dir[PATH_MAX]; /* or "" */
 	char device[MOUNT_DEVICE_MAX];			  /* what is mounted there, or "" */
+	char words
+		[512]; /* of the spawner's, at the end: what the log of the daemon can't be told any more; or "" */
 	_Atomic pid_t
 		daemon;	  /* the spawner's child, one after the other; 0: there is none any more */
 	atomic_int asked; /* the signal that the guard got last, or 0 */

@@ -19,9 +19,10 @@
 #include "wire.h"
 
 #define START_MS \
-	30000	     /* until it has loaded: it reads its configuration, and waits for the daemon */
-#define ANSWER_SEC 5 /* who asks is not waited for any longer */
-#define ARGS_MAX   256u
+	30000 /* until it has loaded: it reads its configuration, and waits for the daemon */
+#define REVIVE_MS 20000 /* likewise, without a daemon */
+#define ASK_MS	  5000	/* who has come is not waited for any longer */
+#define ARGS_MAX  256u
 
 struct sockaddr_un heir_address(int dir)
 {
@@ -36,7 +37,7 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 	_cleanup_close_ int fd = -1, dir = -1;
 	struct sockaddr_un a;
 
-	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1};
+	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .program = -1};
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
 	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -49,11 +50,24 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 		h->listener = steal_fd(&fd);
 }
 
-int heir_fd(const struct heir *h)
+int heir_fd(const struct heir *h, bool served)
 {
-	if (h->former)
-		return -1;
-	return h->state == HEIR_NONE ? h->listener : h->sock;
+	switch (h->state) {
+	case HEIR_NONE: return served && !h->former ? h->listener : -1;
+	case HEIR_ASKED: return h->asker;
+	case HEIR_STARTING:
+	case HEIR_LOADING: return h->sock;
+	}
+	return -1;
+}
+
+void heir_accept(struct heir *h, int64_t now)
+{
+	h->asker = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (h->asker < 0)
+		return;
+	h->state = HEIR_ASKED;
+	h->until = now + ASK_MS;
 }
 
 /* ---- its start ---- */
@@ -94,22 +108,16 @@ static void answer(struct heir *h, pid_t pid, const char *words)
 	close(steal_fd(&h->asker));
 }
 
-/* Return: the program that it brought, or -1: nobody is there, or nobody who may be. */
+/* Return: the program that he brought, or -1: he is gone, or may not. */
 static int hear_ask(struct heir *h)
 {
-	const struct timeval patience = {.tv_sec = ANSWER_SEC};
 	struct heir_ask ask;
 	int program = -1;
 	size_t nfds = 0;
-	ssize_t n;
+	ssize_t n = -EPERM;
 
-	h->asker = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (h->asker < 0)
-		return -1;
-	n = -EPERM;
-	setsockopt(h->asker, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (may_ask(h->asker))
-		n = fdpass_receive(h->asker, &ask, sizeof(ask), &program, 1, &nfds, 0);
+		n = fdpass_receive(h->asker, &ask, sizeof(ask), &program, 1, &nfds, MSG_DONTWAIT);
 	if (n == sizeof(ask) && ask.magic == HEIR_MAGIC && nfds == 1)
 		return program;
 	if (nfds)
@@ -135,34 +143,36 @@ __attribute__((noreturn, format(printf, 2, 3))) static void fail(int sock, const
 }
 
 /* The mount's command line, behind the word that it is an heir. */
-static void arguments(char *const *argv, char *ret_argv[ARGS_MAX])
+static void arguments(char *const *argv, const char *option, char *ret_argv[ARGS_MAX])
 {
-	static char option[] = HEIR_OPTION;
+	static char word[32];
 	size_t n = 0;
 
+	snprintf(word, sizeof(word), "%s", option);
 	ret_argv[n++] = argv[0];
-	ret_argv[n++] = option;
+	ret_argv[n++] = word;
 	for (size_t i = 1; argv[i] && n < ARGS_MAX - 1; i++)
 		ret_argv[n++] = argv[i];
 	ret_argv[n] = NULL;
 }
 
-/* In the child. */
-__attribute__((noreturn)) static void run(const struct heir_gift *g, int program, int sock,
-					  int connection, int daemon)
+/* In the child. @fds: from HEIR_FD_SPAWNER on; -1: there is none. */
+__attribute__((noreturn)) static void run(const struct heir_gift *g, int program, const int *fds,
+					  size_t n)
 {
-	const int given[] = {sock, connection, daemon};
+	int high[HEIR_FD_END - HEIR_FD_SPAWNER];
 	char *argv[ARGS_MAX];
-	int high[ARRAY_SIZE(given)];
 	sigset_t none;
 
 	program = fcntl(program, F_DUPFD_CLOEXEC, HEIR_FD_END);
-	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-		high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, HEIR_FD_END);
+	for (size_t i = 0; i < n; i++)
+		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, HEIR_FD_END);
 	g->leave(g->data);
-	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
-		if (dup2(high[i], HEIR_FD_SPAWNER + (int)i) < 0)
+	for (size_t i = 0; i < n; i++) {
+		if (fds[i] >= 0 && dup2(high[i], HEIR_FD_SPAWNER + (int)i) < 0)
 			_exit(127);
+		if (fds[i] < 0)
+			close(HEIR_FD_SPAWNER + (int)i);
 	}
 	if (close_range(HEIR_FD_END, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		fail(HEIR_FD_SPAWNER, "its descriptors: %s", strerror(errno));
@@ -171,64 +181,98 @@ __attribute__((noreturn)) static void run(const struct heir_gift *g, int program
 	if (g->rules->cwd && chdir(g->rules->cwd) < 0)
 		fail(HEIR_FD_SPAWNER, "%s, where the mount was made from: %s", g->rules->cwd,
 		     strerror(errno));
-	arguments(g->rules->argv, argv);
+	arguments(g->rules->argv, g->option ? g->option : HEIR_OPTION, argv);
 	fexecve(program, argv, environ);
 	fail(HEIR_FD_SPAWNER, "the program could not be run: %s", strerror(errno));
 }
 
-static int connection_of(const struct held *held)
+static void close_pair(const int pair[2])
 {
-	for (size_t i = 0; i < held->n; i++) {
-		if (held->item[i].kind == HELD_CONNECTION)
-			return held->item[i].fd;
+	for (size_t i = 0; i < 2; i++) {
+		if (pair[i] >= 0)
+			close(pair[i]);
 	}
-	return -1;
+}
+
+/* @theirs: its descriptor HEIR_FD_DAEMON. Return: 0 or -errno. */
+static int launch(struct heir *h, const struct heir_gift *gift, int program, int theirs)
+{
+	const int estate = gift->option ? held_find(gift->held, HELD_ESTATE) : -1;
+	int pair[2] = {-1, -1};
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
+	    fdpass_send(pair[0], &gift->welcome, sizeof(gift->welcome), NULL, 0, 0) < 0)
+		pid = -1;
+	else
+		pid = _Fork();
+	if (pid == 0) {
+		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs, estate};
+
+		run(gift, program, fds, ARRAY_SIZE(fds));
+	}
+	if (pid < 0) {
+		const int r = -errno;
+
+		close_pair(pair);
+		return r;
+	}
+	close(pair[1]);
+	h->sock = pair[0];
+	h->pid = pid;
+	h->number++;
+	return 0;
+}
+
+/* No disk is waited for when it is closed. Return: it, or -1. */
+static int by_path(int program)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+	return open(path, O_PATH | O_CLOEXEC);
 }
 
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 {
 	_cleanup_close_ int program = hear_ask(h);
-	const int connection = connection_of(gift->held);
-	int spawner[2] = {-1, -1}, daemon[2] = {-1, -1};
+	int daemon[2] = {-1, -1}, r;
 	const char *why;
 
+	h->state = HEIR_NONE;
 	if (program < 0)
 		return -1;
 	if (check_program(program, &why) < 0) {
 		answer(h, 0, why);
 		return -1;
 	}
-	if (connection < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, spawner) < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0 ||
-	    fdpass_send(spawner[0], &gift->welcome, sizeof(gift->welcome), NULL, 0, 0) < 0)
-		h->pid = -1;
-	else
-		h->pid = _Fork();
-	if (h->pid == 0)
-		run(gift, program, spawner[1], connection, daemon[1]);
-	for (size_t i = 0; i < 2; i++) {
-		const int mine[] = {spawner[1], daemon[1]};
+	r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0 ? -errno : 0;
+	if (r == 0)
+		r = launch(h, gift, program, daemon[1]);
+	if (r < 0) {
+		close_pair(daemon);
+		answer(h, 0, "it could not be started");
+		return -1;
+	}
+	close(daemon[1]);
+	h->program = by_path(program);
+	h->revives = false;
+	h->state = HEIR_STARTING;
+	h->until = now + START_MS;
+	log_info("process %d is to take the mount over", (int)h->pid);
+	return daemon[0];
+}
 
-		if (mine[i] >= 0)
-			close(mine[i]);
-	}
-	if (h->pid > 0) {
-		h->sock = spawner[0];
-		h->state = HEIR_STARTING;
-		h->number++;
-		h->until = now + START_MS;
-		log_info("process %d is to take the mount over", (int)h->pid);
-		return daemon[0];
-	}
-	h->pid = 0;
-	answer(h, 0, connection < 0 ? "there is no mount" : "it could not be started");
-	for (size_t i = 0; i < 2; i++) {
-		const int mine[] = {spawner[0], daemon[0]};
+int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
+{
+	const int r = launch(h, gift, gift->program, gift->holder);
 
-		if (mine[i] >= 0)
-			close(mine[i]);
-	}
-	return -1;
+	if (r < 0)
+		return r;
+	h->revives = true;
+	h->state = HEIR_LOADING;
+	h->until = now + REVIVE_MS;
+	return 0;
 }
 
 /* ---- what it says, and its end ---- */
@@ -281,16 +325,24 @@ void heir_end(struct heir *h, const char *words)
 		return;
 	if (h->pid > 0) /* else it was reaped, and its number may be a stranger's */
 		kill(h->pid, SIGKILL);
-	close(steal_fd(&h->sock));
+	for (size_t i = 0; i < 2; i++) {
+		int *const fd = i ? &h->program : &h->sock;
+
+		if (*fd >= 0)
+			close(steal_fd(fd));
+	}
 	h->pid = 0;
+	if (h->state != HEIR_ASKED && !h->revives)
+		log_warn("the mount was not taken over: %s", words);
 	h->state = HEIR_NONE;
-	log_warn("the mount was not taken over: %s", words);
 	answer(h, 0, words);
 }
 
 void heir_succeeds(struct heir *h, pid_t former)
 {
 	h->former = former;
+	if (!former)
+		h->pid = 0;
 	h->sock = -1;
 	h->state = HEIR_NONE;
 }
@@ -307,7 +359,7 @@ void heir_reaped(struct heir *h, pid_t pid)
 
 void heir_leave(const struct heir *h)
 {
-	const int fds[] = {h->listener, h->asker, h->sock};
+	const int fds[] = {h->listener, h->asker, h->sock, h->program};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)

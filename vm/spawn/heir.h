@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_SPAWN_HEIR_H
 #define XSBX_VM_SPAWN_HEIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,6 +13,7 @@
 
 enum heir_state {
 	HEIR_NONE,
+	HEIR_ASKED,    /* somebody has come, and is about to say what he wants */
 	HEIR_STARTING, /* it gets ready; the daemon serves */
 	HEIR_LOADING,  /* the daemon stands still, and has given it all */
 };
@@ -30,6 +32,9 @@ enum heir_state {
  * While the daemon stands still nothing is told and nobody is waited for but the heir: what the children do meanwhile is
  * said afterwards, to whoever is the daemon then.
  *
+ * If the daemon has died, there is another one likewise, from what it has left (server_revive.c): that program is asked for by
+ * nobody, and begins where the daemon stands still, for there is none.
+ *
  * The daemon, which may be taken over by a guest, can't ask for an heir: it has no way to connect. The program comes from the
  * owner of the mount, or from root; and what root's spawner runs must be root's, and nobody else may write to it.
  */
@@ -38,6 +43,8 @@ struct heir {
 	int listener; /* who wants one connects here; or -1 */
 	int asker;    /* who wanted this one, or -1 */
 	int sock;     /* its; it becomes the daemon's */
+	int program; /* that it runs, by O_PATH: no file is waited for when that is closed; or -1 */
+	bool revives; /* there is no daemon: that has died */
 	uint32_t
 		number; /* counts heirs, for SPAWN_OP_YIELD: a daemon may still mean the last one */
 	pid_t pid;	/* or 0: none, or reaped */
@@ -49,20 +56,30 @@ struct heir {
 /* Listens in the runtime directory, if there is one. */
 void heir_init(struct heir *h, const struct spawner_rules *rules);
 
-/* What is to be watched: who asks for one, or what it says; or -1. */
-int heir_fd(const struct heir *h);
+/* What is to be watched: who asks for one, or what it says; or -1. @served: there is a daemon, and a mount. */
+int heir_fd(const struct heir *h, bool served);
+
+/* Somebody wants to ask. */
+void heir_accept(struct heir *h, int64_t now);
 
 /* What the program is started with, beside the command line of the mount. */
 struct heir_gift {
 	const struct spawner_rules *rules;
 	const struct held *held; /* with the mount's connection */
 	struct heir_welcome welcome;
+	/* Of a daemon that has died: */
+	const char *option;		 /* one of HEIR_OPTION_*, with the signal */
+	int program;			 /* what it ran */
+	int holder;			 /* socket to it */
 	void (*leave)(const void *data); /* called in the child: closes what is its parent's */
 	const void *data;
 };
 
-/* Somebody asks. Return: its end of the socket to the heir, which the daemon is to get, if it was started; or -1. */
+/* He asks. Return: its end of the socket to the heir, which the daemon is to get, if it was started; or -1. */
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
+
+/* The daemon has died. Return: 0; or -errno: none was started. */
+int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now);
 
 enum heir_word {
 	HEIR_WAITS,  /* nothing new */
@@ -77,7 +94,7 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id);
 /* There is none: kills it, tells who asked why. */
 void heir_end(struct heir *h, const char *words);
 
-/* It is the daemon now, instead of @former. */
+/* It is the daemon now, instead of @former, or of one that is gone: 0. */
 void heir_succeeds(struct heir *h, pid_t former);
 
 /* This process has ended, and its number is not its any more. If it was the one before: who asked for another is told, that

@@ -14,17 +14,21 @@
 
 /* The version of orders, notes and requests (order.h, wire.h). To be counted up with each change of these: a spawner lives as
  * long as its mount, and daemons of other versions may follow the first. */
-#define SPAWN_VERSION  1u
+#define SPAWN_VERSION  2u
 
 /* Descriptors of an heir, in whose command line --heir is the first. */
 enum heir_fd {
 	HEIR_FD_SPAWNER = 3,
 	HEIR_FD_CONNECTION, /* of the mount: /dev/fuse */
-	HEIR_FD_DAEMON,	    /* to the daemon that serves */
+	HEIR_FD_DAEMON,	    /* to the daemon that serves; of one that has died: to the holder */
+	HEIR_FD_ESTATE,	    /* only of one that has died */
 	HEIR_FD_END,
 };
 
-#define HEIR_OPTION "--heir"
+#define HEIR_OPTION	   "--heir"
+/* Of the program that has died, for itself; these may change. Behind them a colon, and the signal that it was killed by, or 0. */
+#define HEIR_OPTION_REVIVE "--revive"
+#define HEIR_OPTION_LAST   "--revive-last" /* likewise, but only to end in good order */
 
 /* From who asks, with the program in SCM_RIGHTS. */
 struct heir_ask {

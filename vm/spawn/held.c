@@ -38,17 +38,37 @@ int held_add(struct held *h, enum held_kind kind, uint32_t id, int fd)
 	return r;
 }
 
-void held_drop(struct held *h, enum held_kind kind, uint32_t id)
+int held_find(const struct held *h, enum held_kind kind)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (h->item[i].kind == kind)
+			return h->item[i].fd;
+	}
+	return -1;
+}
+
+void held_sift(struct held *h, enum held_kind kind, bool (*needed)(const void *data, uint32_t id),
+	       const void *data)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < h->n; i++) {
-		if (h->item[i].kind == kind && h->item[i].id == id)
+		if (h->item[i].kind == kind && !needed(data, h->item[i].id))
 			close(h->item[i].fd);
 		else
 			h->item[kept++] = h->item[i];
 	}
 	h->n = kept;
+}
+
+static bool is_other(const void *data, uint32_t id)
+{
+	return id != *(const uint32_t *)data;
+}
+
+void held_drop(struct held *h, enum held_kind kind, uint32_t id)
+{
+	held_sift(h, kind, is_other, &id);
 }
 
 /* What came together has numbers in a row, as a rule: of some thousand each call counts. */

@@ -3,12 +3,14 @@
 #ifndef XSBX_VM_SPAWN_HELD_H
 #define XSBX_VM_SPAWN_HELD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum held_kind {
 	HELD_CONNECTION, /* of the mount to the kernel: /dev/fuse */
 	HELD_ENDS,	 /* the daemon's of what it shares with the child of this id */
+	HELD_ESTATE,	 /* what it leaves if it dies, in memory */
 	HELD_NKINDS,
 };
 
@@ -33,6 +35,13 @@ struct held {
  * Return: 0, -EBADF for -1, -EMFILE if there are too many, or -ENOMEM.
  */
 int held_add(struct held *h, enum held_kind kind, uint32_t id, int fd);
+
+/* Return: the first of this kind, or -1. */
+int held_find(const struct held *h, enum held_kind kind);
+
+/* Closes those of this kind that are not needed. */
+void held_sift(struct held *h, enum held_kind kind, bool (*needed)(const void *data, uint32_t id),
+	       const void *data);
 
 /* Closes those of this kind and id. */
 void held_drop(struct held *h, enum held_kind kind, uint32_t id);

@@ -74,7 +74,7 @@ void kids_inherit(struct kids *k)
 	}
 }
 
-size_t kids_kill(const struct kids *k, pid_t daemon, pid_t heir, bool all)
+size_t kids_kill(const struct kids *k, const struct kin *kin, bool all)
 {
 	_cleanup_free_ char *line = NULL;
 	_cleanup_file_ FILE *f = NULL;
@@ -89,7 +89,9 @@ size_t kids_kill(const struct kids *k, pid_t daemon, pid_t heir, bool all)
 
 			if (end == pos)
 				break;
-			if (pid == daemon || (!all && (pid == heir || kids_find(k, pid))))
+			if (pid == kin->daemon)
+				continue;
+			if (!all && (pid == kin->heir || pid == kin->holder || kids_find(k, pid)))
 				continue;
 			kill(pid, SIGKILL);
 			n++;

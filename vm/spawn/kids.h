@@ -45,9 +45,15 @@ void kids_born(struct kids *k, struct kid *kid);
 /* It is gone, with all that it was the first process of. */
 void kids_remove(struct kids *k, struct kid *kid);
 
+/* Children of the spawner's own; 0: there is none. */
+struct kin {
+	pid_t daemon;
+	pid_t heir, holder;
+};
+
 /* Kills the processes that became children of this one by the death of their parents, and with @all every child but the
- * daemon. @heir: likewise neither, without @all; or 0. Return: how many. */
-size_t kids_kill(const struct kids *k, pid_t daemon, pid_t heir, bool all);
+ * daemon. Return: how many. */
+size_t kids_kill(const struct kids *k, const struct kin *kin, bool all);
 
 /* Another daemon: kills those that it has not claimed. */
 void kids_inherit(struct kids *k);

@@ -64,15 +64,18 @@
  * the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
-/* A line of the log, which the daemon writes. It is nothing to wait for: one that has no room is lost. */
+/* A line of the log, which the daemon writes, or the next one. It is nothing to wait for: one that has no room is lost. */
 static void say(void *data, enum log_level level, const char *text)
 {
-	const struct server *s = data;
+	struct server *s = data;
 	struct spawn_note note = {
 		.op = SPAWN_NOTE_LOG, .id = s->about, .step = level, .at = log_now()};
+	ssize_t r;
 
 	snprintf(note.what, sizeof(note.what), "%s", text);
-	(void)fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT);
+	r = s->daemon ? fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT) : -EPIPE;
+	if (r < 0 && r != -EAGAIN)
+		server_keep_word(s, &note);
 }
 
 /* Says what has not been said yet, as far as that can be done now. If the daemon is gone, its end of file says so soon
@@ -372,7 +375,8 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		break;
 	case SPAWN_OP_MOUNTED:
 		guard_mounted(s->guarded, s->rules->mountpoint);
-		(void)held_add(&s->held, HELD_CONNECTION, 0, steal_fd(&job->fds[0]));
+		if (job->nfds)
+			(void)held_add(&s->held, HELD_CONNECTION, 0, steal_fd(&job->fds[0]));
 		break;
 	case SPAWN_OP_UNMOUNT:
 		/* It may have ended between our hearing of this and now. */
@@ -385,6 +389,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
 	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
+	case SPAWN_OP_ESTATE: server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -413,9 +418,9 @@ static bool receive(struct server *s)
 	return !s->stop;
 }
 
-/* Nothing is done for one that is gone: it may have a successor, whose mount and directory have the same names. But it
- * may have gone right after its goodbye. */
-static void hear_goodbye(struct server *s)
+/* Of one that is gone nothing is done that concerns others: it may have a successor, whose mount and directory have the same
+ * names. But it may have gone right after its goodbye. And who was to be ended is, of whom it has said so. */
+void server_hear_rest(struct server *s)
 {
 	static char message[SPAWN_MESSAGE_MAX];
 	struct spawn_request req;
@@ -430,6 +435,16 @@ static void hear_goodbye(struct server *s)
 			continue;
 		memcpy(&req, message, sizeof(req));
 		s->stop |= req.op == SPAWN_OP_STOP;
+		if (req.op == SPAWN_OP_KILL)
+			kill_kid(s, req.id);
+		else if (req.op == SPAWN_OP_FORGET)
+			forget(s, req.id);
+		else if (req.op == SPAWN_OP_SPAWN)
+			s->last_id = MAX(s->last_id, req.id);
+		else if (req.op == SPAWN_OP_ESTATE && !nfds)
+			server_estate(s, -1);
+		else if (req.op == SPAWN_OP_UNMOUNT)
+			held_drop(&s->held, HELD_CONNECTION, 0);
 		while (nfds)
 			close(fds[--nfds]);
 		/* What it had not read yet when it went is said once, as an error, before what it sent. */
@@ -464,8 +479,10 @@ static void kid_over(struct server *s, struct kid *k, int status)
 	last_note(s, &note);
 }
 
-static void reap(struct server *s)
+void server_reap(struct server *s)
 {
+	struct kin kin;
+
 	struct signalfd_siginfo info;
 	int status;
 	pid_t pid;
@@ -482,12 +499,14 @@ static void reap(struct server *s)
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
 		heir_reaped(&s->heir, pid);
+		server_revival_reaped(s, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
 		else if (k)
 			kid_over(s, k, status);
 	}
-	kids_kill(&s->kids, s->daemon, s->heir.state == HEIR_NONE ? 0 : s->heir.pid, false);
+	kin = server_kin(s);
+	kids_kill(&s->kids, &kin, false);
 }
 
 /* No child may be left; but one that does not die although it is killed is left to its death, which comes
@@ -501,7 +520,8 @@ static void end_children(struct server *s, int ms)
 	int status;
 	pid_t pid;
 
-	while (kids_kill(&s->kids, s->daemon, 0, true) && server_now() < end) {
+	while (kids_kill(&s->kids, &(struct kin){.daemon = s->daemon}, true) &&
+	       server_now() < end) {
 		pid = waitpid(-1, &status, WNOHANG);
 		k = pid > 0 ? kids_find(&s->kids, pid) : NULL;
 		if (k)
@@ -563,13 +583,14 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 	nfds_t n = WATCHED;
 
 	const bool stands = s->heir.state == HEIR_LOADING;
+	const bool served = s->daemon && held_find(&s->held, HELD_CONNECTION) >= 0;
 
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
 	p[1] = (struct pollfd){.fd = stands ? -1 : s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
-	p[3] = (struct pollfd){.fd = heir_fd(&s->heir), .events = POLLIN};
+	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, served), .events = POLLIN};
 	if (stands)
 		return n;
 	for (size_t i = 0; n < WATCHED + s->kids.nbirths && i < s->kids.n; i++) {
@@ -588,8 +609,10 @@ static int time_left(struct server *s)
 
 	if (s->heir.state == HEIR_LOADING)
 		return (int)MAX(s->heir.until - now, 0);
-	if (s->heir.state == HEIR_STARTING && (left < 0 || s->heir.until - now < left))
+	if (s->heir.state != HEIR_NONE && (left < 0 || s->heir.until - now < left))
 		left = MAX(s->heir.until - now, 0);
+	if (s->revival.due && (left < 0 || s->revival.at - now < left))
+		left = MAX(s->revival.at - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -615,9 +638,37 @@ static void begin(struct server *s)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	heir_init(&s->heir, s->rules);
+	server_revival_init(s);
 	s->sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->sigfd < 0)
 		_exit(1);
+}
+
+/* Return: false once there is no daemon, and none is on its way. */
+static bool turn(struct server *s)
+{
+	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
+
+	if (poll(p, to_watch(s, p), time_left(s)) < 0)
+		return true;
+	/* Without the guard there is no mount. */
+	s->abandoned = p[2].revents & POLLERR;
+	if (s->abandoned)
+		return false;
+	if (s->revival.due && server_now() >= s->revival.at)
+		server_revive_now(s);
+	if (server_tend_heir(s, p[3].revents != 0))
+		return true;
+	if (p[1].revents)
+		server_reap(s);
+	if (s->daemon)
+		say_finals(s);
+	settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
+	if (p[0].revents & POLLHUP)
+		return false;
+	if (p[0].revents && has_room(s) && !receive(s))
+		return false;
+	return s->daemon || s->revival.due;
 }
 
 void spawner_serve(const struct spawner_rules *rules, int sock, const struct guard_kin *kin)
@@ -630,28 +681,12 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 		.rules = rules,
 		.guarded = kin->guarded,
 	};
-	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
 
 	begin(&s);
-	while (s.daemon) {
-		if (poll(p, to_watch(&s, p), time_left(&s)) < 0)
-			continue;
-		if (server_tend_heir(&s, p[3].revents != 0)) {
-			if (p[2].revents & POLLERR)
-				break;
-			continue;
-		}
-		if (p[1].revents)
-			reap(&s);
-		say_finals(&s);
-		settle_all(&s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
-		/* Without the guard there is no mount. */
-		if ((p[0].revents & POLLHUP) || (p[2].revents & POLLERR))
-			break;
-		if (p[0].revents && has_room(&s) && !receive(&s))
-			break;
-	}
-	hear_goodbye(&s);
+	do {
+		while (turn(&s))
+			;
+	} while (server_revive(&s));
 	clean_up(&s);
 	_exit(0);
 }

@@ -13,9 +13,12 @@
 
 void server_leave(const struct server *s)
 {
-	close(s->told);
-	if (s->lock >= 0)
-		close(s->lock);
+	const int fds[] = {s->told, s->lock, s->revival.program, s->revival.holder_control};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
 	heir_leave(&s->heir);
 	held_leave(&s->held);
 	for (size_t i = 0; i < s->kids.n; i++) {
@@ -39,17 +42,24 @@ static void leave_for_heir(const void *data)
 	server_leave(data);
 }
 
-/* Somebody wants the mount to be taken over. */
-static void begin_heir(struct server *s)
+struct heir_gift server_gift(const struct server *s)
 {
-	const struct heir_gift gift = {
+	return (struct heir_gift){
 		.rules = s->rules,
 		.held = &s->held,
 		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
 			    jail_instance_id()},
+		.program = -1,
+		.holder = -1,
 		.leave = leave_for_heir,
 		.data = s,
 	};
+}
+
+/* Somebody wants the mount to be taken over. */
+static void begin_heir(struct server *s)
+{
+	const struct heir_gift gift = server_gift(s);
 	_cleanup_close_ int fd = heir_start(&s->heir, &gift, server_now());
 	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR, .id = s->heir.number};
 
@@ -60,24 +70,38 @@ static void begin_heir(struct server *s)
 /* It is not to be: the daemon goes on. */
 static void disinherit(struct server *s, const char *words)
 {
+	char why[HEIR_WORDS_MAX];
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
-	const bool stands = s->heir.state == HEIR_LOADING;
+	const bool stands = s->heir.state == HEIR_LOADING && !s->heir.revives;
 
-	heir_end(&s->heir, words);
+	snprintf(why, sizeof(why), "%s", words); /* they may be its own */
+	heir_end(&s->heir, why);
 	for (size_t i = 0; i < s->kids.n; i++)
 		s->kids.item[i].claimed = false;
 	if (stands)
 		(void)server_note(s, &note, NULL, 0);
+	else if (!s->daemon)
+		server_revive_again(s, why);
 }
 
-/* The heir is the daemon from here on. The other one stands still, and is not needed for anything any more. */
+/* Does anybody know this child still, or is there anything to be heard of it? */
+static bool is_known(const void *data, uint32_t id)
+{
+	const struct server *s = data;
+
+	return kids_of(&s->kids, id) || final_has(&s->finals, id);
+}
+
+/* The heir is the daemon from here on. The other one, if there is one, stands still, and is not needed for anything any more. */
 static void succeed(struct server *s)
 {
 	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
 	const pid_t former = s->daemon;
 
-	kill(former, SIGKILL);
-	close(s->sock);
+	if (former) {
+		kill(former, SIGKILL);
+		close(s->sock);
+	}
 	s->sock = s->heir.sock;
 	s->daemon = s->heir.pid;
 	s->last_id += IDS_BETWEEN;
@@ -86,22 +110,34 @@ static void succeed(struct server *s)
 	jail_source_patience(s->patience_ms, s->sock);
 	guard_follow(s->guarded, s->daemon);
 	(void)server_note(s, &note, NULL, 0);
+	server_revived(s, former != 0);
 	log_info("process %d has taken the mount over", (int)s->daemon);
 	kids_inherit(&s->kids);
+	held_sift(&s->held, HELD_ENDS, is_known, s);
 	final_unsay(&s->finals);
+}
+
+/* One that it knows, and nobody else does any more: it is told that it has ended. Return: 0 or -ENOMEM. */
+static int claim_lost(struct server *s, uint32_t id)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .id = id, .status = SIGKILL};
+
+	return final_has(&s->finals, id) ? 0 : final_add(&s->finals, &note);
 }
 
 static void hear_heir(struct server *s)
 {
 	enum heir_word word = HEIR_CLAIMS;
 	struct kid *k;
-	uint32_t id;
+	uint32_t id = 0;
 
 	while (word == HEIR_CLAIMS) {
 		word = heir_hear(&s->heir, &id);
 		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
 		if (k && !k->birth)
 			k->claimed = true;
+		else if (word == HEIR_CLAIMS && !k && claim_lost(s, id) < 0)
+			word = HEIR_OVER;
 	}
 	if (word == HEIR_READY)
 		succeed(s);
@@ -112,12 +148,16 @@ static void hear_heir(struct server *s)
 bool server_tend_heir(struct server *s, bool asked)
 {
 	if (s->heir.state == HEIR_NONE && asked)
+		heir_accept(&s->heir, server_now());
+	else if (s->heir.state == HEIR_ASKED && asked)
 		begin_heir(s);
 	else if (s->heir.state != HEIR_NONE && asked)
 		hear_heir(s);
 	if (s->heir.state != HEIR_NONE && server_now() >= s->heir.until)
 		disinherit(s, s->heir.state == HEIR_LOADING
 				      ? "the new process did not become ready in time"
+			      : s->heir.state == HEIR_ASKED
+				      ? "nothing was asked for"
 				      : "the two processes did not agree on a moment in time");
 	return s->heir.state == HEIR_LOADING;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "deaths.h"
 #include "final.h"
 #include "heir.h"
 #include "held.h"
@@ -16,6 +17,20 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/util.h"
 #include "wire.h"
+
+/* What is needed when the daemon dies. See server_revive.c. */
+struct revival {
+	bool able;   /* there is an estate, and all else */
+	int program; /* that the daemon runs, by O_PATH; or -1 */
+	pid_t holder;
+	int holder_control; /* or -1 */
+	struct deaths deaths;
+	bool due, last; /* there is to be another daemon, at: */
+	int64_t at;
+	char option[32];	    /* what the next one is started with */
+	struct spawn_note word[16]; /* of the log, while there is no daemon */
+	size_t nwords;
+};
 
 struct server {
 	int sock, sigfd, told, lock;
@@ -31,6 +46,8 @@ struct server {
 	uint32_t about;	  /* id of what is being done, for the log */
 	uint32_t last_id; /* the greatest that was asked for */
 	struct heir heir;
+	struct revival revival;
+	bool abandoned; /* the guard is gone */
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
@@ -52,6 +69,9 @@ static inline int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* Reaps who has ended, and says so. */
+void server_reap(struct server *s);
+
 /* In a child, which may hang for long before its exec: closes what it has of its parent, whose guard waits for the end of
  * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
 void server_leave(const struct server *s);
@@ -59,6 +79,45 @@ void server_leave(const struct server *s);
 /* The daemon stands still, having given all to the heir with this number: which may have been given up meanwhile, and there
  * may be another, who was given nothing. */
 void server_yield(struct server *s, uint32_t number);
+
+/* ---- a daemon that has died ---- */
+
+void server_revival_init(struct server *s);
+
+/* If it dies, it leaves this, which is the callee's; -1: nothing. */
+void server_estate(struct server *s, int fd);
+
+/* The daemon has ended. Return: whether there is to be another one. */
+bool server_revive(struct server *s);
+
+/* Another one is due now. */
+void server_revive_now(struct server *s);
+
+/* What was to be the next one is not, because of: */
+void server_revive_again(struct server *s, const char *words);
+
+/* Another one is the daemon. @taken_over: it has left nothing yet. */
+void server_revived(struct server *s, bool taken_over);
+
+/* This process has ended, by its number. */
+void server_revival_reaped(struct server *s, pid_t pid);
+
+/* A line of the log, which could not be said. */
+void server_keep_word(struct server *s, const struct spawn_note *note);
+
+/* ... of what the daemon sent before it died. */
+void server_hear_rest(struct server *s);
+
+/* What all heirs are given. */
+struct heir_gift server_gift(const struct server *s);
+
+/* The spawner's own children. */
+static inline struct kin server_kin(const struct server *s)
+{
+	return (struct kin){.daemon = s->daemon,
+			    .heir = s->heir.state == HEIR_NONE ? 0 : s->heir.pid,
+			    .holder = s->revival.holder};
+}
 
 /* @asked: there is something to be heard of heir_fd(). Return: whether the daemon stands still. */
 bool server_tend_heir(struct server *s, bool asked);

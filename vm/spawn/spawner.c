@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "vm/base/fdpass.h"
+#include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/jail/cell.h"
 #include "vm/base/util.h"
@@ -231,13 +232,12 @@ static void child_gone(struct child *c)
 static void child_end(struct child *c, int status)
 {
 	struct cgroup_stat stats = c->stats;
-	const int pidfd = c->pidfd, kept = c->kept;
+	int pidfd = c->pidfd, kept = c->kept;
 
 	child_gone(c);
 	c->exited(c, status);
-	close(pidfd); /* @c may be freed by now */
-	if (kept >= 0)
-		close(kept);
+	lent_close(&pidfd); /* @c may be freed by now */
+	lent_close(&kept);
 	cgroup_stat_close(&stats);
 }
 

@@ -28,6 +28,7 @@ struct spawner_rules {
 	char *const *argv;
 	const char *cwd;
 	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
+	unsigned deaths; /* how often the daemon may die in a row; 0: DEATHS_MOST */
 	bool background; /* the guard gives up the terminal */
 	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
 };
@@ -115,6 +116,18 @@ void spawner_refuse(struct spawner *sp, const char *words);
 
 /* For the heir: the descriptor of @sp's tie, or -1. */
 int spawner_tie_fd(const struct spawner *sp);
+
+/**
+ * spawner_estate() - Another daemon is to go on if this one dies
+ * @sp: Spawner
+ * @estate: What it leaves, by its file; or -1: there is not to be one any more
+ * @ret_holder: A socket for lent_begin(), unless @estate is -1
+ *
+ * It waits for the spawner.
+ *
+ * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
+ */
+int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
  * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */

@@ -46,6 +46,12 @@ static int defer(struct spawner *sp, const struct spawn_note *note, const int fd
 	return 0;
 }
 
+static void handle_deferred(struct spawner *sp)
+{
+	while (!STAILQ_EMPTY(&sp->deferred))
+		(void)spawner_receive(sp);
+}
+
 int spawner_yield(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_YIELD, .id = sp->heir_number};
@@ -67,9 +73,29 @@ int spawner_await(struct spawner *sp)
 		}
 		r = defer(sp, &note, fds);
 	}
-	while (!STAILQ_EMPTY(&sp->deferred))
-		(void)spawner_receive(sp);
+	handle_deferred(sp);
 	return MIN(r, 0);
+}
+
+int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
+	int fds[SPAWN_NOTE_FDS], r = sp->dead ? -EPIPE : 0;
+	struct spawn_note note = {0};
+
+	if (r == 0)
+		r = spawner_send(sp, &req, sizeof(req), &estate, estate >= 0 ? 1 : 0);
+	while (r == 0 && estate >= 0 && (r = await_note(sp, &note, fds)) > 0) {
+		if (note.op == SPAWN_NOTE_HOLDER)
+			break;
+		r = defer(sp, &note, fds);
+	}
+	handle_deferred(sp);
+	if (r <= 0)
+		return r;
+	*ret_holder = steal_fd(&fds[0]);
+	spawner_close_fds(fds);
+	return *ret_holder >= 0 ? 0 : -ENOTSUP;
 }
 
 int spawner_inherit(struct spawner **ret_spawner)

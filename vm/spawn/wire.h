@@ -29,6 +29,8 @@ enum spawn_op {
 	SPAWN_OP_CLAIM,	 /* the child with this id is its own */
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
+	/* Of the daemon again: */
+	SPAWN_OP_ESTATE, /* if it dies, there is to be another one, with this estate; without a descriptor: not any more */
 };
 
 /* Flags of a job. */
@@ -55,6 +57,7 @@ enum spawn_note_op {
 	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
 	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */
+	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE; in SCM_RIGHTS a socket to the holder, or none: there is no holder */
 };
 
 struct spawn_note {

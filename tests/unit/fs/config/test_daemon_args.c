@@ -159,12 +159,68 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(unlink("b.conf"), 0);
 }
 
+static int load_again(struct conf *c, const struct buf *was, const char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return conf_load_again(c, argc, (char *const *)argv, record_reader(was->data, was->len),
+			       why, sizeof(why));
+}
+
+/* What was read is not read again: it may be another one by now, and the mount point would not answer. */
+static void test_again(void **state)
+{
+	const char *argv[] = {"xsbxfs", "-c", "one", "-c", "two", "-o", "max_vms=2", "mnt", NULL};
+	struct buf was = {0}, twice = {0};
+	char expected[128];
+	struct conf c;
+
+	(void)state;
+	write_file(".config/xsbxfs.conf", "accel = tcg\n[template a]\nlanguage = raw\n");
+	write_file("one", "max_vms = 7\nmax_sessions = 5\n[template b]\nlanguage = python\n");
+	write_file("two", "max_sessions = 6\n");
+	assert_string_equal(load_args(&c, argv) ? why : "", "");
+	assert_int_equal(conf_put(&c, &was), 0);
+	conf_clear(&c);
+	write_file("one", "nonsense\n");
+	assert_int_equal(unlink("two"), 0);
+	write_file(".config/xsbxfs.conf", "accel = kvm\n");
+	assert_int_equal(rename("mnt", "away"), 0);
+	assert_int_equal(load_again(&c, &was, argv), 0);
+	assert_string_equal(c.vm.accel, "tcg");
+	assert_int_equal(c.vm.max_vms, 2);
+	assert_int_equal(c.max_sessions, 6);
+	assert_non_null(conf_template_find(&c, "a"));
+	assert_non_null(conf_template_find(&c, "b"));
+	snprintf(expected, sizeof(expected), "%s/mnt", dir);
+	assert_string_equal(c.mountpoint, expected);
+	assert_int_equal(conf_put(&c, &twice), 0);
+	assert_int_equal(twice.len, was.len);
+	assert_memory_equal(twice.data, was.data, was.len);
+	conf_clear(&c);
+	buf_clear(&twice);
+	/* Half of it is none. */
+	for (size_t len = 0; len < was.len; len++) {
+		const struct buf half = {.data = was.data, .len = len};
+
+		if (load_again(&c, &half, argv) == 0)
+			assert_true(c.mountpoint && c.max_sessions != 6);
+		conf_clear(&c);
+	}
+	buf_clear(&was);
+	assert_int_equal(rename("away", "mnt"), 0);
+	assert_int_equal(unlink("one") | unlink(".config/xsbxfs.conf"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
+		cmocka_unit_test(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, conf_fixture_setup, conf_fixture_teardown);

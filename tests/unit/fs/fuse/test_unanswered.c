@@ -78,10 +78,80 @@ static void buffers_come_back(void **state)
 	free(buffer);
 }
 
+/* Those that are recorded have no bytes here; those that are not are the last ones. */
+static void recorded(void **state)
+{
+	char there[3][100];
+	struct unanswered u;
+	struct unanswered_request *r;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	for (unsigned i = 0; i < 3; i++) {
+		memset(there[i], (int)i, sizeof(there[i]));
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]));
+	}
+	assert_false(unanswered_drop(&u, 4));
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 2);
+	assert_ptr_equal(r->data, there[0]);
+	unanswered_recorded(&u, r);
+	assert_null(r->data);
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 6);
+	unanswered_recorded(&u, r);
+	assert_null(unanswered_new(&u));
+	unanswered_lend(&u, 8, there[2], sizeof(there[2]));
+	assert_int_equal(unanswered_new(&u)->unique, 8);
+	assert_true(unanswered_drop(&u, 2));
+	assert_int_equal(u.n, 2);
+	/* There are no records any more. */
+	assert_false(u.lost);
+	unanswered_keep(&u);
+	assert_true(u.lost);
+	assert_int_equal(u.n, 1);
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 8);
+	assert_ptr_not_equal(r->data, there[2]);
+	assert_memory_equal(r->data, there[2], sizeof(there[2]));
+	unanswered_fini(&u);
+}
+
+/* Handled again in an heir: whatever is not answered goes to the end, and keeps bytes that are nowhere else. */
+static void handled_again(void **state)
+{
+	char text[] = "bytes";
+	struct unanswered_request *r;
+	struct unanswered u;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	assert_int_equal(unanswered_load(&u, 2, text, sizeof(text)), 0);
+	assert_int_equal(unanswered_load(&u, 4, text, sizeof(text)), 0);
+	assert_null(unanswered_new(&u));
+	r = TAILQ_FIRST(&u.list);
+	assert_string_equal(r->data, text);
+	unanswered_requeue(&u, r);
+	unanswered_settle(&u, r);
+	assert_null(r->data);
+	assert_int_equal(TAILQ_FIRST(&u.list)->unique, 4);
+	unanswered_lend(&u, 6, text, sizeof(text));
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 6);
+	unanswered_settle(&u, r);
+	assert_ptr_equal(r->data, text);
+	assert_true(unanswered_drop(&u, 4));
+	unanswered_fini(&u);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(in_order),
-					   cmocka_unit_test(buffers_come_back)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_order),
+		cmocka_unit_test(buffers_come_back),
+		cmocka_unit_test(recorded),
+		cmocka_unit_test(handled_again),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

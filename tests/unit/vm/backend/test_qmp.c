@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QEMU's control connection: replies matched by id, events, and nonsense. */
-/* modules: vm/backend/qmp.c vm/base/fdpass.c vm/base/reader.c vm/base/buf.c vm/base/record.c vm/base/fdbag.c */
+/* modules: vm/backend/qmp.c vm/base/fdpass.c vm/base/reader.c vm/base/lent.c vm/base/buf.c vm/base/record.c vm/base/fdbag.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors by number: each arrives once, and none is left open. */
-/* modules: vm/base/fdbag.c vm/base/fdpass.c */
+/* modules: vm/base/fdbag.c vm/base/lent.c vm/base/fdpass.c */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets that can't be sent, or not now, or not with what they carry. */
-/* modules: vm/base/packets.c vm/base/fdpass.c */
+/* modules: vm/base/packets.c vm/base/lent.c vm/base/fdpass.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>

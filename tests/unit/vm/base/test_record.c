@@ -191,12 +191,33 @@ static void no_room(void **state)
 	buf_clear(&b);
 }
 
+/* Bytes that become a field where they are. */
+static void head_alone(void **state)
+{
+	unsigned char there[RECORD_BYTES_HEAD + 6] = "-----twelve";
+	struct record_reader r = record_reader(there, sizeof(there));
+	struct buf b = {0};
+	struct record_field f;
+
+	(void)state;
+	record_bytes(&b, TEXT, "twelve", 6);
+	record_bytes_head(there, TEXT, 6);
+	assert_int_equal(b.len, sizeof(there));
+	assert_memory_equal(there, b.data, b.len);
+	assert_int_equal(record_field(&r, &f), 1);
+	assert_int_equal(f.tag, TEXT);
+	assert_memory_equal(f.data, "twelve", 6);
+	assert_int_equal(record_field(&r, &f), 0);
+	buf_clear(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_and_back), cmocka_unit_test(signs),
-		cmocka_unit_test(cut_off),	  cmocka_unit_test(damaged),
-		cmocka_unit_test(contents),	  cmocka_unit_test(no_room),
+		cmocka_unit_test(head_alone), cmocka_unit_test(there_and_back),
+		cmocka_unit_test(signs),      cmocka_unit_test(cut_off),
+		cmocka_unit_test(damaged),    cmocka_unit_test(contents),
+		cmocka_unit_test(no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs: made of records that nobody trusts, looked at, written and read again. */
-/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/sink.c vm/base/discard.c vm/base/context.c vm/checkpoint/seal.c vm/base/buf.c */
+/* modules: vm/checkpoint/pack.c vm/checkpoint/pack_maker.c vm/checkpoint/pack_file.c agent/pack_record.c agent/protocol.c vm/base/io.c vm/base/sink.c vm/base/discard.c vm/base/lent.c vm/base/fdpass.c vm/base/context.c vm/checkpoint/seal.c vm/base/buf.c */
 /* libs: crypto zstd uv */
 #include <errno.h>
 #include <setjmp.h>

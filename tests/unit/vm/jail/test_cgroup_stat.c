@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What control groups have counted, in the words of both versions. */
-/* modules: vm/jail/cgroup_stat.c */
+/* modules: vm/jail/cgroup_stat.c vm/base/lent.c vm/base/fdpass.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -89,9 +89,12 @@ static struct {
 	pid_t guard;
 } t;
 
+static unsigned nbegun;
+
 static bool on_begun(void *data, int fd)
 {
 	(void)data;
+	nbegun++;
 	if (t.heir >= 0) { /* as the daemon that does not know yet that the last one is over */
 		close(fd);
 		return false;
@@ -100,7 +103,13 @@ static bool on_begun(void *data, int fd)
 	return true;
 }
 
-static int setup(void **state)
+static void mount_now(void)
+{
+	assert_int_equal(spawner_mounted(sp, t.connection[1]), 0);
+	close(steal_fd(&t.connection[1]));
+}
+
+static int setup_unmounted(void **state)
 {
 	struct spawner_rules rules = free_rules;
 
@@ -117,9 +126,14 @@ static int setup(void **state)
 	t.guard = spawner_fixture_fork(&rules, &sp);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	assert_int_equal(spawner_attach(sp, &loop), 0);
-	assert_int_equal(spawner_mounted(sp, t.connection[1]), 0);
-	close(t.connection[1]);
 	spawner_on_heir(sp, on_begun, NULL);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)setup_unmounted(state);
+	mount_now();
 	return 0;
 }
 
@@ -147,21 +161,29 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Asks for an heir. Return: where the answer comes. */
-static int ask(const char *program)
+static int connect_to(void)
 {
 	_cleanup_close_ int dir = open(t.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = open(program, O_RDONLY | O_CLOEXEC);
-	const struct heir_ask request = {.magic = HEIR_MAGIC};
 	struct sockaddr_un a = heir_address(dir);
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	assert_true(fd >= 0 && sock >= 0);
+	assert_true(sock >= 0);
 	/* The spawner may be at its begin still. */
 	for (int ms = 0; connect(sock, (struct sockaddr *)&a, sizeof(a)) < 0; ms += 10) {
 		assert_true(ms < patience_ms());
 		usleep(10000);
 	}
+	return sock;
+}
+
+/* Asks for an heir. Return: where the answer comes. */
+static int ask(const char *program)
+{
+	_cleanup_close_ int fd = open(program, O_RDONLY | O_CLOEXEC);
+	const struct heir_ask request = {.magic = HEIR_MAGIC};
+	int sock = connect_to();
+
+	assert_true(fd >= 0);
 	assert_int_equal(fdpass_send(sock, &request, sizeof(request), &fd, 1, 0), sizeof(request));
 	return sock;
 }
@@ -274,7 +296,7 @@ static void another_daemon(void **state)
 		uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* The spawner does what it is asked for, and so has heard of the mount: before that nobody can take it over. */
+/* The spawner does what it is asked for. */
 static void serves(void)
 {
 	struct child c;
@@ -342,13 +364,54 @@ static void of_another(void **state)
 	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
 	a = answer(sock);
 	assert_int_equal(a.pid, 0);
+	nbegun = 0;
 	next = ask(t.self);
+	while (!nbegun)
+		uv_run(&loop, UV_RUN_ONCE);
 	assert_int_equal(spawner_yield(sp), 0);
 	assert_int_equal(spawner_await(sp), 0);
 	close(steal_fd(&t.heir));
 	a = answer(next); /* the daemon did not take it */
 	assert_int_equal(a.pid, 0);
 	assert_string_equal(a.words, "the new process ended");
+}
+
+/* Who connects and says nothing keeps nobody waiting, but for who comes after him. */
+static void silent(void **state)
+{
+	const uint64_t began = uv_hrtime();
+	int first = connect_to(), next;
+	struct heir_answer a;
+	char byte;
+
+	(void)state;
+	serves();
+	serves();
+	assert_in_range(uv_hrtime() - began, 0, 4000000000);
+	assert_int_equal(recv(first, &byte, 1, MSG_DONTWAIT), -1);
+	close(first); /* that is an answer, too */
+	next = ask("/dev/null");
+	serves();
+	a = answer(next);
+	assert_string_equal(a.words, "it was not given a program");
+	serves();
+}
+
+/* Before there is a mount, who asks waits for it. */
+static void before_the_mount(void **state)
+{
+	const struct estate e = {.act = DIES};
+	struct pollfd p = {.events = POLLIN};
+
+	(void)state;
+	p.fd = ask(t.self);
+	serves();
+	assert_int_equal(poll(&p, 1, 100), 0);
+	mount_now();
+	await_heir();
+	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
+	assert_string_equal(answer(p.fd).words, "the new process ended");
+	serves();
 }
 
 static void of_root(void **state)
@@ -374,9 +437,14 @@ static void of_root(void **state)
 int main(int argc, char *argv[])
 {
 #define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {heir_test(another_daemon), heir_test(no_heir),
-					   heir_test(late), heir_test(of_another),
-					   heir_test(of_root)};
+	const struct CMUnitTest tests[] = {
+		heir_test(another_daemon),
+		heir_test(no_heir),
+		heir_test(late),
+		heir_test(of_another),
+		heir_test(silent),
+		heir_test(of_root),
+		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
 		return be_heir();

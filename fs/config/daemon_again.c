@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration as it was read, for a daemon that goes on where one has died. */
+#include "daemon_internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vm/base/util.h"
+
+/* Never reuse one. */
+enum {
+	TAG_MOUNTPOINT = 1,
+	TAG_FILE, /* its fields, in the order in which they were read: */
+};
+
+enum { TAG_FILE_NAME = 1, TAG_FILE_TEXT };
+
+/* A byte more than there may be shows that there are too many. */
+static int slurp(int fd, struct buf *text)
+{
+	char some[4096];
+	ssize_t n;
+
+	do {
+		n = read(fd, some, MIN(sizeof(some), CONF_FILE_BYTES + 1 - text->len));
+		if (n > 0 && buf_append(text, some, (size_t)n) < 0)
+			return -ENOMEM;
+	} while ((n > 0 && text->len <= CONF_FILE_BYTES) || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
+}
+
+static int keep(struct conf *c, const char *name, const struct buf *text)
+{
+	const size_t at = record_open(&c->files, TAG_FILE);
+
+	record_str(&c->files, TAG_FILE_NAME, name);
+	record_bytes(&c->files, TAG_FILE_TEXT, text->data, text->len);
+	record_close(&c->files, at);
+	return c->files.failed ? -ENOMEM : 0;
+}
+
+static int parse(struct conf *c, const char *data, size_t len, struct conf_source *src)
+{
+	_cleanup_file_ FILE *file = NULL;
+
+	if (!len)
+		return 0;
+	file = fmemopen((void *)data, len, "r");
+	return file ? conf_read(c, file, src) : -errno;
+}
+
+int conf_read_file(struct conf *c, int fd, struct conf_source *src)
+{
+	struct buf text = {0};
+	int r = slurp(fd, &text);
+
+	if (r < 0 && r != -ENOMEM)
+		r = conf_fail(src, -r, "cannot be read: %s", strerror(-r));
+	if (r == 0)
+		r = keep(c, src->file, &text);
+	if (r == 0)
+		r = parse(c, text.data, text.len, src);
+	buf_clear(&text);
+	return r;
+}
+
+int conf_put(const struct conf *c, struct buf *out)
+{
+	record_str(out, TAG_MOUNTPOINT, c->mountpoint);
+	return buf_append(out, c->files.data, c->files.len);
+}
+
+/* ---- once more ---- */
+
+static int get_file(struct conf *c, struct record_reader fields, struct conf_source *src)
+{
+	struct buf text = {.limit = CONF_FILE_BYTES + 1};
+	char name[PATH_MAX] = "";
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_FILE_NAME)
+			r = record_get_str(&f, name, sizeof(name));
+		else if (f.tag == TAG_FILE_TEXT)
+			r = record_get_buf(&f, &text);
+		if (r < 0)
+			break;
+	}
+	src->file = name;
+	if (r == 0)
+		r = keep(c, name, &text);
+	if (r == 0)
+		r = parse(c, text.data, text.len, src);
+	src->file = NULL;
+	buf_clear(&text);
+	return r;
+}
+
+int conf_read_again(struct conf *c, struct record_reader fields, struct conf_source *src)
+{
+	char path[PATH_MAX];
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_MOUNTPOINT && !c->mountpoint) {
+			r = record_get_str(&f, path, sizeof(path));
+			c->mountpoint = r == 0 ? strdup(path) : NULL;
+			if (r == 0 && !c->mountpoint)
+				r = -ENOMEM;
+		} else if (f.tag == TAG_FILE) {
+			r = get_file(c, record_inside(&f), src);
+		}
+		if (r < 0)
+			return r;
+	}
+	return r == 0 && !c->mountpoint ? -EBADMSG : r;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection in turns: requests and answers where a daemon's death does not reach them. See devfuse.h. */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <string.h>
+
+#include "fs/handover/handover.h"
+#include "vm/base/estate.h"
+#include "vm/base/util.h"
+#include "devfuse_internal.h"
+
+/* Numbers of regions. */
+#define REGION_INBOX  2u
+#define REGION_OUTBOX 3u
+
+/* More than a turn says before it is committed (see turn.h), and the largest answer. */
+#define OUTBOX_SIZE   (2u << 20)
+
+/* Of HANDOVER_REQUEST. Never reuse. */
+enum request_tag {
+	TAG_REQUEST = 1,
+};
+
+/* Of HANDOVER_ANSWER. Never reuse. */
+enum answer_tag {
+	TAG_TURN = 1,
+	TAG_LEN,
+	TAG_HANDLED,
+	TAG_ANSWER,
+};
+
+void devfuse_news(struct devfuse *d)
+{
+	if (!turn_is_on(d->turn))
+		return;
+	turn_due(d->turn);
+	turn_speak(d->turn, TURN_ANSWERS, &d->speaker);
+}
+
+bool devfuse_queue(struct devfuse *d, const struct iovec *iov, int count, size_t len)
+{
+	if (!d->survives || !turn_is_on(d->turn) || outbox_add(&d->outbox, iov, count) < 0)
+		return false;
+	turn_queued(d->turn, len);
+	devfuse_news(d);
+	return true;
+}
+
+void devfuse_drop(struct devfuse *d, uint64_t unique)
+{
+	if (unanswered_drop(&d->unanswered, unique) && turn_is_on(d->turn))
+		(void)estate_drop(d->turn->estate, HANDOVER_REQUEST, unique, 0);
+}
+
+/* There are no turns any more: everything is as without. */
+static void forsake(struct devfuse *d)
+{
+	d->survives = false;
+	unanswered_keep(&d->unanswered);
+}
+
+/* That it was said need not be known: who does not know it says it again. */
+void devfuse_say(struct devfuse *d)
+{
+	struct outbox_more *m;
+
+	if (!d->survives)
+		return;
+	TAILQ_FOREACH(m, &d->outbox.more, link)
+		if (m->recorded && turn_is_on(d->turn))
+			(void)estate_drop(d->turn->estate, HANDOVER_ANSWER, m->number, 0);
+	outbox_say(&d->outbox, fuse_session_fd(d->se));
+}
+
+static void speak(struct turn_speaker *speaker)
+{
+	struct devfuse *d = container_of(speaker, struct devfuse, speaker);
+
+	devfuse_say(d);
+	if (!turn_is_on(d->turn) || d->turn->lost)
+		forsake(d);
+	else
+		inbox_reset(&d->inbox);
+}
+
+void devfuse_make_room(struct devfuse *d)
+{
+	if (!d->survives)
+		return;
+	turn_pause(d->turn);
+	if (d->survives && !inbox_has_room(&d->inbox))
+		turn_now(d->turn);
+	if (d->survives && !turn_is_on(d->turn))
+		forsake(d);
+}
+
+void devfuse_leave(struct devfuse *d)
+{
+	if (!d->survives)
+		return;
+	devfuse_say(d);
+	turn_hush(d->turn, &d->speaker);
+	forsake(d);
+}
+
+/* ---- records ---- */
+
+static int put_request(const struct unanswered_request *r, struct estate *e)
+{
+	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
+	struct buf fields = {0};
+	int err;
+
+	/* Long ones lie where they are a field already, but for its head; see inbox.h. */
+	if (r->lent) {
+		record_bytes_head(field, TAG_REQUEST, r->len);
+		return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field,
+				  RECORD_BYTES_HEAD + r->len);
+	}
+	record_bytes(&fields, TAG_REQUEST, r->data, r->len);
+	err = fields.failed
+		      ? -ENOMEM
+		      : estate_put(e, HANDOVER_REQUEST, r->unique, 0, fields.data, fields.len);
+	buf_clear(&fields);
+	return err;
+}
+
+static int put_requests(struct devfuse *d, struct estate *e)
+{
+	struct unanswered_request *r;
+	int err;
+
+	while ((r = unanswered_new(&d->unanswered))) {
+		err = put_request(r, e);
+		if (err < 0)
+			return err;
+		unanswered_recorded(&d->unanswered, r);
+	}
+	/* Somebody would wait for ever. */
+	return d->unanswered.lost ? -ENOMEM : 0;
+}
+
+/* Those that did not fit. */
+static int put_more(struct devfuse *d, struct estate *e, struct buf *fields)
+{
+	struct outbox_more *m;
+	int err;
+
+	TAILQ_FOREACH(m, &d->outbox.more, link) {
+		if (m->recorded)
+			continue;
+		fields->len = 0;
+		record_bytes(fields, TAG_ANSWER, m->data, m->len);
+		err = fields->failed ? -ENOMEM
+				     : estate_put(e, HANDOVER_ANSWER, m->number, 0, fields->data,
+						  fields->len);
+		if (err < 0)
+			return err;
+		m->recorded = true;
+	}
+	return 0;
+}
+
+static int put_answers(struct devfuse *d, struct estate *e)
+{
+	struct buf fields = {0};
+	int err;
+
+	record_u64(&fields, TAG_TURN, d->outbox.turn);
+	record_u64(&fields, TAG_LEN, d->outbox.len);
+	record_u64(&fields, TAG_HANDLED, d->inbox.last);
+	err = fields.failed ? -ENOMEM
+			    : estate_put(e, HANDOVER_ANSWER, 0, 0, fields.data, fields.len);
+	if (err == 0)
+		err = put_more(d, e, &fields);
+	buf_clear(&fields);
+	return err;
+}
+
+static int put_agreement(struct devfuse *d, struct estate *e)
+{
+	struct buf fields = {0};
+	int err = devfuse_put_agreement(d, &fields);
+
+	if (err == 0)
+		err = estate_put(e, HANDOVER_CONNECTION, 0, 0, fields.data, fields.len);
+	d->agreed = err == 0;
+	buf_clear(&fields);
+	return err;
+}
+
+int devfuse_commit(struct devfuse *d, struct estate *e)
+{
+	int err = 0;
+
+	if (!d->survives)
+		return 0;
+	if (!d->agreed && d->init_reply.len)
+		err = put_agreement(d, e);
+	if (err == 0)
+		err = put_requests(d, e);
+	return err == 0 ? put_answers(d, e) : err;
+}
+
+/* ---- the beginning ---- */
+
+static void begin(struct devfuse *d, struct turn *t)
+{
+	d->turn = t;
+	d->speaker.speak = speak;
+	d->survives = true;
+	devfuse_news(d);
+}
+
+int devfuse_survive(struct devfuse *d, struct turn *t)
+{
+	const size_t max = d->unanswered.size;
+	void *in = estate_region(t->estate, REGION_INBOX, inbox_size(max)),
+	     *out = estate_region(t->estate, REGION_OUTBOX, OUTBOX_SIZE);
+
+	if (!in || !out)
+		return -ENOMEM;
+	inbox_open(&d->inbox, in, max);
+	outbox_open(&d->outbox, out, OUTBOX_SIZE);
+	begin(d, t);
+	return 0;
+}
+
+/* What is read of the records of kind HANDOVER_ANSWER. */
+struct answered {
+	uint64_t turn, len, handled;
+};
+
+static int load_connection(void *data, const struct record *rec, uint64_t sub)
+{
+	struct devfuse *d = data;
+	const int err = devfuse_get(d, rec->fields);
+
+	(void)sub;
+	d->agreed = err == 0;
+	return err;
+}
+
+static int load_request(void *data, const struct record *rec, uint64_t sub)
+{
+	struct record_reader fields = rec->fields;
+	struct fuse_in_header in;
+	struct record_field f;
+	struct devfuse *d = data;
+	int r;
+
+	(void)sub;
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag != TAG_REQUEST)
+			continue;
+		if (!devfuse_is_request(&f, d->unanswered.size))
+			return -EBADMSG;
+		memcpy(&in, f.data, sizeof(in));
+		return in.unique == rec->key
+			       ? unanswered_load(&d->unanswered, in.unique, f.data, f.len)
+			       : -EBADMSG;
+	}
+	return r < 0 ? r : -EBADMSG;
+}
+
+static int load_state(void *data, const struct record *rec, uint64_t sub)
+{
+	struct record_reader fields = rec->fields;
+	struct answered *a = data;
+	struct record_field f;
+	int r = 0;
+
+	(void)sub;
+	while (rec->key == 0 && r >= 0 && (r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_TURN)
+			r = record_get(&f, 0, INT64_MAX, &a->turn);
+		else if (f.tag == TAG_LEN)
+			r = record_get(&f, 0, OUTBOX_SIZE, &a->len);
+		else if (f.tag == TAG_HANDLED)
+			r = record_get(&f, 0, INT64_MAX, &a->handled);
+	}
+	return MIN(r, 0);
+}
+
+static int load_more(void *data, const struct record *rec, uint64_t sub)
+{
+	struct record_reader fields = rec->fields;
+	struct devfuse *d = data;
+	struct record_field f;
+	int r = 0;
+
+	(void)sub;
+	while (rec->key != 0 && r >= 0 && (r = record_field(&fields, &f)) > 0)
+		if (f.tag == TAG_ANSWER)
+			r = outbox_load_more(&d->outbox, rec->key, f.data, f.len);
+	return MIN(r, 0);
+}
+
+int devfuse_load(struct devfuse *d, struct turn *t)
+{
+	const size_t max = d->unanswered.size;
+	struct estate *e = t->estate;
+	void *in = estate_region(e, REGION_INBOX, inbox_size(max)),
+	     *out = estate_region(e, REGION_OUTBOX, OUTBOX_SIZE);
+	struct answered a = {0};
+	int err = in && out ? 0 : -ENOMEM;
+
+	if (err == 0)
+		err = estate_each(e, HANDOVER_CONNECTION, load_connection, d);
+	if (err == 0)
+		err = estate_each(e, HANDOVER_REQUEST, load_request, d);
+	if (err == 0)
+		err = estate_each(e, HANDOVER_ANSWER, load_state, &a);
+	if (err == 0)
+		err = inbox_load(&d->inbox, in, max, a.handled);
+	if (err == 0)
+		err = outbox_load(&d->outbox, out, OUTBOX_SIZE, a.turn, a.len);
+	if (err == 0)
+		err = estate_each(e, HANDOVER_ANSWER, load_more, d);
+	if (err == 0)
+		begin(d, t);
+	return err;
+}

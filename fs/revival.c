@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that goes on where another one has died. See revival.h. */
+#include "revival.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/config/daemon.h"
+#include "fs/fuse/devfuse.h"
+#include "fs/handover/handover.h"
+#include "fs/keep/keeper.h"
+#include "fs/session/fs.h"
+#include "succession.h"
+#include "vm/base/estate.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
+#include "vm/base/log.h"
+#include "vm/base/turn.h"
+#include "vm/spawn/heir_wire.h"
+#include "vm/spawn/spawner.h"
+
+#define REGION_BLACKBOX 1u /* of the estate; see devfuse_turn.c for others */
+
+void revival_init(struct revival *rv, const char *word)
+{
+	const size_t len = strcspn(word, ":");
+
+	*rv = (struct revival){0};
+	rv->last = strncmp(word, HEIR_OPTION_LAST, len) == 0 && len == strlen(HEIR_OPTION_LAST);
+	rv->revives = rv->last || (strncmp(word, HEIR_OPTION_REVIVE, len) == 0 &&
+				   len == strlen(HEIR_OPTION_REVIVE));
+	if (rv->revives && word[len])
+		rv->signum = atoi(word + len + 1);
+	rv->began = log_now();
+}
+
+int revival_open(struct revival *rv, char *ret_why, size_t why_size)
+{
+	int r = estate_open(HEIR_FD_ESTATE, &rv->estate);
+
+	if (r < 0)
+		snprintf(ret_why, why_size, "what the daemon has left can't be read: %s",
+			 strerror(-r));
+	else
+		fcntl(HEIR_FD_DAEMON, F_SETFD, FD_CLOEXEC);
+	return r;
+}
+
+struct blackbox *revival_box(struct estate *e)
+{
+	return estate_region(e, REGION_BLACKBOX, sizeof(struct blackbox));
+}
+
+/* ---- the configuration ---- */
+
+int revival_put(const struct conf *c, struct buf *out)
+{
+	return conf_put(c, out);
+}
+
+static int on_conf(void *data, const struct record *rec, uint64_t sub)
+{
+	(void)sub;
+	*(struct record_reader *)data = rec->fields;
+	return 0;
+}
+
+int revival_configure(const struct revival *rv, struct conf *c, int argc, char *const argv[],
+		      char *ret_why, size_t why_size)
+{
+	struct record_reader fields = {0};
+	int r = estate_each(rv->estate, HANDOVER_CONF, on_conf, &fields);
+
+	snprintf(ret_why, why_size, "the daemon has not left its configuration");
+	if (r == 0 && !fields.at)
+		r = -EBADMSG;
+	return r < 0 ? r : conf_load_again(c, argc, argv, fields, ret_why, why_size);
+}
+
+/* ---- all else ---- */
+
+struct loading {
+	struct succession *s;
+	struct fdbag fds;
+	struct problem why;
+	uint32_t kind;
+	size_t n;
+};
+
+static int on_record(void *data, const struct record *rec)
+{
+	struct loading *l = data;
+
+	l->kind = rec->kind;
+	l->n++;
+	return succession_get(l->s, rec, &l->fds, &l->why);
+}
+
+static int load(struct loading *l, struct turn *t)
+{
+	int r = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &l->fds);
+
+	if (r < 0) {
+		problem_set(&l->why, PROBLEM_FAILED, "",
+			    "the descriptors of the daemon did not arrive: %s", strerror(-r));
+		return r;
+	}
+	l->s->fs->inherited.estate = true;
+	r = handover_each(t->estate, on_record, l);
+	if (r == 0)
+		r = handover_join(l->s->fs, &l->why);
+	if (r == 0) {
+		l->kind = HANDOVER_CONNECTION;
+		r = devfuse_load(l->s->fuse, t);
+	}
+	if (r < 0 && !l->why.code)
+		problem_set(&l->why, PROBLEM_FAILED, "",
+			    "what the daemon has left can't be read: record %u: %s", l->kind,
+			    strerror(-r));
+	return r;
+}
+
+int revival_load(struct revival *rv, struct succession *s, struct turn *t, char *ret_why,
+		 size_t why_size)
+{
+	struct loading l = {.s = s, .fds = {.owned = true}};
+	struct blackbox *box = revival_box(t->estate);
+	int r;
+
+	/* Who kills it may find it at anything. */
+	if (box && blackbox_revive(box, rv->signum != SIGKILL))
+		log_warn("two daemons have died of the same, which is not done a third time");
+	s->revives = true;
+	if (s->keeper)
+		keeper_wait(s->keeper);
+	r = load(&l, t);
+	fdbag_clear(&l.fds); /* what no record names is dropped by the first commit */
+	if (r < 0) {
+		snprintf(ret_why, why_size, "%s", l.why.cause);
+		return r;
+	}
+	r = spawner_ready(s->spawner);
+	if (r < 0) {
+		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
+		return r;
+	}
+	rv->nrecords = l.n;
+	return 0;
+}
+
+void revival_tell(const struct revival *rv, const struct succession *s)
+{
+	char words[128];
+
+	log_info("the daemon has died, and this one goes on: %zu records, after %llu us",
+		 rv->nrecords, (unsigned long long)(log_now() - rv->began) / 1000);
+	if (rv->last)
+		snprintf(words, sizeof(words), "the daemon died too often; the mount ends");
+	else if (rv->signum > 0)
+		snprintf(words, sizeof(words), "the daemon died (signal %d), another one goes on",
+			 rv->signum);
+	else
+		snprintf(words, sizeof(words), "the daemon died, another one goes on");
+	events_add(&s->fs->events, NULL, "daemon", words);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this daemon leaves if it dies. See survival.h. */
+#include "survival.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/fuse/devfuse.h"
+#include "fs/handover/handover.h"
+#include "fs/session/fs.h"
+#include "revival.h"
+#include "succession.h"
+#include "vm/base/blackbox.h"
+#include "vm/base/estate.h"
+#include "vm/base/lent.h"
+#include "vm/base/log.h"
+#include "vm/spawn/spawner.h"
+#include "vm/vm.h"
+
+#ifdef XSBX_SHADOW
+#define SHADOW true
+#else
+#define SHADOW false
+#endif
+
+/* ---- at the end of each turn ---- */
+
+static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
+{
+	int r = fields->failed;
+
+	if (r == 0)
+		r = estate_put(e, kind, 0, 0, fields->data, fields->len);
+	buf_clear(fields);
+	return r;
+}
+
+/* What the process has, and goes by, never changes. */
+static int describe(struct survival *sv, struct estate *e)
+{
+	struct buf fields = {0};
+	int r;
+
+	succession_put_process(sv->succession, &fields, &sv->fds);
+	r = put_fields(e, HANDOVER_PROCESS, &fields);
+	if (r == 0)
+		r = revival_put(sv->fs->conf, &fields);
+	if (r == 0)
+		r = put_fields(e, HANDOVER_CONF, &fields);
+	sv->described = r == 0;
+	return r;
+}
+
+/* The connection is behind all others: it tells what of the kernel's requests has been handled. */
+static int on_write(void *data, struct estate *e)
+{
+	struct survival *sv = data;
+	int r = sv->described ? 0 : describe(sv, e);
+
+	if (r == 0)
+		r = handover_commit(sv->fs, e, &sv->fds);
+	if (r == 0)
+		r = devfuse_commit(sv->fuse, e);
+	if (r == 0)
+		r = lent_failed();
+	return r == 0 && sv->fds.failed ? -ENOMEM : r;
+}
+
+/* Something was changed, and nobody has said so: the daemon would not be the same after its death. */
+static void look(struct survival *sv)
+{
+	char what[256] = "";
+	int r = handover_differs(sv->fs, sv->estate, &sv->fds, what, sizeof(what));
+
+	if (r == 0)
+		return;
+	log_error("what is committed is not what there is: %s", r < 0 ? strerror(-r) : what);
+	abort();
+}
+
+static void on_committed(void *data)
+{
+	lent_committed();
+	if (SHADOW)
+		look(data);
+}
+
+static void forget(struct survival *sv)
+{
+	if (!sv->spawner)
+		return;
+	(void)spawner_estate(sv->spawner, -1, NULL);
+	lent_end();
+}
+
+static void on_lost(void *data, int err)
+{
+	struct survival *sv = data;
+
+	log_error("if this daemon dies, the mount ends from now on: what it has can't be written "
+		  "down: %s",
+		  strerror(-err));
+	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
+	forget(sv);
+}
+
+static const struct turn_ops turn_ops = {
+	.write = on_write,
+	.committed = on_committed,
+	.lost = on_lost,
+};
+
+/* ---- beginning and end ---- */
+
+/* Return: 0 or -errno, with nothing changed. */
+static int make(struct survival *sv)
+{
+	struct estate *e;
+	int holder, r = estate_new(&e);
+
+	if (r < 0)
+		return r;
+	r = spawner_estate(sv->spawner, estate_fd(e), &holder);
+	if (r < 0) {
+		estate_free(e);
+		return r;
+	}
+	r = lent_begin(holder);
+	if (r < 0) {
+		(void)spawner_estate(sv->spawner, -1, NULL);
+		estate_free(e);
+		return r;
+	}
+	sv->estate = e;
+	blackbox_use(revival_box(e));
+	return 0;
+}
+
+void survival_new(struct survival *sv)
+{
+	int r = make(sv);
+
+	sv->fds.number = lent_put;
+	if (r < 0)
+		log_warn("if this daemon dies, the mount ends: there is no place for what it has: "
+			 "%s",
+			 strerror(-r));
+}
+
+void survival_resume(struct survival *sv, struct estate *e)
+{
+	sv->fds.number = lent_put;
+	sv->estate = e;
+	blackbox_use(revival_box(e));
+	sv->resumed = true;
+}
+
+void survival_start(struct survival *sv)
+{
+	struct fs *fs = sv->fs;
+	int r;
+
+	if (!sv->estate)
+		return;
+	lent_verify(SHADOW);
+	turn_start(&sv->turn, sv->loop, sv->estate, &turn_ops, sv);
+	fs->touched.turn = &sv->turn;
+	fs->handles.turn = &sv->turn;
+	vm_set_turn(fs->vm, &sv->turn);
+	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn); /* else by devfuse_load() */
+	if (r < 0) {
+		on_lost(sv, r);
+		turn_close(&sv->turn);
+	}
+}
+
+void survival_close(struct survival *sv)
+{
+	if (!turn_is_on(&sv->turn))
+		return;
+	turn_close(&sv->turn);
+	forget(sv);
+}
+
+void survival_free(struct survival *sv)
+{
+	blackbox_use(NULL);
+	estate_free(sv->estate);
+	sv->estate = NULL;
+	fdbag_clear(&sv->fds);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this daemon leaves if it dies: its estate, and when something is written to it. */
+#ifndef XSBX_FS_SURVIVAL_H
+#define XSBX_FS_SURVIVAL_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "vm/base/fdbag.h"
+#include "vm/base/turn.h"
+
+struct devfuse;
+struct estate;
+struct fs;
+struct spawner;
+struct succession;
+
+/*
+ * With `survive = yes` a daemon may be killed at any instruction. All that it is to be known of is in records in an estate
+ * (vm/base/estate.h), which the spawner has as well, and the descriptors that these speak of are held (vm/base/lent.h). The records
+ * are true at the end of each turn of the loop, and nothing is said to anybody before they are (vm/base/turn.h). If the daemon dies
+ * without a goodbye, the spawner starts another one, which goes on with the estate: fs/succession.h tells of one that is asked for.
+ *
+ * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount.
+ *
+ * With XSBX_SHADOW, for tests, all is written down anew behind each commit, and compared with what is there.
+ *
+ * Embedded by its owner, zeroed, who sets what is above the line.
+ */
+struct survival {
+	uv_loop_t *loop;
+	struct fs *fs;
+	struct devfuse *fuse;
+	struct spawner *spawner;
+	const struct succession *succession;
+	/* ---- */
+	struct estate *estate; /* NULL: there is none */
+	struct turn turn;
+	struct fdbag fds; /* by lent_put() */
+	bool described;	  /* the process has its record */
+	bool resumed;
+};
+
+/* Makes an estate, and tells the spawner, if both can. */
+void survival_new(struct survival *sv);
+
+/* Instead, in a daemon that comes after one that died: goes on with its estate, of which the spawner knows; it is taken. devfuse_load() is to follow
+ * survival_start(). */
+void survival_resume(struct survival *sv, struct estate *e);
+
+/* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything is served. */
+void survival_start(struct survival *sv);
+
+/* The mount ends: another daemon would have nothing to go on with. What is queued is said. */
+void survival_close(struct survival *sv);
+
+/* Frees it, behind devfuse_free(). */
+void survival_free(struct survival *sv);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors are lent to another process by number, and are all there for who comes after this one. */
+/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/spawn/holder.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "vm/base/fdbag.h"
+#include "vm/base/fdpass.h"
+#include "vm/base/lent.h"
+#include "vm/spawn/holder.h"
+
+#define MANY 50 /* more than one packet has room for */
+
+static int control;
+static pid_t holder;
+
+static int setup(void **state)
+{
+	(void)state;
+	holder = holder_start(&control);
+	return holder > 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	int status;
+
+	(void)state;
+	lent_end();
+	close(control);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_int_equal(status, 0); /* it ended by itself, in good order */
+	return 0;
+}
+
+static ino_t number_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+/* Return: one end of a new pipe, whose other end is *@ret_other. */
+static int make(int *ret_other)
+{
+	int p[2];
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	*ret_other = p[1];
+	return p[0];
+}
+
+/* Has nobody the reading end any more, in a while? */
+static bool is_closed(int writing)
+{
+	struct pollfd p = {.fd = writing, .events = POLLERR};
+
+	return poll(&p, 1, 2000) == 1 && (p.revents & POLLERR);
+}
+
+static bool is_held(int writing)
+{
+	struct pollfd p = {.fd = writing, .events = POLLERR};
+
+	return poll(&p, 1, 50) == 0 || !(p.revents & POLLERR);
+}
+
+static void inherit(struct fdbag *bag)
+{
+	*bag = (struct fdbag){.owned = true};
+	assert_int_equal(lent_inherit(holder_admit(control), fdbag_set, bag), 0);
+}
+
+static void nothing_is_lent(void **state)
+{
+	int other, fd = make(&other);
+
+	(void)state;
+	assert_int_equal(lent_put(fd), 0);
+	assert_int_equal(lent_failed(), 0);
+	lent_forget(fd);
+	lent_committed();
+	lent_close(&fd);
+	assert_int_equal(fd, -1);
+	lent_close(&fd);
+	assert_true(is_closed(other));
+	close(other);
+}
+
+/* One number as long as it is open; a descriptor of the same number is another one. */
+static void numbers(void **state)
+{
+	int others[2], fd = make(&others[0]), again;
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	assert_int_equal(lent_put(-1), 0);
+	n = lent_put(fd);
+	assert_int_equal(n, 1);
+	assert_int_equal(lent_put(fd), n);
+	again = dup(fd);
+	assert_int_equal(lent_put(again), 2);
+	lent_close(&again);
+	lent_close(&fd);
+	fd = make(&others[1]);
+	assert_int_equal(lent_put(fd), 3); /* nothing was committed */
+	assert_true(is_held(others[0]));
+	lent_committed();
+	assert_true(is_closed(others[0]));
+	again = dup(fd);
+	assert_int_equal(lent_put(again), 1); /* the least that is free */
+	assert_int_equal(lent_failed(), 0);
+	lent_close(&again);
+	lent_forget(fd); /* who closes it himself */
+	close(fd);
+	assert_true(is_held(others[1]));
+	lent_committed();
+	assert_true(is_closed(others[1]));
+	close(others[0]);
+	close(others[1]);
+}
+
+/* A process ends at once; all that it had lent is there for the next, and for the one after that. */
+static void inherited(void **state)
+{
+	int others[MANY], fd[MANY], taken;
+	struct fdbag bag, bag2;
+	ino_t was[MANY];
+
+	(void)state;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	for (int i = 0; i < MANY; i++) {
+		fd[i] = make(&others[i]);
+		was[i] = number_of(fd[i]);
+		assert_int_equal(lent_put(fd[i]), i + 1);
+	}
+	lent_close(&fd[7]); /* not committed */
+	lent_close(&fd[8]);
+	lent_committed();
+	fd[8] = make(&others[8]);
+	was[8] = number_of(fd[8]);
+	assert_in_range(lent_put(fd[8]), 8, 9); /* in the socket, and no more */
+	lent_end();
+	for (int i = 0; i < MANY; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	inherit(&bag);
+	assert_true(bag.n >= MANY - 1);
+	for (unsigned i = 1; i <= MANY; i++) {
+		if (i == 8 || i == 9)
+			continue;
+		taken = fdbag_take(&bag, i);
+		assert_true(taken >= 0);
+		assert_int_equal(number_of(taken), was[i - 1]);
+		assert_int_equal(lent_put(taken), i); /* it is lent still */
+		fd[i - 1] = taken;
+	}
+	/* What nobody has taken is not needed. */
+	fdbag_clear(&bag);
+	lent_committed();
+	assert_true(is_closed(others[8]));
+	lent_end();
+	for (int i = 0; i < MANY; i++)
+		if (i != 7 && i != 8)
+			close(fd[i]);
+	inherit(&bag2);
+	assert_int_equal(fdbag_take(&bag2, 8), -1);
+	assert_int_equal(fdbag_take(&bag2, 9), -1);
+	taken = fdbag_take(&bag2, MANY);
+	assert_int_equal(number_of(taken), was[MANY - 1]);
+	close(taken);
+	fdbag_clear(&bag2);
+	for (int i = 0; i < MANY; i++)
+		close(others[i]);
+}
+
+/* A bag whose numbers are those of what is lent. */
+static void in_a_bag(void **state)
+{
+	struct fdbag bag = {.number = lent_put};
+	int other, fd = make(&other);
+
+	(void)state;
+	assert_int_equal(fdbag_put(&bag, fd), 0);
+	assert_true(bag.failed);
+	bag.failed = false;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	assert_int_equal(fdbag_put(&bag, fd), lent_put(fd));
+	assert_int_equal(fdbag_put(&bag, -1), 0);
+	assert_false(bag.failed);
+	assert_int_equal(bag.n, 0);
+	fdbag_clear(&bag);
+	lent_close(&fd);
+	close(other);
+}
+
+/* The holder believes nothing, and goes on. */
+static void nonsense(void **state)
+{
+	struct lent_word w = {.op = LENT_HOLD, .number = LENT_MAX + 1};
+	int sock = holder_admit(control), other, fd = make(&other);
+	const char more[64] = "";
+	struct fdbag bag;
+
+	(void)state;
+	assert_true(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0) > 0);
+	w.number = 0;
+	assert_true(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0) > 0);
+	w.op = LENT_DROP;
+	assert_true(fdpass_send(sock, &w, sizeof(w), NULL, 0, 0) > 0);
+	w = (struct lent_word){.op = 99, .number = 1};
+	assert_true(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0) > 0);
+	assert_true(fdpass_send(sock, &w, 3, &fd, 1, 0) > 0);
+	assert_true(fdpass_send(sock, more, sizeof(more), &fd, 1, 0) > 0);
+	w = (struct lent_word){.op = LENT_HOLD, .number = 3};
+	assert_true(fdpass_send(sock, &w, sizeof(w), NULL, 0, 0) > 0);
+	close(fd);
+	assert_true(is_closed(other)); /* nothing of it was kept */
+	close(other);
+	fd = make(&other);
+	w.number = LENT_MAX;
+	assert_true(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0) > 0);
+	close(sock);
+	inherit(&bag);
+	assert_int_equal(bag.n, LENT_MAX);
+	close(fdbag_take(&bag, LENT_MAX));
+	fdbag_clear(&bag);
+	close(fd);
+	close(other);
+}
+
+/* Without the holder it is said that nothing is sure any more. */
+static void alone(void **state)
+{
+	int other, fd = make(&other), status;
+
+	(void)state;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	kill(holder, SIGKILL);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_int_equal(lent_put(fd), 0);
+	assert_true(lent_failed() < 0);
+	lent_close(&fd);
+	lent_committed();
+	lent_end();
+	close(control);
+	close(other);
+	assert_int_equal(setup(state), 0);
+}
+
+/* Somebody has closed what was lent by close(2), and something else has its place: that is found. */
+static void verified(void **state)
+{
+	int other, fd = make(&other), status;
+	const pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		signal(SIGABRT, SIG_DFL);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(1);
+		lent_verify(true);
+		if (lent_begin(holder_admit(control)) < 0 || lent_put(fd) != 1 || lent_put(fd) != 1)
+			_exit(2);
+		dup2(STDERR_FILENO, fd);
+		(void)lent_put(fd);
+		_exit(3);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	close(fd);
+	close(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_is_lent, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers, setup, teardown),
+		cmocka_unit_test_setup_teardown(inherited, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_a_bag, setup, teardown),
+		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
+		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(verified, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon dies: another one has its children, its descriptors and its estate; but not for ever. */
+/* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/lent.h"
+#include "vm/base/util.h"
+#include "vm/jail/cell.h"
+#include "vm/spawn/heir_wire.h"
+#include "vm/spawn/spawner_internal.h"
+
+#define NOBODY 4711 /* a child that there never was */
+
+/* What the daemon leaves, and what becomes of that: memory that all of them share. */
+struct estate {
+	uint32_t claimed;	/* a child; 0: none */
+	unsigned lent;		/* number of a pipe's end; 0: none */
+	bool never_ready;	/* each ends before that */
+	unsigned dies;		/* so many end behind it */
+	_Atomic unsigned begun; /* how many were started */
+	_Atomic unsigned last;	/* of these, only to end */
+	_Atomic unsigned ready;
+};
+
+/* What one that serves says, over what is the mount's connection. */
+struct news {
+	pid_t pid;
+	int inherited, lent, takes;
+	uint32_t instance;
+	struct spawn_note note; /* the first */
+};
+
+static int be_heir(bool last)
+{
+	struct estate *e =
+		mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED, HEIR_FD_ESTATE, 0);
+	struct news news = {.pid = getpid()};
+	struct fdbag bag = {.owned = true};
+	struct spawner *mine = NULL;
+	char byte;
+	int fd;
+
+	if (e == MAP_FAILED)
+		return 2;
+	e->begun++;
+	e->last += last;
+	news.inherited = spawner_inherit(&mine);
+	news.lent = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &bag);
+	if (e->never_ready || news.inherited < 0 || news.lent < 0)
+		return 3;
+	news.instance = jail_instance_id();
+	fd = fdbag_take(&bag, e->lent);
+	news.takes = fd >= 0 && write(fd, "w", 1) == 1;
+	fdbag_clear(&bag);
+	if ((e->claimed && spawner_claim(mine, e->claimed) < 0) || spawner_claim(mine, NOBODY) < 0)
+		return 4;
+	if (spawner_ready(mine) < 0)
+		return 5;
+	if (e->ready++ < e->dies)
+		abort();
+	fcntl(HEIR_FD_SPAWNER, F_SETFL, 0);
+	do
+		if (recv(HEIR_FD_SPAWNER, &news.note, sizeof(news.note), 0) != sizeof(news.note))
+			return 6;
+	while (news.note.op == SPAWN_NOTE_LOG);
+	if (!last && send(HEIR_FD_CONNECTION, &news, sizeof(news), MSG_NOSIGNAL) < 0)
+		return 7;
+	/* It serves until the test is over. */
+	if (!last)
+		(void)!recv(HEIR_FD_CONNECTION, &byte, 1, 0);
+	spawner_stop(mine);
+	return 0;
+}
+
+/* ---- the test is the daemon ---- */
+
+static struct {
+	char dir[32], self[4096];
+	char *argv[2];
+	int connection[2];
+	int estate;
+	struct estate *e, was; /* it, and what it was at the end */
+	pid_t guard;
+	bool died;
+	int lent[2]; /* a pipe; the writing end is lent */
+} t;
+
+static void begin(unsigned deaths)
+{
+	struct spawner_rules rules = free_rules;
+	int holder;
+
+	snprintf(t.dir, sizeof(t.dir), "/tmp/xsbxfs-unit.XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t.connection), 0);
+	t.argv[0] = t.self;
+	t.died = false;
+	rules.argv = t.argv;
+	rules.runtime_dir = t.dir;
+	rules.mountpoint = "/nothing/is/mounted/here";
+	rules.deaths = deaths;
+	t.guard = spawner_fixture_fork(&rules, &sp);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	assert_int_equal(spawner_attach(sp, &loop), 0);
+	assert_int_equal(spawner_mounted(sp, t.connection[1]), 0);
+	close(t.connection[1]);
+	t.estate = memfd_create("estate", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(t.estate, sizeof(*t.e)), 0);
+	t.e = mmap(NULL, sizeof(*t.e), PROT_READ | PROT_WRITE, MAP_SHARED, t.estate, 0);
+	assert_true(t.e != MAP_FAILED);
+	assert_int_equal(spawner_estate(sp, t.estate, &holder), 0);
+	assert_int_equal(lent_begin(holder), 0);
+	assert_int_equal(pipe2(t.lent, O_CLOEXEC), 0);
+	t.e->lent = lent_put(t.lent[1]);
+	assert_int_equal(t.e->lent, 1);
+}
+
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+/* Without a goodbye. */
+static void die(void)
+{
+	struct child *c;
+
+	while ((c = TAILQ_FIRST(&sp->children)))
+		TAILQ_REMOVE(&sp->children, c, link);
+	spawner_detach(sp, nothing, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+	lent_end();
+	close(t.lent[1]);
+	close(sp->sock);
+	close(sp->tie);
+	free(sp);
+	t.died = true;
+}
+
+/* Return: how all that ended, as of the guard. */
+static int end(void)
+{
+	int status = -1;
+
+	if (!t.died) {
+		spawner_detach(sp, nothing, NULL);
+		uv_run(&loop, UV_RUN_DEFAULT);
+		assert_int_equal(uv_loop_close(&loop), 0);
+		lent_end();
+		close(t.lent[1]);
+		spawner_fixture_goodbye(sp);
+	}
+	close(t.connection[0]); /* ends one that serves */
+	assert_int_equal(waitpid(t.guard, &status, 0), t.guard);
+	assert_int_equal(access(t.dir, F_OK), -1); /* which is removed, whoever ends it */
+	if (t.died)
+		spawner_fixture_killed();
+	close(t.lent[0]);
+	t.was = *t.e;
+	munmap(t.e, sizeof(*t.e));
+	close(t.estate);
+	return status;
+}
+
+static struct news news(void)
+{
+	struct news n = {0};
+
+	assert_int_equal(recv(t.connection[0], &n, sizeof(n), 0), sizeof(n));
+	return n;
+}
+
+static bool started;
+
+static void on_started(struct child *c)
+{
+	(void)c;
+	started = true;
+}
+
+static void on_failed(struct child *c, int err, const char *step)
+{
+	(void)c;
+	fail_msg("%s: %s", step, strerror(-err));
+}
+
+/* Return: a pidfd of it. */
+static int start_child(struct child *c)
+{
+	const char *const argv[] = {"/bin/sleep", "1000", NULL}, *const envp[] = {NULL};
+	const struct free_job job = {.argv = argv, .envp = envp};
+	char request[SPAWN_MESSAGE_MAX];
+	const ssize_t n = free_pack(&job, request, sizeof(request));
+	const struct spawn_spec spec = {.request = request, .size = (size_t)n};
+
+	started = false;
+	*c = (struct child){.started = on_started, .failed = on_failed};
+	assert_int_equal(child_start(sp, &spec, c), 0);
+	spawner_fixture_await(&started);
+	return c->pidfd;
+}
+
+static bool ends_within(int pidfd, int ms)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, ms) == 1;
+}
+
+/* ---- tests ---- */
+
+static void another_goes_on(void **state)
+{
+	_cleanup_close_ int kept = -1, other = -1;
+	struct child claimed, unknown;
+	struct news n;
+	char byte;
+
+	(void)state;
+	begin(0);
+	kept = start_child(&claimed);
+	other = start_child(&unknown);
+	t.e->claimed = claimed.id;
+	die();
+	n = news();
+	assert_int_equal(n.inherited, 0);
+	assert_int_equal(n.instance, jail_instance_id());
+	assert_int_equal(n.lent, 0);
+	assert_true(n.takes);
+	assert_int_equal(read(t.lent[0], &byte, 1), 1);
+	/* What is not known any more has ended. */
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, NOBODY);
+	assert_true(ends_within(other, patience_ms()));
+	assert_false(ends_within(kept, 50));
+	assert_int_equal(t.e->begun, 1);
+	assert_int_equal(t.e->last, 0);
+	assert_int_equal(end(), 0); /* its own end is a good one */
+	assert_true(ends_within(kept, patience_ms()));
+}
+
+/* One after the other dies; the one behind the last of them serves. */
+static void again(void **state)
+{
+	struct news n;
+
+	(void)state;
+	begin(1000);
+	t.e->dies = 7;
+	die();
+	n = news();
+	assert_true(n.takes);
+	assert_int_equal(t.e->begun, 8);
+	assert_int_equal(t.e->last, 0);
+	assert_int_equal(kill(n.pid, SIGKILL), 0);
+	n = news();
+	assert_true(n.takes);
+	assert_int_equal(t.e->begun, 9);
+	assert_int_equal(end(), 0);
+}
+
+/* Too often: the last is to end in good order. */
+static void the_last(void **state)
+{
+	(void)state;
+	begin(2);
+	t.e->dies = 1;
+	die();
+	assert_int_equal(end(), 0);
+	assert_int_equal(t.was.begun, 2);
+	assert_int_equal(t.was.ready, 2);
+	assert_int_equal(t.was.last, 1);
+}
+
+/* ... and if it can't, the mount ends as if there had been no estate. */
+static void no_other(void **state)
+{
+	int status;
+
+	(void)state;
+	begin(2);
+	t.e->never_ready = true;
+	die();
+	status = end();
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(t.was.begun, 2);
+	assert_int_equal(t.was.last, 1);
+}
+
+static void a_goodbye(void **state)
+{
+	(void)state;
+	begin(0);
+	assert_int_equal(end(), 0);
+	assert_int_equal(t.was.begun, 0);
+}
+
+/* There is nothing to go on with: neither when that was given up, nor without the holder. */
+static void nothing_left(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin(0);
+		if (i == 0) {
+			assert_int_equal(spawner_estate(sp, -1, NULL), 0);
+		} else {
+			const pid_t holder = spawner_fixture_child("xsbxfs-holder");
+			_cleanup_close_ int fd = pidfd_open(holder, 0);
+
+			assert_true(fd >= 0);
+			assert_int_equal(kill(holder, SIGKILL), 0);
+			assert_true(ends_within(fd, patience_ms()));
+		}
+		die();
+		assert_true(WIFSIGNALED(end()));
+		assert_int_equal(t.was.begun, 0);
+	}
+}
+
+/* A second estate is the one that counts; so does its holder. */
+static void another_estate(void **state)
+{
+	int holder;
+
+	(void)state;
+	begin(0);
+	lent_end();
+	assert_int_equal(spawner_estate(sp, t.estate, &holder), 0);
+	assert_int_equal(lent_begin(holder), 0);
+	assert_int_equal(lent_put(t.lent[0]), 1);
+	assert_int_equal(lent_put(t.lent[1]), 2);
+	t.e->lent = 2;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+int main(int argc, char *argv[])
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_goes_on), cmocka_unit_test(again),
+		cmocka_unit_test(the_last),	   cmocka_unit_test(no_other),
+		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
+		cmocka_unit_test(another_estate)};
+
+	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
+		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
+	assert_non_null(realpath("/proc/self/exe", t.self));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

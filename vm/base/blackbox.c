@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this process is about to do. See blackbox.h. */
+#include "blackbox.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+static struct blackbox *box;
+
+void blackbox_use(struct blackbox *b)
+{
+	box = b;
+}
+
+/* Whoever dies between the two stores has done neither. */
+static void note(struct blackbox *b, uint64_t kind, uint64_t id)
+{
+	b->kind = BLACKBOX_NOTHING;
+	atomic_signal_fence(memory_order_seq_cst);
+	b->id = id;
+	atomic_signal_fence(memory_order_seq_cst);
+	b->kind = kind;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+bool blackbox_revive(struct blackbox *b, bool by_itself)
+{
+	const uint64_t at[2] = {by_itself ? b->kind : BLACKBOX_NOTHING, b->id};
+	const bool again =
+		at[0] != BLACKBOX_NOTHING && at[0] == b->before[0] && at[1] == b->before[1];
+
+	if (again) {
+		b->poison[0] = at[0];
+		b->poison[1] = at[1];
+	}
+	b->before[0] = at[0];
+	b->before[1] = at[1];
+	note(b, BLACKBOX_NOTHING, 0);
+	return again;
+}
+
+void blackbox_at(enum blackbox_kind kind, uint64_t id)
+{
+	if (box && box->kind == BLACKBOX_NOTHING)
+		note(box, kind, id);
+}
+
+void blackbox_done(void)
+{
+	if (box)
+		note(box, BLACKBOX_NOTHING, 0);
+}
+
+bool blackbox_is_poison(enum blackbox_kind kind, uint64_t id)
+{
+	return box && kind != BLACKBOX_NOTHING && box->poison[0] == kind && box->poison[1] == id;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The holder's process. See holder.h. */
+#include "holder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vm/base/fdpass.h"
+#include "vm/base/lent.h"
+#include "vm/base/util.h"
+
+#define CONTROL	    (STDERR_FILENO + 1)
+#define AGAIN_MS    2	 /* there are more descriptors on their way than one user may have there */
+#define AGAIN_TIMES 5000 /* longer than an heir is waited for */
+
+struct holder {
+	int control, daemon; /* -1: there is none, or it has ended */
+	unsigned most;	     /* no greater number was ever held */
+	int fd[LENT_MAX + 1];
+};
+
+static void drop(struct holder *h, unsigned number)
+{
+	if (h->fd[number] >= 0)
+		close(steal_fd(&h->fd[number]));
+}
+
+static void hold(struct holder *h, unsigned number, int *fd)
+{
+	drop(h, number);
+	h->fd[number] = steal_fd(fd);
+	h->most = MAX(h->most, number);
+}
+
+/* Return: 0, or -errno: the daemon is gone. */
+static int give_pack(const struct holder *h, struct lent_pack *pack)
+{
+	ssize_t n = -ETOOMANYREFS;
+	int fds[LENT_PACK];
+
+	for (size_t i = 0; i < pack->n; i++)
+		fds[i] = h->fd[pack->number[i]];
+	for (unsigned i = 0; n == -ETOOMANYREFS && i < AGAIN_TIMES; i++) {
+		if (i)
+			(void)poll(NULL, 0, AGAIN_MS);
+		n = fdpass_send(h->daemon, pack, sizeof(*pack), fds, pack->n, 0);
+	}
+	pack->n = 0;
+	return (int)MIN(n, 0);
+}
+
+static int give(const struct holder *h)
+{
+	struct lent_pack pack = {0};
+	int r = 0;
+
+	for (unsigned i = 1; r == 0 && i <= h->most; i++) {
+		if (h->fd[i] < 0)
+			continue;
+		pack.number[pack.n++] = i;
+		if (pack.n == LENT_PACK)
+			r = give_pack(h, &pack);
+	}
+	if (r == 0 && pack.n)
+		r = give_pack(h, &pack);
+	return r == 0 ? give_pack(h, &pack) : r;
+}
+
+/* Return: false once the daemon has ended. */
+static bool hear(struct holder *h)
+{
+	struct lent_word w = {0};
+	int fd = -1;
+	size_t nfds;
+	ssize_t n = fdpass_receive(h->daemon, &w, sizeof(w), &fd, 1, &nfds, MSG_DONTWAIT);
+	bool alive = n > 0 || n == -EMSGSIZE || n == -ECONNRESET;
+
+	if (n == sizeof(w) && w.number <= LENT_MAX) {
+		if (w.op == LENT_HOLD && nfds && w.number)
+			hold(h, w.number, &fd);
+		else if (w.op == LENT_DROP && w.number)
+			drop(h, w.number);
+		else if (w.op == LENT_GIVE)
+			alive = give(h) == 0;
+	}
+	if (nfds && fd >= 0)
+		close(fd);
+	return alive;
+}
+
+static void leave_daemon(struct holder *h)
+{
+	if (h->daemon >= 0)
+		close(steal_fd(&h->daemon));
+}
+
+/* Return: false once the spawner is gone. */
+static bool admit(struct holder *h)
+{
+	size_t nfds;
+	int fd = -1;
+	char byte;
+	ssize_t n = fdpass_receive(h->control, &byte, 1, &fd, 1, &nfds, 0);
+
+	if (n <= 0)
+		return false;
+	if (!nfds)
+		return true;
+	/* The one before is gone: nothing comes behind what it has said. */
+	while (h->daemon >= 0 && hear(h))
+		;
+	leave_daemon(h);
+	h->daemon = fd;
+	return true;
+}
+
+__attribute__((noreturn)) static void serve(void)
+{
+	static struct holder h = {.control = CONTROL, .daemon = -1};
+	bool goes_on = true;
+
+	for (unsigned i = 0; i <= LENT_MAX; i++)
+		h.fd[i] = -1;
+	while (goes_on) {
+		struct pollfd p[] = {{.fd = h.control, .events = POLLIN},
+				     {.fd = h.daemon, .events = POLLIN}};
+
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+			continue;
+		if (p[1].revents && !hear(&h))
+			leave_daemon(&h);
+		else if (p[0].revents)
+			goes_on = admit(&h);
+	}
+	_exit(0);
+}
+
+pid_t holder_start(int *ret_control)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = _Fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "xsbxfs-holder");
+		/* It keeps nothing of its parent's. */
+		if (dup2(pair[1], CONTROL) < 0 || close_range(CONTROL + 1, ~0u, 0) < 0)
+			_exit(1);
+		serve();
+	}
+	if (pid < 0)
+		pid = -errno;
+	close(pair[1]);
+	if (pid > 0)
+		*ret_control = pair[0];
+	else
+		close(pair[0]);
+	return pid;
+}
+
+int holder_admit(int control)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	r = (int)MIN(fdpass_send(control, "", 1, &pair[1], 1, MSG_DONTWAIT), 0);
+	close(pair[1]);
+	if (r == 0)
+		return pair[0];
+	close(pair[0]);
+	return r;
+}

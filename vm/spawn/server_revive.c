@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner's part when the daemon has died: another one goes on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "holder.h"
+#include "server_internal.h"
+#include "vm/base/log.h"
+
+#define REAP_MS 2000 /* a thread of the daemon's may wait for a disk; the others are gone then */
+
+/*
+ * Theory of operation
+ * -------------------
+ * A daemon that can be followed says so by handing over its estate, a file in memory where it writes down what it is, and a
+ * process is started that has its descriptors (holder.h). If it ends without a goodbye then, by whatever signal or exit, the
+ * program that it ran is started once more, with the mount's connection, the estate, and a socket to the holder. That is an heir
+ * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
+ * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
+ *
+ * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done
+ * says deaths.h. When it is over, the mount ends as if the last one had died without an estate.
+ */
+
+void server_revival_init(struct server *s)
+{
+	s->revival.holder_control = -1;
+	s->revival.deaths.most = s->rules->deaths;
+	s->revival.program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	if (s->revival.program < 0)
+		log_warn("the program can't be found any more: %s", strerror(errno));
+}
+
+/* ---- what it may leave ---- */
+
+static void end_holder(struct server *s)
+{
+	if (s->revival.holder > 0)
+		kill(s->revival.holder, SIGKILL);
+	s->revival.holder = 0;
+	if (s->revival.holder_control >= 0)
+		close(steal_fd(&s->revival.holder_control));
+}
+
+static void forget_estate(struct server *s)
+{
+	s->revival.able = false;
+	held_drop(&s->held, HELD_ESTATE, 0);
+	end_holder(s);
+}
+
+/* Return: a socket to a holder that has nothing yet, or -errno. */
+static int new_holder(struct server *s)
+{
+	const pid_t pid = holder_start(&s->revival.holder_control);
+
+	if (pid < 0)
+		return pid;
+	s->revival.holder = pid;
+	return holder_admit(s->revival.holder_control);
+}
+
+void server_estate(struct server *s, int fd)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
+	_cleanup_close_ int holder = -1;
+	int r;
+
+	forget_estate(s);
+	if (fd < 0)
+		return;
+	r = held_add(&s->held, HELD_ESTATE, 0, fd);
+	if (r == 0)
+		r = holder = new_holder(s);
+	if (r >= 0)
+		r = server_note(s, &note, &holder, 1);
+	if (r >= 0) {
+		s->revival.able = true;
+		deaths_serves(&s->revival.deaths, server_now());
+		return;
+	}
+	log_warn("nothing survives the daemon: %s", strerror(-r));
+	forget_estate(s);
+	(void)server_note(s, &note, NULL, 0);
+}
+
+void server_revival_reaped(struct server *s, pid_t pid)
+{
+	if (pid != s->revival.holder)
+		return;
+	s->revival.holder = 0;
+	log_warn("the process that holds descriptors for the next daemon has ended");
+	forget_estate(s);
+}
+
+/* ---- the log while there is no daemon ---- */
+
+void server_keep_word(struct server *s, const struct spawn_note *note)
+{
+	if (s->revival.nwords < ARRAY_SIZE(s->revival.word))
+		s->revival.word[s->revival.nwords++] = *note;
+}
+
+static void say_words(struct server *s)
+{
+	for (size_t i = 0; i < s->revival.nwords; i++)
+		(void)server_note(s, &s->revival.word[i], NULL, 0);
+	s->revival.nwords = 0;
+}
+
+/* ---- the next one ---- */
+
+static void describe(int status, char *words, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(words, size, "it was killed by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(words, size, "it ended with status %d", WEXITSTATUS(status));
+}
+
+/* One more has died, or did not come to serve. */
+static void count(struct server *s, const char *words)
+{
+	struct revival *v = &s->revival;
+	int64_t wait = 0;
+
+	switch (deaths_count(&v->deaths, server_now(), &wait)) {
+	case DEATHS_AGAIN:
+		log_error("the daemon died: %s; another one goes on%s", words,
+			  wait ? ", in a while" : "");
+		v->due = true;
+		v->last = false;
+		break;
+	case DEATHS_LAST:
+		log_error("the daemon died: %s; that is too often, and the mount ends", words);
+		v->due = v->last = true;
+		break;
+	case DEATHS_OVER:
+		snprintf(s->guarded->words, sizeof(s->guarded->words),
+			 "the daemon died %u times in a row, at last: %s", v->deaths.n, words);
+		v->due = v->able = false;
+		break;
+	}
+	v->at = server_now() + wait;
+}
+
+/* Until all of its threads are gone, of which one may wait for a disk. */
+static void await_death(struct server *s)
+{
+	const int64_t end = server_now() + REAP_MS;
+	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
+
+	if (s->daemon)
+		kill(s->daemon, SIGKILL); /* it may have closed its end, and nothing else */
+	while (s->daemon && server_now() < end) {
+		(void)poll(&p, 1, (int)MAX(end - server_now(), 0));
+		server_reap(s);
+	}
+	if (!s->daemon)
+		return;
+	log_warn("the daemon does not end: a disk does not answer");
+	atomic_store(&s->guarded->daemon, 0);
+	s->daemon = 0;
+	s->daemon_status = SIGKILL;
+}
+
+bool server_revive(struct server *s)
+{
+	struct revival *v = &s->revival;
+	char words[128];
+
+	if (s->sock >= 0)
+		server_hear_rest(s);
+	if (s->stop || s->abandoned || !v->able || v->program < 0 ||
+	    held_find(&s->held, HELD_CONNECTION) < 0)
+		return false;
+	heir_end(&s->heir, "the daemon died");
+	await_death(s);
+	close(steal_fd(&s->sock));
+	describe(s->daemon_status, words, sizeof(words));
+	count(s, words);
+	return v->able;
+}
+
+void server_revive_now(struct server *s)
+{
+	_cleanup_close_ int holder = holder_admit(s->revival.holder_control);
+	struct heir_gift gift = server_gift(s);
+	int r = holder;
+
+	s->revival.due = false;
+	snprintf(s->revival.option, sizeof(s->revival.option), "%s:%d",
+		 s->revival.last ? HEIR_OPTION_LAST : HEIR_OPTION_REVIVE,
+		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
+	gift.option = s->revival.option;
+	gift.program = s->revival.program;
+	gift.holder = holder;
+	if (r >= 0)
+		r = heir_revive(&s->heir, &gift, server_now());
+	if (r < 0)
+		server_revive_again(s, strerror(-r));
+}
+
+void server_revive_again(struct server *s, const char *words)
+{
+	if (s->revival.able)
+		count(s, words);
+}
+
+void server_revived(struct server *s, bool taken_over)
+{
+	if (taken_over) {
+		forget_estate(s);
+		s->revival.deaths.n = 0;
+		if (s->revival.program >= 0)
+			close(s->revival.program);
+		s->revival.program = steal_fd(&s->heir.program);
+	}
+	deaths_serves(&s->revival.deaths, server_now());
+	say_words(s);
+}
