@@ -21,12 +21,10 @@ def load():
     taken = 0
     for n in range(TIMES):
         done, said = take_over()
-        # It may find no quiet moment within a second, and then nothing has changed.
-        ok(f"takeover {n}", done or "are not answered" in said, said)
+        ok(f"takeover {n}", done, said)
         taken += done
         time.sleep(4 if VM else 0.3)
     print("taken over", taken, "times of", TIMES)
-    ok("mostly there is a quiet moment", taken >= TIMES // 2, taken)
     busy.end()
 
 
