@@ -19,6 +19,7 @@
 #include "vm/spawn/registry.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/spawner.h"
+#include "fs/files/files.h"
 #include "fs/fuse/devfuse.h"
 #include "fs/keep/keeper.h"
 #include "fs/keep/store.h"
@@ -66,9 +67,9 @@ struct daemon {
 	struct succession succession;
 	struct survival survival;
 	struct revival revival;
-	char *const *argv;     /* as this program was called */
-	bool heir;	       /* there is another daemon, or was, whose mount this is to take over */
-	struct store store;    /* until it is the keeper's */
+	char *const *argv;  /* as this program was called */
+	bool heir;	    /* there is another daemon, or was, whose mount this is to take over */
+	struct store store; /* until it is the keeper's */
 	struct keeper *keeper; /* NULL: no session is kept */
 	char *runtime_dir;
 	int lock;   /* the spawner has it as well; whoever ends last gives it up */
@@ -536,8 +537,10 @@ static void load(struct daemon *d)
 		prepare_survival(d);
 		survival_resume(&d->survival, steal_ptr(d->revival.estate));
 		start_loop(d);
-		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) < 0)
+		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
+		    0)
 			die(d, why);
+		survival_go(&d->survival);
 		return;
 	}
 	start_loop(d);
@@ -590,6 +593,7 @@ static void inherit(struct daemon *d)
 		return;
 	}
 	devfuse_replay(&d->fuse);
+	files_replayed(d->fs);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
 	spec_prepare(d->fs);
@@ -722,8 +726,7 @@ static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, si
 	if (!d->revival.revives)
 		return conf_load(&d->conf, argc, argv, ret_why, why_size);
 	r = revival_open(&d->revival, ret_why, why_size);
-	return r < 0 ? r
-		     : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
+	return r < 0 ? r : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
 }
 
 int main(int argc, char *argv[])

@@ -89,6 +89,7 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	nodelock_init(&fs->locks);
 	events_init(&fs->events);
 	depot_init(&fs->depot, loop, spool);
+	fs->depot.touched = &fs->touched;
 	fs->depot.relieved = intake_relieved;
 	fs->depot.data = fs;
 	fetch_init(&fs->fetch, &fs->depot);

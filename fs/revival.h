@@ -35,8 +35,8 @@ struct turn;
 struct revival {
 	bool revives; /* this is one; all else is only said then */
 	bool last;
-	int signum;	 /* that the one before was killed by; 0: none */
-	uint64_t began;	 /* log_now() */
+	int signum;	/* that the one before was killed by; 0: none */
+	uint64_t began; /* log_now() */
 	size_t nrecords;
 	struct estate *estate; /* until survival_resume() has it */
 };

@@ -41,7 +41,7 @@ struct succession {
 	struct spawner *spawner;
 	struct keeper *keeper; /* or NULL */
 
-	bool revives;		    /* the daemon before has died, and this goes by its configuration */
+	bool revives; /* the daemon before has died, and this goes by its configuration */
 	char permitted[DIGEST_HEX]; /* what the spawner was forked with: policy_sum() */
 
 	int heir; /* socket to it, or -1 */

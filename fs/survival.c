@@ -8,8 +8,6 @@
 
 #include "fs/fuse/devfuse.h"
 #include "fs/handover/handover.h"
-#include "fs/handover/internal.h"
-#include "fs/handover/sink.h"
 #include "fs/session/fs.h"
 #include "revival.h"
 #include "succession.h"
@@ -51,20 +49,6 @@ static int describe(struct survival *sv, struct estate *e)
 	if (r == 0)
 		r = put_fields(e, HANDOVER_CONF, &fields);
 	sv->described = r == 0;
-	return r;
-}
-
-/* TODO: until there is handover_commit(). */
-static int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds)
-{
-	struct handover_sink sink;
-	int r;
-
-	if (!fs->record.begun)
-		return handover_commit_all(fs, e, fds);
-	sink_to_estate(&sink, e, fds);
-	r = handover_commit_mount(fs, &sink);
-	sink_fini(&sink);
 	return r;
 }
 
@@ -172,18 +156,24 @@ void survival_resume(struct survival *sv, struct estate *e)
 	sv->resumed = true;
 }
 
+void survival_go(struct survival *sv)
+{
+	sv->fs->touched.turn = &sv->turn;
+	vm_set_turn(sv->fs->vm, &sv->turn);
+}
+
 void survival_start(struct survival *sv)
 {
-	struct fs *fs = sv->fs;
 	int r;
 
 	if (!sv->estate)
 		return;
 	lent_verify(SHADOW);
 	turn_start(&sv->turn, sv->loop, sv->estate, &turn_ops, sv);
-	fs->touched.turn = &sv->turn;
-	fs->handles.turn = &sv->turn;
-	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn); /* else by devfuse_load() */
+	if (sv->resumed)
+		return;
+	survival_go(sv);
+	r = devfuse_survive(sv->fuse, &sv->turn);
 	if (r < 0) {
 		on_lost(sv, r);
 		turn_close(&sv->turn);

@@ -46,10 +46,11 @@ struct conf {
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
-	char *spool_dir;	   /* for long outputs; default `spool` in the cache directory */
-	bool keep;		   /* sessions are there again at the next mount */
-	bool survive;		   /* another daemon goes on when this one dies */
-	unsigned max_deaths; /* of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says otherwise */
+	char *spool_dir; /* for long outputs; default `spool` in the cache directory */
+	bool keep;	 /* sessions are there again at the next mount */
+	bool survive;	 /* another daemon goes on when this one dies */
+	unsigned
+		max_deaths; /* of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says otherwise */
 	char *state_dir;	   /* where they are meanwhile; default by the mountpoint's name */
 	enum vm_backend backend;   /* default of templates */
 	char *prepare;		   /* yes, no, or names of templates */

@@ -43,7 +43,7 @@ static struct handle *handle_to_change(fuse_req_t req, const struct fuse_file_in
 	struct handle *h = handle_of(req, fi);
 
 	if (h)
-		touch_by_kind(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
+		ops_touch(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
 	return h;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first steps of every request: the mount, and the node of its inode number. */
+#include "fs/session/job.h"
 #include "fs/session/session.h"
 #include "fs/session/touch.h"
 #include "fs/tree/dir.h"
@@ -16,6 +17,30 @@ struct fs *ops_fs(fuse_req_t req)
 	return fs;
 }
 
+/* Of these a request changes the queue of runs, and what they are made of. */
+static bool is_of_runs(enum node_kind kind)
+{
+	return kind >= NODE_IN && kind <= NODE_ERROR;
+}
+
+void ops_touch(struct session *s, struct job *j, enum node_kind kind, uint32_t sub)
+{
+	const struct node n = {.kind = kind};
+	struct scratch_file *file;
+
+	if (j)
+		touch_job(j);
+	if (!s || ops_in_files(&n)) /* there it is the agent that changes something */
+		return;
+	if (is_of_runs(kind) || (j && kind != NODE_JOB))
+		touch_session(s);
+	else
+		touch_rest(s);
+	file = kind == NODE_SCRATCH ? scratch_by_id(s, sub) : NULL;
+	if (file)
+		touch_scratch(s, file);
+}
+
 bool ops_look(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 {
 	int e = node_resolve(ops_fs(req), ino, ret_n);
@@ -30,7 +55,7 @@ bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 	const bool there = ops_look(req, ino, ret_n);
 
 	if (there)
-		touch_by_kind(ret_n->s, ret_n->job, ret_n->kind, ret_n->sub);
+		ops_touch(ret_n->s, ret_n->job, ret_n->kind, ret_n->sub);
 	return there;
 }
 

@@ -34,8 +34,8 @@ enum handle_tag {
 	TAG_PAYER,
 	TAG_FIXED, /* it has operations, which are the node's */
 	TAG_SESSION,
-	TAG_JOB,   /* number */
-	TAG_RUN,   /* its place among all runs of the session, from 1 */
+	TAG_JOB,   /* its id, */
+	TAG_RUN,   /* likewise */
 	TAG_WAITS, /* enum waits */
 	TAG_TEXT,  /* not used any more: it is in records of its own */
 	TAG_BITS,  /* 1 << enum bit */
@@ -117,19 +117,6 @@ static void put_number(struct buf *out, unsigned tag, uint64_t v)
 		record_u64(out, tag, v);
 }
 
-static uint32_t place_of(const struct session *s, const struct run *run)
-{
-	const struct run *r;
-	uint32_t place = 1;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (r == run)
-			break;
-		place++;
-	}
-	return place;
-}
-
 static int put_fields(struct handle *h, struct buf *out)
 {
 	enum waits waits;
@@ -144,9 +131,9 @@ static int put_fields(struct handle *h, struct buf *out)
 	if (h->s)
 		record_u64(out, TAG_SESSION, handover_key(h->s));
 	if (h->job)
-		record_u64(out, TAG_JOB, h->job->number);
+		record_u64(out, TAG_JOB, touched_id(&h->fs->touched, &h->job->mark));
 	if (h->r)
-		record_u64(out, TAG_RUN, place_of(h->s, h->r));
+		record_u64(out, TAG_RUN, touched_id(&h->fs->touched, &h->r->mark));
 	put_number(out, TAG_WAITS, waits);
 	put_number(out, TAG_LENGTH, h->text.len);
 	put_number(out, TAG_BITS, bits_of(h));
@@ -190,30 +177,40 @@ static int put_handle(struct handle *h, uint32_t from, struct handover_sink *sin
 	return r;
 }
 
-/*
- * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was given out:
- * so it is written once for many, where one file after another is opened and closed.
- */
-static int put_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
+static int put_generation(uint32_t index, uint32_t generation, struct handover_sink *sink)
 {
-	/* Both go round, if ever. */
-	if (sink->estate && (!slot->written || (int32_t)(slot->generation - slot->written) > 0))
-		slot->written = slot->generation + GENERATIONS;
-	record_u64(sink_begin(sink), TAG_GENERATION,
-		   sink->estate ? slot->written : slot->generation);
+	record_u64(sink_begin(sink), TAG_GENERATION, generation);
 	return sink_end(sink, HANDOVER_GENERATION, index, 0);
 }
 
-/* In an estate there is also one of an index that is taken now. */
-static int put_generations(struct handles *hs, struct handover_sink *sink)
+/*
+ * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was told to anybody:
+ * so it is written once for many, where one file after another is opened and closed. And nobody has heard of one that was taken
+ * and free again between two commits.
+ */
+static int step_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
 {
+	/* Both go round, if ever. */
+	if (slot->written && (int32_t)(slot->generation - slot->written) <= 0)
+		return 0;
+	slot->written = slot->generation + GENERATIONS;
+	return put_generation(index, slot->written, sink);
+}
+
+static int put_generations(struct fs *fs, struct handover_sink *sink)
+{
+	struct handles *hs = &fs->handles;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < hs->cap; i++) {
 		struct handle_slot *slot = &hs->table[i];
 
-		if (slot->h ? sink->estate && slot->written : slot->generation != 1)
-			r = put_generation(slot, i, sink);
+		if (sink->estate && !fs->record.begun && !slot->h && slot->generation != 1)
+			r = step_generation(slot, i, sink);
+		if (sink->estate && slot->written)
+			r = put_generation(i, slot->written, sink);
+		else if (!sink->estate && !slot->h && slot->generation != 1)
+			r = put_generation(i, slot->generation, sink);
 	}
 	return r;
 }
@@ -228,7 +225,7 @@ static void settle(struct handle *h)
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink)
 {
-	int r = put_generations(&fs->handles, sink);
+	int r = put_generations(fs, sink);
 	struct handle *h;
 
 	/* Oldest first: so they come into their lists in the order in which they were opened. */
@@ -245,9 +242,7 @@ static int commit_gone(struct handles *hs, uint64_t id, struct handover_sink *si
 	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
 
 	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
-	if (r == 0 && !slot->h && (int32_t)(slot->generation - slot->written) > 0)
-		r = put_generation(slot, (uint32_t)id, sink);
-	return r;
+	return r < 0 || slot->h ? r : step_generation(slot, (uint32_t)id, sink);
 }
 
 static int commit_handle(struct handle *h, struct handover_sink *sink)
@@ -287,20 +282,6 @@ void handover_settle_handles(struct fs *fs)
 
 /* ---- reading ---- */
 
-struct session *handover_session(struct fs *fs, uint64_t key)
-{
-	const unsigned slot = (unsigned)(key >> 32), generation = (unsigned)key;
-	struct session *s = session_by_slot(fs, slot, generation);
-
-	if (s)
-		return s;
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (s->slot == slot && s->generation == generation)
-			return s;
-	}
-	return NULL;
-}
-
 int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields)
 {
 	struct record_field f;
@@ -319,7 +300,8 @@ int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader 
 /* What a record says. */
 struct heritage {
 	struct handle like;
-	uint32_t payer, job, run;
+	uint32_t payer;
+	uint64_t job, run;
 	bool fixed;
 	uint64_t length;
 	enum waits waits;
@@ -343,7 +325,7 @@ static int get_session(struct fs *fs, const struct record_field *f, struct sessi
 	int r = record_get(f, 0, UINT64_MAX, &key);
 
 	if (r == 0)
-		*ret_s = handover_session(fs, key);
+		*ret_s = keep_session(fs, key);
 	return r == 0 && !*ret_s ? -EBADMSG : r;
 }
 
@@ -362,8 +344,8 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_PAYER: return record_get_u32(f, UINT32_MAX, &g->payer);
 	case TAG_FIXED: return record_get_bool(f, &g->fixed);
 	case TAG_SESSION: return get_session(fs, f, &h->s);
-	case TAG_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &g->job);
-	case TAG_RUN: return record_get_u32(f, UINT32_MAX, &g->run);
+	case TAG_JOB: return record_get(f, 1, UINT64_MAX / 2, &g->job);
+	case TAG_RUN: return record_get(f, 1, UINT64_MAX / 2, &g->run);
 	case TAG_WAITS:
 		r = record_get(f, 0, WAITS_NUM - 1, &v);
 		g->waits = (enum waits)v;
@@ -389,24 +371,13 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 }
 
 /* Also one that was removed. */
-static struct job *find_job(const struct session *s, uint32_t number)
+static struct job *find_job(const struct session *s, uint64_t mark)
 {
 	struct job *j;
 
 	LIST_FOREACH(j, &s->kept_jobs, kept) {
-		if (j->number == number)
+		if (j->mark == mark)
 			return j;
-	}
-	return NULL;
-}
-
-static struct run *find_run(const struct session *s, uint32_t place)
-{
-	struct run *r;
-
-	LIST_FOREACH(r, &s->kept_runs, kept) {
-		if (--place == 0)
-			return r;
 	}
 	return NULL;
 }
@@ -440,7 +411,7 @@ static int find_owned(struct heritage *g)
 	if ((kind >= NODE_JOB && kind <= NODE_JOB_CTL) != (h->job != NULL))
 		return -EBADMSG;
 	if (g->run) {
-		h->r = find_run(h->s, g->run);
+		h->r = keep_run_of(h->s->fs, h->s, g->run);
 		if (!h->r)
 			return -EBADMSG;
 	}

@@ -49,7 +49,8 @@ enum handover_kind {
 	HANDOVER_STATS,
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
-	HANDOVER_CONF = 120, /* the configuration as it was read: conf_put() */
+	HANDOVER_CALLS = 100, /* key as of HANDOVER_FILES; requests that were answered in part */
+	HANDOVER_CONF = 120,  /* the configuration as it was read: conf_put() */
 };
 
 /**
@@ -62,6 +63,16 @@ enum handover_kind {
  * Return: 0; -EAGAIN: something is going on that will be over soon; -EBUSY: ... maybe not soon; -ENOMEM.
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
+
+/**
+ * handover_commit() - Write into an estate what has changed
+ * @fs: Mount; nothing of it need be there: at first all is written
+ * @e: Estate, whose commit is the caller's
+ * @fds: Descriptors that the records speak of; they need numbers that stay
+ *
+ * Return: 0 or -errno: the estate is not what it should be.
+ */
+int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
 
 /* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
 int handover_check(struct fs *fs, struct problem *ret_why);

@@ -6,6 +6,7 @@
 #include "fs/session/fs.h"
 #include "fs/session/session.h"
 #include "handover.h"
+#include "fs/keep/keep.h"
 #include "sink.h"
 
 /* A session, also one that was removed and is still open. */
@@ -26,6 +27,43 @@ int handover_commit_mount(struct fs *fs, struct handover_sink *sink);
 /* Also of what was there before: all of it anew, and it is begun. */
 int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds);
 
+/* ---- sessions.c: they, and their sandboxes ---- */
+
+/* While they are written. */
+struct handover_sessions {
+	struct fs *fs;
+	struct handover_sink *sink;
+	struct problem *why; /* of -EAGAIN, in a stream */
+	bool changes_only;   /* what has a number is written */
+	int failed;	     /* of what is written aside */
+	void *put;	     /* saved ones that were, for tsearch(3) */
+	char name[KEEP_NAME_MAX];
+};
+
+int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct problem *why);
+int handover_commit_sessions(struct fs *fs, struct handover_sink *sink);
+void handover_settle_sessions(struct fs *fs);
+/* Also KEEP_TEXT and KEEP_BLOCK. */
+int handover_get_session(struct fs *fs, const struct record *rec, struct problem *why);
+void handover_join_sessions(struct fs *fs);
+/* Return: all that are in the mount's list, oldest first, to be freed; NULL if out of memory. */
+struct session **handover_all_sessions(const struct fs *fs, size_t *ret_n);
+
+/* ---- savings.c: what was saved of them ---- */
+
+/* It is named in a record. */
+int handover_put_saved(struct handover_sessions *to, const struct saved *saved);
+/* Those that are otherwise than when they were written. */
+int handover_commit_saved(struct handover_sessions *to);
+void handover_saved_fini(struct handover_sessions *to);
+/* From now on those that are freed are noted. */
+void handover_watch_saved(struct fs *fs);
+int handover_get_saved(struct fs *fs, const struct record *rec, struct fdbag *fds);
+/* Return: a reference, or NULL. */
+struct saved *handover_find_saved(const struct fs *fs, uint64_t number);
+/* All were read. */
+void handover_forget_saved(struct fs *fs);
+
 /* ---- whole.c: what there is of the mount as such ---- */
 
 /* The first of all, and what comes behind the sessions. */
@@ -39,9 +77,6 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 int handover_join_whole(struct fs *fs);
 
 /* ---- handles.c ---- */
-
-/* Return: the session, or NULL. */
-struct session *handover_session(struct fs *fs, uint64_t key);
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink);
 int handover_commit_handles(struct fs *fs, struct handover_sink *sink);
@@ -65,5 +100,11 @@ int handover_get_node(struct session *s, struct record_reader fields);
 int handover_join_files(struct session *s);
 /* Its sandbox is told. Return: 0 or -ENOMEM. */
 int handover_hold_files(struct session *s);
+
+/* ---- calls.c: what was answered by the agent, and not yet the kernel ---- */
+
+bool handover_has_calls(const struct session *s);
+void handover_put_calls(const struct session *s, struct buf *out);
+int handover_get_calls(struct session *s, struct record_reader fields);
 
 #endif

@@ -82,15 +82,27 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_HANDLE:
 	case HANDOVER_TEXT:
 	case HANDOVER_FILES:
-	case HANDOVER_NODE: return true;
+	case HANDOVER_NODE:
+	case HANDOVER_SAVED:
+	case HANDOVER_WORKDIR:
+	case HANDOVER_CALLS:
+	case KEEP_SESSION:
+	case KEEP_RUN:
+	case KEEP_JOB:
+	case KEEP_BLOCK:
+	case KEEP_SCRATCH: return true;
 	default: return false;
 	}
 }
 
 static int put_all(struct fs *fs, struct handover_sink *sink)
 {
+	struct problem why;
 	struct session *s;
 	int r = handover_put_mount(fs, sink);
+
+	if (r == 0)
+		r = handover_put_sessions(fs, sink, &why);
 
 	if (r == 0)
 		r = handover_put_rest(fs, sink);
@@ -110,6 +122,7 @@ static int compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct es
 	int r;
 
 	sink_to_estate(&sink, e, fds);
+	sink.compares = true;
 	estate_compare_begin(e, c);
 	r = put_all(fs, &sink);
 	estate_compare_end(e);
@@ -175,11 +188,13 @@ int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds)
 	struct handover_sink sink;
 	int r;
 
+	handover_watch_saved(fs);
 	sink_to_estate(&sink, e, fds);
 	r = put_all(fs, &sink);
 	sink_fini(&sink);
 	if (r == 0)
 		r = drop_leftovers(fs, e, fds);
+	handover_settle_sessions(fs);
 	handover_settle_whole(fs);
 	handover_settle_handles(fs);
 	handover_settle_files(fs);

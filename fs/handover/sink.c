@@ -18,14 +18,25 @@ void sink_to_estate(struct handover_sink *sink, struct estate *e, struct fdbag *
 void sink_fini(struct handover_sink *sink)
 {
 	buf_clear(&sink->fields);
+	buf_clear(&sink->aside);
+}
+
+/* Its memory is used again. */
+static struct buf *begin(struct buf *fields)
+{
+	fields->len = 0;
+	fields->failed = 0;
+	return fields;
 }
 
 struct buf *sink_begin(struct handover_sink *sink)
 {
-	/* Its memory is used again. */
-	sink->fields.len = 0;
-	sink->fields.failed = 0;
-	return &sink->fields;
+	return begin(&sink->fields);
+}
+
+struct buf *sink_begin_aside(struct handover_sink *sink)
+{
+	return begin(&sink->aside);
 }
 
 static int append(struct buf *out, uint32_t kind, uint64_t key, const struct buf *fields)
@@ -36,13 +47,33 @@ static int append(struct buf *out, uint32_t kind, uint64_t key, const struct buf
 	return record_end(out, at);
 }
 
-int sink_end(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
+static int end(struct handover_sink *sink, const struct buf *fields, uint32_t kind, uint64_t key,
+	       uint64_t sub)
 {
-	const struct buf *fields = &sink->fields;
-
 	if (fields->failed)
 		return fields->failed;
 	if (sink->stream)
 		return append(sink->stream, kind, key, fields);
 	return estate_put(sink->estate, kind, key, sub, fields->data, fields->len);
+}
+
+int sink_end(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	return end(sink, &sink->fields, kind, key, sub);
+}
+
+int sink_end_aside(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	return end(sink, &sink->aside, kind, key, sub);
+}
+
+int sink_drop(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	return sink->stream ? 0 : estate_drop(sink->estate, kind, key, sub);
+}
+
+void sink_drop_all(struct handover_sink *sink, uint32_t kind, uint64_t key)
+{
+	if (!sink->stream && !sink->compares)
+		estate_drop_all(sink->estate, kind, key);
 }

@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_HANDOVER_SINK_H
 #define XSBX_FS_HANDOVER_SINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vm/base/buf.h"
@@ -16,6 +17,8 @@ struct handover_sink {
 	struct estate *estate; /* NULL: it is the stream */
 	struct fdbag *fds;     /* descriptors that the records speak of */
 	struct buf fields;     /* of the one that is being written */
+	struct buf aside;      /* of one that is written while that is */
+	bool compares; /* nothing is written, nor noted as written: estate_compare_begin() */
 };
 
 /* To be ended by sink_fini(). */
@@ -25,6 +28,12 @@ void sink_fini(struct handover_sink *sink);
 
 /* Return: where the fields of a record go, which ends with the next sink_end(). */
 struct buf *sink_begin(struct handover_sink *sink);
+/* Likewise of one that is written before the one that is begun already. */
+struct buf *sink_begin_aside(struct handover_sink *sink);
+int sink_end_aside(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub);
+/* There is none of this name, or of this key. A stream has none anyway. */
+int sink_drop(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub);
+void sink_drop_all(struct handover_sink *sink, uint32_t kind, uint64_t key);
 
 /* It is there now. @sub: see vm/base/estate.h; a stream has none. Return: 0, -ENOMEM, -EFBIG, -errno. */
 int sink_end(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub);

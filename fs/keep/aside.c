@@ -10,7 +10,7 @@
 /* Never reuse a number. */
 enum { NET_LINE = 1, NET_NEXT, NET_TOTAL, NET_MTIME, NET_QUIET, NET_LEFT, NET_REFILLED };
 
-enum { FE_SEQ = 1, FE_STATE, FE_START, FE_LOG, FE_BLIND, FE_BLIND_LOST };
+enum { FE_SEQ = 1, FE_STATE, FE_START, FE_LOG, FE_BLIND, FE_BLIND_LOST, FE_TEXT };
 
 enum { CHANGES_REVIEWED = 1, CHANGES_IS_REVIEWED, CHANGES_EPOCH };
 
@@ -126,7 +126,7 @@ int keep_get_netlog(struct keep_in *in, const struct record_field *f)
 
 void keep_put_file_events(struct keep_out *o, unsigned tag)
 {
-	const struct file_events *fe = &o->s->file_events;
+	struct file_events *fe = &((struct session *)o->s)->file_events;
 	size_t at;
 
 	if (!fe->seq && !fe->start && !fe->log.len && !fe->blind.len && !fe->state)
@@ -136,7 +136,7 @@ void keep_put_file_events(struct keep_out *o, unsigned tag)
 	if (o->io->live) {
 		record_u64(o->out, FE_STATE, fe->state);
 		record_u64(o->out, FE_START, fe->start);
-		keep_put_buf(o->out, FE_LOG, &fe->log);
+		keep_put_text(o, FE_TEXT, &fe->trail, fe->start, fe->log.data, fe->log.len);
 		keep_put_buf(o->out, FE_BLIND, &fe->blind);
 		keep_put_u64(o->out, FE_BLIND_LOST, fe->blind_lost);
 	}
@@ -149,7 +149,6 @@ static int file_events_field(struct keep_in *in, void *to, const struct record_f
 	uint32_t state = 0;
 	int e;
 
-	(void)in;
 	switch (f->tag) {
 	case FE_SEQ: return record_get(f, 0, UINT64_MAX / 2, &fe->seq);
 	case FE_STATE:
@@ -157,6 +156,7 @@ static int file_events_field(struct keep_in *in, void *to, const struct record_f
 		fe->state = (enum file_events_state)state;
 		return e;
 	case FE_START: return record_get(f, 0, UINT64_MAX / 2, &fe->start);
+	case FE_TEXT: return keep_get_text_of(in, f, &fe->trail, &fe->log, FE_LOG_MAX, &fe->start);
 	case FE_LOG: return keep_get_buf(f, &fe->log, FE_LOG_MAX);
 	case FE_BLIND: return keep_get_buf(f, &fe->blind, FE_LOG_MAX);
 	case FE_BLIND_LOST: return record_get_bool(f, &fe->blind_lost);
@@ -244,18 +244,24 @@ int keep_get_pause(struct keep_in *in, const struct record_field *f)
 
 /* ---- scratch files ---- */
 
+int keep_put_live_scratch(struct buf *out, const struct scratch_file *file)
+{
+	record_u64(out, SCRATCH_ID, file->id);
+	keep_put_u64(out, SCRATCH_UNLINKED, file->unlinked);
+	record_u64(out, SCRATCH_DIR, ino_kind(file->dir));
+	keep_put_u64(out, SCRATCH_SUB, (uint32_t)file->dir);
+	record_str(out, SCRATCH_NAME, file->name);
+	record_u64(out, SCRATCH_MODE, file->mode);
+	keep_put_buf(out, SCRATCH_DATA, &file->data);
+	record_time(out, SCRATCH_MTIME, &file->mtime);
+	return out->failed;
+}
+
 void keep_put_scratch(struct keep_out *o, unsigned tag, const struct scratch_file *file)
 {
 	const size_t at = record_open(o->out, tag);
 
-	record_u64(o->out, SCRATCH_ID, file->id);
-	keep_put_u64(o->out, SCRATCH_UNLINKED, file->unlinked);
-	record_u64(o->out, SCRATCH_DIR, ino_kind(file->dir));
-	keep_put_u64(o->out, SCRATCH_SUB, (uint32_t)file->dir);
-	record_str(o->out, SCRATCH_NAME, file->name);
-	record_u64(o->out, SCRATCH_MODE, file->mode);
-	keep_put_buf(o->out, SCRATCH_DATA, &file->data);
-	record_time(o->out, SCRATCH_MTIME, &file->mtime);
+	(void)keep_put_live_scratch(o->out, file);
 	record_close(o->out, at);
 }
 
@@ -313,7 +319,7 @@ static int place_scratch(struct keep_in *in, struct scratching *of)
 	return 0;
 }
 
-int keep_get_scratch(struct keep_in *in, const struct record_field *f)
+static int get_scratch(struct keep_in *in, struct record_reader fields)
 {
 	struct scratch *sc = &in->s->scratch;
 	struct scratching of = {.file = calloc(1, sizeof(*of.file))};
@@ -321,7 +327,7 @@ int keep_get_scratch(struct keep_in *in, const struct record_field *f)
 
 	if (e == 0) {
 		of.file->data.limit = SCRATCH_SIZE_MAX;
-		e = keep_inside(in, f, scratch_field, &of);
+		e = keep_fields(in, fields, scratch_field, &of);
 	}
 	if (e == 0)
 		e = place_scratch(in, &of);
@@ -335,6 +341,16 @@ int keep_get_scratch(struct keep_in *in, const struct record_field *f)
 	sc->n++;
 	sc->last_id = MAX(sc->last_id, of.file->id);
 	return 0;
+}
+
+int keep_get_scratch(struct keep_in *in, const struct record_field *f)
+{
+	return f->is_bytes && !in->io->live ? get_scratch(in, record_inside(f)) : -EBADMSG;
+}
+
+int keep_get_live_scratch(struct keep_in *in, const struct record *record)
+{
+	return get_scratch(in, record->fields);
 }
 
 /* ---- what is known of its last sandbox ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fs/request/clock.h"
+#include "fs/session/fs.h"
 #include "internal.h"
 
 /* Never reuse a number. */
@@ -20,6 +21,8 @@ enum {
 	FRONT_CONFIG_ERROR,
 	FRONT_ERROR_MTIME,
 	FRONT_NO_CODE,
+	FRONT_RUN,	  /* live: the id of the newest run */
+	FRONT_STDIN_TEXT, /* live */
 };
 
 static bool has_code_of(const struct front *front, const struct run *r)
@@ -30,7 +33,7 @@ static bool has_code_of(const struct front *front, const struct run *r)
 	       (!a->len || memcmp(a->data, r->code.data, a->len) == 0);
 }
 
-static void put_code(struct keep_out *o, const struct front *front, uint64_t latest)
+static void put_code(struct keep_out *o, const struct front *front, bool latest)
 {
 	if (latest && has_code_of(front, front->latest))
 		return;
@@ -38,20 +41,33 @@ static void put_code(struct keep_out *o, const struct front *front, uint64_t lat
 	keep_put_buf(o->out, FRONT_CODE, &front->last_code);
 }
 
-void keep_put_front(struct keep_out *o, unsigned tag, const struct front *front)
+/* Return: whether there is one, in records. */
+static bool put_latest(struct keep_out *o, const struct front *front)
+{
+	const uint64_t place = o->io->live ? 0 : keep_run_place(o, front->latest);
+
+	if (o->io->live && front->latest)
+		record_u64(o->out, FRONT_RUN, touched_id(&o->s->fs->touched, &front->latest->mark));
+	keep_put_u64(o->out, FRONT_LATEST, place);
+	return o->io->live ? front->latest != NULL : place > 0;
+}
+
+void keep_put_front(struct keep_out *o, unsigned tag, struct front *front)
 {
 	const size_t at = record_open(o->out, tag);
-	const uint64_t latest = keep_run_place(o, front->latest);
 	const bool closes = !front->job && !o->io->live && o->s->state != SESSION_CLOSED &&
 			    keep_state(o) == SESSION_CLOSED;
 	const struct timespec now = clock_now();
 
 	record_time(o->out, FRONT_CREATED, &front->created);
-	keep_put_u64(o->out, FRONT_LATEST, latest);
-	put_code(o, front, latest);
+	put_code(o, front, put_latest(o, front));
 	record_time(o->out, FRONT_IN_MTIME, &front->in_mtime);
 	keep_put_u64(o->out, FRONT_IN_ABSENT, front->in_absent);
-	keep_put_buf(o->out, FRONT_STDIN, &front->next_stdin);
+	if (o->io->live)
+		keep_put_text(o, FRONT_STDIN_TEXT, &front->stdin_trail, 0, front->next_stdin.data,
+			      front->next_stdin.len);
+	else
+		keep_put_buf(o->out, FRONT_STDIN, &front->next_stdin);
 	keep_put_u64(o->out, FRONT_STDIN_TAKEN, front->stdin_taken);
 	record_time(o->out, FRONT_STDIN_MTIME, &front->stdin_mtime);
 	keep_put_problem(o->out, FRONT_ERROR,
@@ -66,12 +82,10 @@ struct fronting {
 	bool own_code;
 };
 
-static int get_latest(struct keep_in *in, struct front *front, const struct record_field *f)
+/* Return: 0 or -EBADMSG. */
+static int set_latest(struct front *front, struct run *r)
 {
-	struct run *r;
-	const int e = keep_run_at(in, f, &r);
-
-	if (e < 0 || front->latest)
+	if (front->latest)
 		return -EBADMSG;
 	/* A job's run is its own; a named run's, and a session's, are the session's. */
 	if (front->job && !front->job->of_session &&
@@ -82,6 +96,14 @@ static int get_latest(struct keep_in *in, struct front *front, const struct reco
 		return -EBADMSG;
 	front->latest = run_ref(r);
 	return 0;
+}
+
+static int get_latest(struct keep_in *in, struct front *front, const struct record_field *f)
+{
+	struct run *r;
+	const int e = in->io->live ? -EBADMSG : keep_run_at(in, f, &r);
+
+	return e < 0 ? e : set_latest(front, r);
 }
 
 static int front_field(struct keep_in *in, void *to, const struct record_field *f)
@@ -98,6 +120,10 @@ static int front_field(struct keep_in *in, void *to, const struct record_field *
 	case FRONT_NO_CODE: return record_get_bool(f, &fronting->own_code);
 	case FRONT_IN_MTIME: return record_get_time(f, &front->in_mtime);
 	case FRONT_IN_ABSENT: return record_get_bool(f, &front->in_absent);
+	case FRONT_RUN: return record_get(f, 1, UINT64_MAX / 2, &front->awaited);
+	case FRONT_STDIN_TEXT:
+		return keep_get_text_of(in, f, &front->stdin_trail, &front->next_stdin,
+					SESSION_STDIN_MAX, NULL);
 	case FRONT_STDIN: return keep_get_buf(f, &front->next_stdin, SESSION_STDIN_MAX);
 	case FRONT_STDIN_TAKEN: return record_get(f, 0, UINT64_MAX, &front->stdin_taken);
 	case FRONT_STDIN_MTIME: return record_get_time(f, &front->stdin_mtime);
@@ -108,13 +134,32 @@ static int front_field(struct keep_in *in, void *to, const struct record_field *
 	}
 }
 
+/* Its code is the run's, unless the record says other. Return: 0 or -ENOMEM. */
+static int take_code(struct front *front)
+{
+	return buf_append(&front->last_code, front->latest->code.data, front->latest->code.len);
+}
+
 int keep_get_front(struct keep_in *in, const struct record_field *f, struct front *front)
 {
 	struct fronting fronting = {front, false};
 	int e = keep_inside(in, f, front_field, &fronting);
 
-	if (e == 0 && front->latest && !fronting.own_code)
-		e = buf_append(&front->last_code, front->latest->code.data,
-			       front->latest->code.len);
+	if (e < 0)
+		return e;
+	if (in->io->live)
+		front->awaits_code = front->awaited && !fronting.own_code;
+	return front->latest && !fronting.own_code ? take_code(front) : 0;
+}
+
+int keep_join_front(const struct fs *fs, struct front *front)
+{
+	struct run *r = front->awaited ? keep_run_of(fs, front->s, front->awaited) : NULL;
+	int e = !front->awaited ? 0 : r ? set_latest(front, r) : -EBADMSG;
+
+	if (e == 0 && front->awaits_code)
+		e = take_code(front);
+	front->awaited = 0;
+	front->awaits_code = false;
 	return e;
 }

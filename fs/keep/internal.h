@@ -20,11 +20,9 @@ struct keep_out {
 	struct buf *out;
 	const struct session *s;
 	const struct keep_io *io;
-	const struct run **
-		run; /* those that are in it, oldest first: runs are referred to by their place here, from 1 */
+	/* At rest, those that are in it, oldest first: runs are referred to by their place here, from 1. */
+	struct run **run;
 	size_t nruns;
-	const struct job **job; /* likewise */
-	size_t njobs;
 };
 
 /* One that is being read. */
@@ -32,9 +30,10 @@ struct keep_in {
 	struct fs *fs;
 	struct session *s;
 	const struct keep_io *io;
-	struct run **run; /* as above; each with a reference until the end */
+	struct run **run; /* at rest, as above; each with a reference until the end */
 	size_t nruns, cap;
 	struct problem unset;	/* what was wrong with its settings, so that it has others */
+	bool back;		/* it is asleep as it was before it was awake */
 	struct problem unsaved; /* what it was to be asleep with can't be had */
 	struct problem *why;
 };
@@ -74,6 +73,12 @@ int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s);
  * 1 then, 0, -EBADMSG, -ENOMEM. */
 int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
 		      struct problem *why);
+/* Bytes that grow, live: here or elsewhere. Nothing, if there are none at the beginning of their positions. */
+void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
+		   const char *bytes, size_t len);
+/* At most @most bytes; @ret_at: or NULL. */
+int keep_get_text_of(struct keep_in *in, const struct record_field *f, struct trail *t,
+		     struct buf *dest, size_t most, uint64_t *ret_at);
 /* What is saved, by name. Return: whether it could be named. */
 bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved);
 /* Return: 0; 1 with @why: it is not there; -EBADMSG, -ENOMEM. */
@@ -82,17 +87,19 @@ int keep_get_saved(struct keep_in *in, const struct record_field *f, struct save
 
 /* ---- run.c ---- */
 
-void keep_put_run(struct keep_out *o, unsigned tag, const struct run *r);
+void keep_put_run(struct keep_out *o, unsigned tag, struct run *r);
 /* Adds one to `in`, and to the session's lists. */
 int keep_get_run(struct keep_in *in, const struct record_field *f);
-/* How a run is referred to; 0: it is not in the record. */
+/* At rest, how a run is referred to; 0: it is not in the record. */
 uint64_t keep_run_place(const struct keep_out *o, const struct run *r);
 /* Return: -EBADMSG if there is none. */
 int keep_run_at(const struct keep_in *in, const struct record_field *f, struct run **ret_r);
+/* Live: a record of it was read. */
+int keep_get_live_run(struct keep_in *in, const struct record *record);
 
 /* ---- output.c ---- */
 
-void keep_put_outputs(struct keep_out *o, unsigned tag, const struct run *r);
+void keep_put_outputs(struct keep_out *o, unsigned tag, struct run *r);
 /* One of them. */
 int keep_get_output(struct keep_in *in, const struct record_field *f, struct run *r);
 /* Those that are elsewhere, once it is known whose they are. */
@@ -100,13 +107,16 @@ int keep_outputs_back(struct keep_in *in, struct run *r);
 
 /* ---- front.c ---- */
 
-void keep_put_front(struct keep_out *o, unsigned tag, const struct front *front);
+void keep_put_front(struct keep_out *o, unsigned tag, struct front *front);
 int keep_get_front(struct keep_in *in, const struct record_field *f, struct front *front);
+/* Live: the run that it awaits is there. Return: 0, -EBADMSG, -ENOMEM. */
+int keep_join_front(const struct fs *fs, struct front *front);
 
 /* ---- job.c ---- */
 
-void keep_put_job(struct keep_out *o, unsigned tag, const struct job *j);
+void keep_put_job(struct keep_out *o, unsigned tag, struct job *j);
 int keep_get_job(struct keep_in *in, const struct record_field *f);
+int keep_get_live_job(struct keep_in *in, const struct record *record);
 
 /* ---- lasting.c: what was saved of it, and whose copy it is ---- */
 
@@ -123,12 +133,23 @@ int keep_get_saving(struct keep_in *in, const struct record_field *f);
 void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoint *cp);
 int keep_get_checkpoint(struct keep_in *in, const struct record_field *f);
 
+/* ---- session.c ---- */
+
+/* Makes the session that a record begins with, at its place; NULL: a new one. @at: `dead` is what it says. Return: 0, or -errno
+ * with in->why. */
+int keep_revive(struct keep_in *in, const struct record *record, struct session_place *at);
+/* What a record says of it. Return: likewise. */
+int keep_fill(struct keep_in *in, const struct record *record);
+/* Nothing of it is told to anybody. Its runs are held by nobody else. */
+void keep_discard(struct session *s);
+int keep_damaged(struct problem *why, const char *what);
+
 /* ---- sound.c ---- */
 
 /* Is there a sandbox in its state? */
 bool keep_is_up(const struct session *s);
 /* Do its parts fit together, and is it what a session can be? */
-bool keep_is_sound(const struct keep_in *in);
+bool keep_is_sound(const struct session *s, bool live);
 
 /* ---- join.c ---- */
 
@@ -147,6 +168,7 @@ void keep_put_pause(struct keep_out *o, unsigned tag);
 int keep_get_pause(struct keep_in *in, const struct record_field *f);
 void keep_put_scratch(struct keep_out *o, unsigned tag, const struct scratch_file *file);
 int keep_get_scratch(struct keep_in *in, const struct record_field *f);
+int keep_get_live_scratch(struct keep_in *in, const struct record *record);
 void keep_put_info(struct keep_out *o, unsigned tag);
 int keep_get_info(struct keep_in *in, const struct record_field *f);
 

@@ -18,6 +18,7 @@ enum {
 	JOB_SETTINGS,
 	JOB_CONFIG_MTIME,
 	JOB_FRONT,
+	JOB_MARK, /* live: its id */
 };
 
 enum {
@@ -109,15 +110,14 @@ static int check_settings(const struct keep_in *in, const struct job *j, struct 
 
 /* ---- jobs ---- */
 
-void keep_put_job(struct keep_out *o, unsigned tag, const struct job *j)
+static void put_fields(struct keep_out *o, struct job *j)
 {
-	const size_t at = record_open(o->out, tag);
-
 	record_str(o->out, JOB_NAME, j->name);
 	record_u64(o->out, JOB_NUMBER, j->number);
 	keep_put_u64(o->out, JOB_OF_SESSION, j->of_session);
 	keep_put_u64(o->out, JOB_REMOVED, j->removed);
 	if (o->io->live) {
+		record_u64(o->out, JOB_MARK, touched_id(&j->s->fs->touched, &j->mark));
 		keep_put_u64(o->out, JOB_UNSENT, j->unsent);
 		keep_put_u64(o->out, JOB_INSIDE, j->inside);
 		keep_put_u64(o->out, JOB_RESET, j->reset);
@@ -125,7 +125,22 @@ void keep_put_job(struct keep_out *o, unsigned tag, const struct job *j)
 	put_settings(o->out, &j->settings);
 	record_time(o->out, JOB_CONFIG_MTIME, &j->config_mtime);
 	keep_put_front(o, JOB_FRONT, &j->front);
+}
+
+void keep_put_job(struct keep_out *o, unsigned tag, struct job *j)
+{
+	const size_t at = record_open(o->out, tag);
+
+	put_fields(o, j);
 	record_close(o->out, at);
+}
+
+int keep_put_live_job(struct buf *out, struct job *j, const struct keep_io *io)
+{
+	struct keep_out o = {.out = out, .s = j->s, .io = io};
+
+	put_fields(&o, j);
+	return out->failed;
 }
 
 /* What is known of one before there is one. */
@@ -133,6 +148,7 @@ struct jobbing {
 	char name[65];
 	uint32_t number;
 	bool of_session, removed, unsent, inside, reset;
+	uint64_t mark;
 	struct record_field settings, front;
 	struct timespec config_mtime;
 };
@@ -153,6 +169,7 @@ static int job_field(struct keep_in *in, void *to, const struct record_field *f)
 	case JOB_SETTINGS: of->settings = *f; return 0;
 	case JOB_CONFIG_MTIME: return record_get_time(f, &of->config_mtime);
 	case JOB_FRONT: of->front = *f; return 0;
+	case JOB_MARK: return record_get(f, 1, UINT64_MAX / 2, &of->mark);
 	default: return 0;
 	}
 }
@@ -181,6 +198,8 @@ static int fill(struct keep_in *in, struct job *j, const struct jobbing *of)
 	j->config_mtime = of->config_mtime;
 	if (e == 0)
 		e = keep_get_front(in, &of->front, &j->front);
+	if (e == 0)
+		e = keep_join_front(in->fs, &j->front);
 	if (e == 0 && !is_sound(in, j))
 		e = -EBADMSG;
 	if (e == 0)
@@ -192,18 +211,32 @@ static int fill(struct keep_in *in, struct job *j, const struct jobbing *of)
 	return job_settings_init(&j->settings, &in->s->settings);
 }
 
-int keep_get_job(struct keep_in *in, const struct record_field *f)
+static int get(struct keep_in *in, struct record_reader fields)
 {
 	struct jobbing of = {0};
 	struct job *j = NULL;
-	int e = keep_inside(in, f, job_field, &of);
+	int e = keep_fields(in, fields, job_field, &of);
 
+	if (e == 0 && in->io->live != (of.mark != 0))
+		e = -EBADMSG;
 	if (e == 0)
 		e = job_revive(in->s, of.name, of.of_session, of.number, of.removed, &j);
 	if (e < 0 || !j)
 		return e == -ENOMEM ? e : -EBADMSG;
+	j->mark = of.mark;
+	touched_has_id(&in->fs->touched, of.mark);
 	e = fill(in, j, &of); /* if it is wrong, the whole session goes, and this with it */
 	if (e == 0)
 		in->s->jobs_going += !j->of_session && job_going(j);
 	return e;
+}
+
+int keep_get_job(struct keep_in *in, const struct record_field *f)
+{
+	return f->is_bytes && !in->io->live ? get(in, record_inside(f)) : -EBADMSG;
+}
+
+int keep_get_live_job(struct keep_in *in, const struct record *record)
+{
+	return get(in, record->fields);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When all sessions were read: what they know of each other, and what nobody holds. See keep.h. */
+#include <search.h>
 #include <string.h>
 
 #include "fs/config/from.h"
@@ -80,6 +81,11 @@ void keep_drop_unlinked(struct session *s)
 	}
 }
 
+static void nothing(void *run)
+{
+	(void)run;
+}
+
 static void settle(struct session *s)
 {
 	struct job *j, *next_job;
@@ -107,6 +113,8 @@ void keep_settle(struct fs *fs)
 {
 	struct session *s, *next;
 
+	tdestroy(fs->inherited.runs, nothing);
+	fs->inherited.runs = NULL;
 	for (s = LIST_FIRST(&fs->sessions); s; s = next) {
 		next = LIST_NEXT(s, kept);
 		settle(s);

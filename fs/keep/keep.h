@@ -10,26 +10,31 @@
 #include "vm/base/record.h"
 
 struct fs;
+struct job;
 struct problem;
+struct run;
 struct saved;
+struct scratch_file;
 struct session;
 struct spool;
+struct trail;
 
 /*
  * Theory of operation
  * -------------------
- * One record is one session, with all that belongs to it in fields: vm/base/record.h. There are two kinds, and the same
- * functions write and read both:
+ * There are two forms of a session, and the same functions write and read the fields of both (vm/base/record.h):
  *
- * - at rest: what the session shall be when its sandbox and this process are gone. What runs is `lost`, what waits is
+ * - at rest: one record with all that belongs to it, of what the session shall be when its sandbox and this process are gone. What runs is `lost`, what waits is
  *   `refused`; it is asleep if something was saved of it that is on the disk, else closed or new. It has no handles, so runs
  *   and jobs that were removed and are still read are left out.
- * - live: what a new daemon needs to go on with the same sandboxes, handles and requests. Times of uv_now() stay true in it,
+ * - live: records of each of its parts, so that what has changed can be written alone: its head, what of it changes seldom, each
+ *   run and what was asked of it, each job, each scratch file. They are what a new daemon needs to go on with the same sandboxes,
+ *   handles and requests, and refer to each other by ids (fs/request/touched.h). Times of uv_now() stay true in it,
  *   for it is of the same boot. Handles, nodes below files/, sandboxes, and what is saved are not in it, but all that they refer
  *   to is, also what was removed and is still open.
  *
- * Two things are not in a record, but somewhere that only who writes it knows: long outputs, and what was saved. struct
- * keep_io has functions for these.
+ * Some things are not in a record, but somewhere that only who writes it knows: what was saved, long outputs, and live all bytes
+ * that grow. struct keep_io has functions for these.
  *
  * A record is not trusted. Whoever reads it checks each value as if a user had written it; one wrong one, and the session is
  * refused, and nothing of it stays.
@@ -38,6 +43,12 @@ struct spool;
 /* Kinds of records. Never reuse a number; those from 64 on are of others: see fs/handover/ and vm/. */
 enum keep_kind {
 	KEEP_SESSION = 1, /* key: live: slot << 32 | generation; at rest: 0 */
+	/* Live. The key is that of the session, but of blocks and texts. */
+	KEEP_RUN = 2,
+	KEEP_JOB = 3,
+	KEEP_BLOCK = 4, /* of an output; key: its id. fs/handover/outputs.c */
+	KEEP_TEXT = 5,	/* a piece of bytes that grow; key: their id. fs/handover/texts.c */
+	KEEP_SCRATCH = 6,
 };
 
 /* An output that is too long for the record. Its numbers are those of the session, and so stay the same. */
@@ -53,7 +64,6 @@ struct keep_output {
  *   has its length alone. `back` is told of them when they are read, and marks the spool: see spool.h, `away`.
  */
 struct keep_io {
-	bool live;
 	void *data;
 	/* At rest. Return: is this output there, or will it be before the record is? If not, it is written as lost. */
 	bool (*away)(void *data, const struct keep_output *o, const struct spool *sp);
@@ -63,11 +73,23 @@ struct keep_io {
 	const char *(*name)(void *data, const struct saved *saved);
 	/* What has that name, a reference. Return: 0; -ENOENT or -EBADMSG with @why: it is gone; another -errno: the session is refused. */
 	int (*find)(void *data, const char *name, struct saved **ret_saved, struct problem *why);
+
+	/* The others are of the live form alone. */
+	bool live;
+	/* Puts bytes elsewhere, of which the first has the position @at. Return: their id; 0: they are few, and go into the record. */
+	uint64_t (*text)(void *data, struct trail *t, uint64_t at, const char *bytes, size_t len);
+	/* Replaces what is in @dest. Return: 0, -EBADMSG: there are none of that id with these positions; -ENOMEM. */
+	int (*text_back)(void *data, struct trail *t, uint64_t at, size_t len, struct buf *dest);
+	/* Likewise the blocks of an output, but those that it shares with another of its run. Return: their id; 0: there is one short
+	 * block, and it goes into the record. */
+	uint64_t (*blocks)(void *data, const struct run *r, struct spool *sp);
+	/* All that there are of the id sp->id, behind those that are there. Return: 0, -EBADMSG, -ENOMEM. */
+	int (*blocks_back)(void *data, struct spool *sp);
 };
 
 #define KEEP_NAME_MAX 64u
 
-/* Appends its record. Return: 0, -ENOMEM, -EFBIG. */
+/* At rest: appends its record. Return: 0, -ENOMEM, -EFBIG. */
 int keep_put(struct buf *out, const struct session *s, const struct keep_io *io);
 
 /* Who it is, of which a record begins with. */
@@ -80,7 +102,7 @@ struct keep_name {
 int keep_get_name(const struct record *record, struct keep_name *ret_name);
 
 /**
- * keep_get() - Make the session of a record
+ * keep_get() - Make the session of a record, at rest
  * @fs: Mount; there is none of that name in it
  * @record: Record
  * @io: As above
@@ -96,6 +118,38 @@ int keep_get(struct fs *fs, const struct record *record, const struct keep_io *i
 
 /* Why a session is closed that loses its sandbox at the end, and was not saved. */
 const struct problem *keep_lost(const struct session *s);
+
+/*
+ * Live: append the fields of one record. What is referred to by an id gets one. Return: 0, -ENOMEM, -EFBIG.
+ */
+int keep_put_head(struct buf *out, const struct session *s, const struct keep_io *io);
+int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io *io);
+int keep_put_live_run(struct buf *out, struct run *r, const struct keep_io *io);
+int keep_put_asked(struct buf *out, struct run *r);
+int keep_put_live_job(struct buf *out, struct job *j, const struct keep_io *io);
+int keep_put_live_scratch(struct buf *out, const struct scratch_file *file);
+
+/**
+ * keep_get_live() - Read one of these
+ * @fs: Mount
+ * @record: Of the kinds KEEP_SESSION (its head is the first of all that are of it), KEEP_RUN, KEEP_JOB, KEEP_SCRATCH, in
+ * this order
+ * @io: As above
+ * @why: In words, if it fails
+ *
+ * Return: 0, -EBADMSG, -ENOENT, -ENOMEM, -errno.
+ */
+int keep_get_live(struct fs *fs, const struct record *record, const struct keep_io *io,
+		  struct problem *why);
+
+/* All of these were read. Those that are no session that there can be are gone then. Return: 0, -EBADMSG, -ENOMEM. */
+int keep_complete(struct fs *fs, struct problem *why);
+
+/* The run of this id, while they are read; or NULL. */
+struct run *keep_run_of(const struct fs *fs, const struct session *s, uint64_t mark);
+
+/* Live: the session of this key, also a removed one; or NULL. */
+struct session *keep_session(struct fs *fs, uint64_t key);
 
 /* All were read: what they know of each other is put together. */
 void keep_join(struct fs *fs);

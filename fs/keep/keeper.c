@@ -7,30 +7,33 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/touch.h"
 #include "keeper_internal.h"
 #include "vm/base/log.h"
 
 /* ---- what could not be written ---- */
 
+/* @s: or NULL, for a removal. */
 static void tell_failure(struct keeper *k, struct session *s, int err)
 {
 	struct problem p;
+	bool first = s && !s->on_disk.err;
 
-	problem_set(&p, PROBLEM_NOT_KEPT,
-		    err == -EFBIG
-			    ? "Remove some of its runs and jobs, those with long inputs first."
-			    : "Make room on the disk of state_dir, or mend it; it is tried again.",
-		    "what there is of the session can't be written to state_dir, and would not be "
-		    "there at the next mount: %s",
-		    strerror(-err));
-	if (s && !s->on_disk.told) {
-		s->on_disk.told = true;
+	if (s) {
+		touch_session(s);
+		s->on_disk.err = err;
+	}
+	if (first) {
+		(void)keeping_problem(s, &p);
 		session_problem(s, &p);
 	}
 	if (k->told)
 		return;
 	k->told = true;
 	log_error("sessions can't be written to state_dir: %s", strerror(-err));
+	problem_set(&p, PROBLEM_NOT_KEPT,
+		    "Make room on the disk of state_dir, or mend it; it is tried again.",
+		    "sessions can't be written to state_dir: %s", strerror(-err));
 	complaint_tell(k->fs, k->fs->uid, &p);
 }
 
@@ -50,8 +53,18 @@ static bool is_unsaved(const struct session *s)
 /* Its record is on the disk; that is all of it if the vault has the rest. */
 static void is_written(struct session *s)
 {
-	if (!is_unsaved(s))
-		s->on_disk.told = false;
+	if (is_unsaved(s))
+		return;
+	if (s->asleep.saved && s->asleep.before) {
+		asleep_forget(s);   /* instead of that */
+		keeping_changed(s); /* it can be removed behind another round */
+	}
+	if (!s->on_disk.err)
+		return;
+	touch_session(s);
+	s->on_disk.err = 0;
+	if (problem_kept(&s->front.error)->code == PROBLEM_NOT_KEPT)
+		session_problem(s, NULL);
 }
 
 /* A job went well. What other sessions were told of may go on. */
@@ -62,7 +75,7 @@ static void tell_success(struct keeper *k)
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		const struct session *s = roster_at(&k->fs->roster, i);
 
-		if (s && s->on_disk.told)
+		if (s && s->on_disk.err)
 			return;
 	}
 	log_info("sessions can be written to state_dir again");
@@ -83,12 +96,48 @@ static void on_timer(uv_timer_t *timer);
 static void schedule(struct keeper *k)
 {
 	const uint64_t now = uv_now(k->fs->loop);
-	const uint64_t pause = k->flushed ? 0 : k->told ? KEEPER_RETRY_MS : KEEPER_ROUND_MS;
-	const uint64_t due = k->round_ms + pause;
+	uint64_t due = UINT64_MAX;
 
-	if (k->busy || k->closed || (TAILQ_EMPTY(&k->dirty) && !k->removals))
+	if (!TAILQ_EMPTY(&k->dirty) || (k->removals && !k->unremoved))
+		due = k->round_ms + (k->flushed ? 0 : KEEPER_ROUND_MS);
+	if (!TAILQ_EMPTY(&k->refused) || k->unremoved)
+		due = MIN(due, k->flushed ? 0 : k->retry_ms);
+	if (k->busy || k->closed || due == UINT64_MAX)
 		return;
 	uv_timer_start(&k->timer, on_timer, due > now ? due - now : 0, 0);
+}
+
+/* It is to be written. What was refused has time, but at the end. */
+static void enlist(struct keeper *k, struct session *s)
+{
+	s->on_disk.dirty = true;
+	s->on_disk.refused = s->on_disk.err && !k->flushed;
+	if (s->on_disk.refused)
+		TAILQ_INSERT_TAIL(&k->refused, s, on_disk.link);
+	else
+		TAILQ_INSERT_TAIL(&k->dirty, s, on_disk.link);
+}
+
+static void delist(struct keeper *k, struct session *s)
+{
+	if (s->on_disk.dirty && s->on_disk.refused)
+		TAILQ_REMOVE(&k->refused, s, on_disk.link);
+	else if (s->on_disk.dirty)
+		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
+	s->on_disk.dirty = s->on_disk.refused = false;
+}
+
+/* Once in a while all of those. */
+static void try_again(struct keeper *k)
+{
+	struct session *s;
+
+	if (!k->flushed && uv_now(k->fs->loop) < k->retry_ms)
+		return;
+	k->retry_ms = uv_now(k->fs->loop) + KEEPER_RETRY_MS;
+	TAILQ_FOREACH(s, &k->refused, on_disk.link)
+		s->on_disk.refused = false;
+	TAILQ_CONCAT(&k->dirty, &k->refused, on_disk.link);
 }
 
 static void changed(struct session *s)
@@ -97,8 +146,7 @@ static void changed(struct session *s)
 
 	if (s->on_disk.damaged || s->on_disk.dirty || k->closed || k->loading)
 		return;
-	s->on_disk.dirty = true;
-	TAILQ_INSERT_TAIL(&k->dirty, s, on_disk.link);
+	enlist(k, s);
 	schedule(k);
 }
 
@@ -107,9 +155,7 @@ static void removed(struct session *s)
 	struct keeper *k = s->fs->keeper;
 	struct keeper_item *item;
 
-	if (s->on_disk.dirty)
-		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
-	s->on_disk.dirty = false;
+	delist(k, s);
 	if (k->closed)
 		return;
 	item = calloc(1, sizeof(*item));
@@ -142,7 +188,7 @@ static void on_stored(void *data, int err, const struct problem *why)
 
 	free(st);
 	k->storing--;
-	if (err < 0 && err != -ECANCELED && !(s && s->on_disk.told))
+	if (err < 0 && err != -ECANCELED && !(s && s->on_disk.err))
 		log_error("%s: what was saved was not written: %s", s ? s->path : "a session",
 			  why && *why->cause ? why->cause : strerror(-err));
 	if (s) {
@@ -207,22 +253,21 @@ static void fill(struct keeper *k)
 		end = k->removals_end;
 	k->removals = NULL;
 	k->removals_end = &k->removals;
+	k->unremoved = false;
 	/* One that gets dirty meanwhile, for there is no memory to store what was saved, has its turn another time. */
 	while (s != last && (s = TAILQ_FIRST(&k->dirty)) && bytes < KEEPER_JOB_BYTES &&
 	       n < KEEPER_JOB_ITEMS) {
 		int err;
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 
-		TAILQ_REMOVE(&k->dirty, s, on_disk.link);
+		delist(k, s);
 		if (err < 0) {
 			tell_failure(k, s, err);
-			s->on_disk.dirty = !k->flushed; /* at the end that was its last turn */
-			if (s->on_disk.dirty)
-				TAILQ_INSERT_TAIL(&k->dirty, s, on_disk.link);
+			if (!k->flushed) /* at the end that was its last turn */
+				enlist(k, s);
 			n++;
 			continue;
 		}
-		s->on_disk.dirty = false;
 		store_all(k, s);
 		if (!item) {
 			is_written(s);
@@ -236,16 +281,23 @@ static void fill(struct keeper *k)
 	*end = NULL;
 }
 
+/* Does no record on the disk name what is not named any more? */
+static bool is_all(const struct keeper *k)
+{
+	return TAILQ_EMPTY(&k->dirty) && TAILQ_EMPTY(&k->refused);
+}
+
 static void begin(struct keeper *k)
 {
 	int r;
 
 	k->round_ms = uv_now(k->fs->loop);
 	k->mark = vault_mark(k->vault);
+	try_again(k);
 	fill(k);
 	k->all = TAILQ_EMPTY(&k->dirty);
 	if (!k->job) {
-		if (k->all)
+		if (is_all(k))
 			vault_forget(k->vault, k->mark);
 		schedule(k); /* where there was no memory */
 		look(k);
@@ -279,6 +331,8 @@ static bool is_replaced(const struct keeper *k, const struct keeper_item *item)
 static void remove_again(struct keeper *k, struct keeper_item *item)
 {
 	item->err = 0;
+	k->unremoved = true;
+	k->retry_ms = uv_now(k->fs->loop) + KEEPER_RETRY_MS;
 	item->next = k->removals;
 	if (!k->removals)
 		k->removals_end = &item->next;
@@ -331,9 +385,9 @@ static void on_done(uv_work_t *work, int status)
 	k->busy = false;
 	if (good)
 		tell_success(k);
-	if (good && k->all && TAILQ_EMPTY(&k->dirty))
+	if (good && k->all && is_all(k))
 		vault_forget(k->vault, k->mark);
-	if (!TAILQ_EMPTY(&k->dirty) && !k->told && !k->all)
+	if (!TAILQ_EMPTY(&k->dirty) && good && !k->all)
 		begin(k); /* the round goes on */
 	else
 		schedule(k);
@@ -343,6 +397,7 @@ static void on_done(uv_work_t *work, int status)
 void keeper_flush(struct keeper *k)
 {
 	k->flushed = true;
+	try_again(k);
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		struct session *s = roster_at(&k->fs->roster, i);
 
@@ -354,7 +409,7 @@ void keeper_flush(struct keeper *k)
 
 bool keeper_is_idle(const struct keeper *k)
 {
-	return !k->busy && !k->storing && TAILQ_EMPTY(&k->dirty) && !k->removals;
+	return !k->busy && !k->storing && is_all(k) && !k->removals;
 }
 
 /* ---- begin and end ---- */
@@ -380,6 +435,7 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	k->vault = vm_vault(fs->vm);
 	k->removals_end = &k->removals;
 	TAILQ_INIT(&k->dirty);
+	TAILQ_INIT(&k->refused);
 	uv_timer_init(fs->loop, &k->timer);
 	k->timer.data = k;
 	uv_timer_init(fs->loop, &k->end_timer);

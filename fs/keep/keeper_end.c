@@ -150,7 +150,7 @@ static void cut_all(struct keeper *k)
 		binding_cut(s, &not_saved);
 		if (s->asleep.saved)
 			session_set_state(s, SESSION_ASLEEP);
-		else
+		else if (!asleep_back(s))
 			session_set_closed(s, keep_lost(s));
 	}
 }
@@ -174,7 +174,7 @@ static void over(struct keeper *k)
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		const struct session *s = roster_at(&k->fs->roster, i);
 
-		if (!s || !s->on_disk.told)
+		if (!s || !s->on_disk.err)
 			continue;
 		n++;
 		log_error("%s: not written to state_dir as it was at the end", s->path);

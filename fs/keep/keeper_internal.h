@@ -62,8 +62,10 @@ struct keeper {
 	struct fs *fs;
 	struct store store;
 	struct vault *vault;
-	TAILQ_HEAD(keeper_dirty, session) dirty;
+	TAILQ_HEAD(keeper_dirty, session) dirty, refused; /* the others can be written meanwhile */
+	uint64_t retry_ms; /* uv_now() from when on what was refused is tried again */
 	struct keeper_item *removals, **removals_end; /* before what is dirty */
+	bool unremoved; /* some of them were tried, and wait for another time */
 	uv_timer_t timer;
 	uint64_t round_ms; /* uv_now() when the last round began */
 	unsigned storing;  /* by the vault */

@@ -24,6 +24,9 @@ enum {
 	ASLEEP_COPY,
 	ASLEEP_ANEW,
 	ASLEEP_LOST,
+	ASLEEP_BEFORE,
+	ASLEEP_BEFORE_SINCE,
+	ASLEEP_BACK, /* at rest: what was saved is from before it was awake */
 };
 
 enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
@@ -51,6 +54,15 @@ static bool is_named(const struct keep_out *o, const struct saved *saved)
 	return saved && o->io->name(o->io->data, saved);
 }
 
+/* It was not saved since it woke up: then it is what it was before that. */
+static bool goes_back(const struct keep_out *o)
+{
+	const struct session *s = o->s;
+
+	return !o->io->live && s->state != SESSION_CLOSED && s->state != SESSION_FAILED &&
+	       !is_named(o, s->asleep.saved) && is_named(o, s->asleep.before);
+}
+
 enum session_state keep_state(const struct keep_out *o)
 {
 	const struct session *s = o->s;
@@ -59,7 +71,7 @@ enum session_state keep_state(const struct keep_out *o)
 		return s->state;
 	if (s->state == SESSION_CLOSED || s->state == SESSION_FAILED)
 		return s->state;
-	if (is_named(o, s->asleep.saved))
+	if (is_named(o, s->asleep.saved) || goes_back(o))
 		return SESSION_ASLEEP;
 	/* There is nothing in it yet, or never will be more. */
 	if (s->state == SESSION_NEW || (s->state == SESSION_STARTING && !s->asleep.saved) ||
@@ -106,7 +118,11 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 	bool named;
 	const size_t at = record_open(o->out, tag);
 
-	if (asleep) {
+	if (goes_back(o)) {
+		(void)keep_put_saved(o, ASLEEP_SAVED, a->before);
+		record_time(o->out, ASLEEP_SINCE, &a->before_since);
+		record_u64(o->out, ASLEEP_BACK, true);
+	} else if (asleep) {
 		named = keep_put_saved(o, ASLEEP_SAVED, a->saved);
 		if (live && a->saved && !named)
 			out_of_names(o);
@@ -117,6 +133,9 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 		keep_put_u64(o->out, ASLEEP_ANEW, a->anew);
 	}
 	if (live) {
+		if (a->before && !keep_put_saved(o, ASLEEP_BEFORE, a->before))
+			out_of_names(o);
+		record_time(o->out, ASLEEP_BEFORE_SINCE, &a->before_since);
 		keep_put_u64(o->out, ASLEEP_WAKE, a->wake);
 		record_u64(o->out, ASLEEP_SINCE_MS, a->since_ms);
 		record_u64(o->out, ASLEEP_ASKED_MS, a->asked_ms);
@@ -145,12 +164,23 @@ static int get_saved(struct keep_in *in, const struct record_field *f)
 	return 0;
 }
 
+/* One that is not there is not missed before there is nothing else. */
+static int get_before(struct keep_in *in, const struct record_field *f)
+{
+	struct problem why = {0};
+
+	return MIN(keep_get_saved(in, f, &in->s->asleep.before, &why), 0);
+}
+
 static int asleep_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct asleep *a = to;
 
 	switch (f->tag) {
 	case ASLEEP_SAVED: return get_saved(in, f);
+	case ASLEEP_BEFORE: return get_before(in, f);
+	case ASLEEP_BEFORE_SINCE: return record_get_time(f, &a->before_since);
+	case ASLEEP_BACK: return record_get_bool(f, &in->back);
 	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
 	case ASLEEP_UNFIT: return keep_get_kept(f, &a->unfit);
 	case ASLEEP_WAKE: return record_get_bool(f, &a->wake);

@@ -11,25 +11,13 @@ enum {
 	SPOOL_LEN,	 /* of one that is away */
 	SPOOL_LOST,
 	SPOOL_ERR,
-	SPOOL_BYTES, /* all of a short one */
-	SPOOL_BLOCK,
+	SPOOL_BYTES,  /* all of a short one */
+	SPOOL_BLOCK,  /* in version 1 */
+	SPOOL_BLOCKS, /* live: the id of those that there are, beside */
+	SPOOL_SHARED, /* ... the first ones of another output, */
+	SPOOL_OF,     /* ... which */
+	SPOOL_SIZE,   /* ... bytes of all */
 };
-
-enum { BLOCK_SLOT = 1, BLOCK_LEN, BLOCK_BYTES, BLOCK_GROWS };
-
-static void put_block(struct buf *out, const struct block *b)
-{
-	const size_t at = record_open(out, SPOOL_BLOCK);
-
-	if (b->state == BLOCK_STORED) {
-		record_u64(out, BLOCK_SLOT, b->slot);
-		record_u64(out, BLOCK_LEN, b->len);
-	} else {
-		record_bytes(out, BLOCK_BYTES, b->data, b->len);
-		keep_put_u64(out, BLOCK_GROWS, b->state == BLOCK_OPEN);
-	}
-	record_close(out, at);
-}
 
 /* At rest: short ones are here, long ones elsewhere, and what grows is kept as far as it is short. */
 static void put_at_rest(struct keep_out *o, const struct run *r, unsigned which)
@@ -59,7 +47,39 @@ static void put_at_rest(struct keep_out *o, const struct run *r, unsigned which)
 	}
 }
 
-static void put_spool(struct keep_out *o, unsigned tag, const struct run *r, unsigned which)
+/* Which output of the run is it that this one has its first blocks of? See spool_copy(). */
+static unsigned shared_with(const struct run *r, const struct spool *sp)
+{
+	unsigned which = 0;
+
+	while (which < RUN_BOTH &&
+	       (!r->spool[which].nblocks || r->spool[which].block[0] != sp->block[0]))
+		which++;
+	return which;
+}
+
+static void put_live(struct keep_out *o, const struct run *r, struct spool *sp)
+{
+	const uint64_t id = sp->away ? 0 : o->io->blocks(o->io->data, r, sp);
+
+	if (sp->away)
+		record_u64(o->out, SPOOL_LEN, sp->len);
+	else if (!id && sp->nblocks)
+		record_bytes(o->out, SPOOL_BYTES, sp->block[0]->data, sp->block[0]->len);
+	if (id) {
+		record_u64(o->out, SPOOL_BLOCKS, id);
+		record_u64(o->out, SPOOL_SIZE, sp->len);
+	}
+	if (id && sp->nshared) {
+		record_u64(o->out, SPOOL_OF, shared_with(r, sp));
+		record_u64(o->out, SPOOL_SHARED, sp->nshared);
+	}
+	keep_put_u64(o->out, SPOOL_LOST, sp->lost);
+	if (sp->err)
+		record_i64(o->out, SPOOL_ERR, sp->err);
+}
+
+static void put_spool(struct keep_out *o, unsigned tag, struct run *r, unsigned which)
 {
 	const struct spool *sp = &r->spool[which];
 	size_t at;
@@ -68,22 +88,14 @@ static void put_spool(struct keep_out *o, unsigned tag, const struct run *r, uns
 		return;
 	at = record_open(o->out, tag);
 	record_u64(o->out, SPOOL_WHICH, which);
-	if (!o->io->live) {
+	if (o->io->live)
+		put_live(o, r, &r->spool[which]);
+	else
 		put_at_rest(o, r, which);
-		record_close(o->out, at);
-		return;
-	}
-	if (sp->away)
-		record_u64(o->out, SPOOL_LEN, sp->len);
-	for (uint32_t i = 0; i < sp->nblocks; i++)
-		put_block(o->out, sp->block[i]);
-	keep_put_u64(o->out, SPOOL_LOST, sp->lost);
-	if (sp->err)
-		record_i64(o->out, SPOOL_ERR, sp->err);
 	record_close(o->out, at);
 }
 
-void keep_put_outputs(struct keep_out *o, unsigned tag, const struct run *r)
+void keep_put_outputs(struct keep_out *o, unsigned tag, struct run *r)
 {
 	for (unsigned i = 0; i < RUN_NOUTPUTS; i++)
 		put_spool(o, tag, r, i);
@@ -95,83 +107,9 @@ void keep_put_outputs(struct keep_out *o, unsigned tag, const struct run *r)
 struct spooling {
 	struct run *r;
 	struct spool sp;
-	unsigned which;
+	unsigned which, of;
+	uint64_t size;
 };
-
-struct blocking {
-	uint64_t slot;
-	uint32_t len;
-	bool grows;
-	const struct record_field *bytes;
-	struct record_field copy;
-};
-
-static int block_field(struct keep_in *in, void *to, const struct record_field *f)
-{
-	struct blocking *b = to;
-
-	(void)in;
-	switch (f->tag) {
-	case BLOCK_SLOT: return record_get(f, 0, UINT32_MAX, &b->slot);
-	case BLOCK_LEN: return record_get_u32(f, DEPOT_BLOCK, &b->len);
-	case BLOCK_GROWS: return record_get_bool(f, &b->grows);
-	case BLOCK_BYTES:
-		if (!f->is_bytes || f->len == 0 || f->len > DEPOT_BLOCK)
-			return -EBADMSG;
-		b->copy = *f;
-		b->bytes = &b->copy;
-		return 0;
-	default: return 0;
-	}
-}
-
-/* The merged output shares full blocks with the one that came first: see spool_copy(). */
-static struct block *shared(const struct spooling *s, uint64_t slot)
-{
-	const uint32_t i = s->sp.nblocks;
-
-	for (unsigned which = 0; s->which == RUN_BOTH && which < RUN_BOTH; which++) {
-		const struct spool *sp = &s->r->spool[which];
-
-		if (i < sp->nblocks && sp->block[i]->state == BLOCK_STORED &&
-		    sp->block[i]->slot == slot && sp->block[i]->len == DEPOT_BLOCK)
-			return block_ref(sp->block[i]);
-	}
-	return NULL;
-}
-
-static int add_block(struct depot *d, struct spooling *s, const struct blocking *want)
-{
-	struct block *b = want->bytes ? block_new() : shared(s, want->slot);
-	int r = 0;
-
-	if (want->bytes && !b)
-		return -ENOMEM;
-	if (!b)
-		r = depot_stored(d, (uint32_t)want->slot, want->len, &b);
-	else if (want->bytes)
-		r = (int)MIN(block_append(b, want->bytes->data, want->bytes->len), 0);
-	if (r == 0)
-		r = spool_put(&s->sp, b);
-	if (r < 0) {
-		if (b)
-			block_unref(d, b);
-		return r;
-	}
-	if (want->bytes && !want->grows)
-		depot_put(d, b);
-	return 0;
-}
-
-static int get_block(struct keep_in *in, struct spooling *s, const struct record_field *f)
-{
-	struct blocking b = {.slot = UINT64_MAX};
-	int r = in->io->live ? keep_inside(in, f, block_field, &b) : -EBADMSG;
-
-	if (r == 0 && !b.bytes && b.slot > UINT32_MAX)
-		r = -EBADMSG;
-	return r < 0 ? r : add_block(&in->fs->depot, s, &b);
-}
 
 static int get_short(struct keep_in *in, struct spooling *s, const struct record_field *f)
 {
@@ -200,7 +138,10 @@ static int spool_field(struct keep_in *in, void *to, const struct record_field *
 	switch (f->tag) {
 	case SPOOL_WHICH: return record_get_u32(f, RUN_NOUTPUTS - 1, &s->which);
 	case SPOOL_BYTES: return get_short(in, s, f);
-	case SPOOL_BLOCK: return get_block(in, s, f);
+	case SPOOL_BLOCKS: return record_get(f, 1, UINT64_MAX / 2, &s->sp.id);
+	case SPOOL_OF: return record_get_u32(f, RUN_BOTH - 1, &s->of);
+	case SPOOL_SHARED: return record_get_u32(f, UINT32_MAX, &s->sp.nshared);
+	case SPOOL_SIZE: return record_get(f, 1, UINT64_MAX / 4, &s->size);
 	case SPOOL_LOST: return record_get(f, 0, UINT64_MAX / 4, &s->sp.lost);
 	case SPOOL_ERR: return get_err(f, &s->sp.err);
 	case SPOOL_LEN:
@@ -211,11 +152,35 @@ static int spool_field(struct keep_in *in, void *to, const struct record_field *
 	}
 }
 
+/* The blocks that it has of another one, and then its own. */
+static int get_blocks(struct keep_in *in, struct spooling *s)
+{
+	const struct spool *of = &s->r->spool[s->of];
+	int e = 0;
+
+	if (!in->io->live || s->sp.nblocks || s->sp.away)
+		return -EBADMSG;
+	if (s->sp.nshared && (s->which != RUN_BOTH || s->sp.nshared > of->nblocks))
+		return -EBADMSG;
+	for (uint32_t i = 0; e == 0 && i < s->sp.nshared; i++) {
+		if (of->block[i]->len != DEPOT_BLOCK)
+			return -EBADMSG;
+		e = spool_put(&s->sp, block_ref(of->block[i]));
+		if (e < 0)
+			block_unref(&in->fs->depot, of->block[i]);
+	}
+	if (e == 0)
+		e = in->io->blocks_back(in->io->data, &s->sp);
+	return e == 0 && s->sp.len != s->size ? -EBADMSG : e;
+}
+
 int keep_get_output(struct keep_in *in, const struct record_field *f, struct run *r)
 {
 	struct spooling s = {.r = r, .which = RUN_NOUTPUTS};
 	int e = keep_inside(in, f, spool_field, &s);
 
+	if (e == 0 && s.sp.id)
+		e = get_blocks(in, &s);
 	if (e == 0 && (s.which == RUN_NOUTPUTS || spool_size(&r->spool[s.which]) ||
 		       (s.sp.lost && !s.sp.err) || (s.sp.away && s.sp.nblocks)))
 		e = -EBADMSG;

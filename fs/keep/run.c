@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records of runs: what was asked, and what came of it. */
 #include <errno.h>
+#include <search.h>
 #include <string.h>
 
 #include "fs/session/fs.h"
@@ -29,6 +30,7 @@ enum {
 	TAG_HISTORY, /* it is in the session's */
 	TAG_PROBLEM,
 	TAG_WOKE,
+	TAG_MARK, /* live: its id */
 };
 
 enum {
@@ -45,7 +47,7 @@ enum {
 	RES_REACHED,
 };
 
-enum { FEED_STATE = 1, FEED_DATA, FEED_TYPED };
+enum { FEED_STATE = 1, FEED_DATA, FEED_TYPED, FEED_TEXT };
 
 /* ---- how runs are referred to ---- */
 
@@ -110,15 +112,15 @@ static int result_field(struct keep_in *in, void *to, const struct record_field 
 
 /* ---- standard input ---- */
 
-static void put_feed(struct buf *out, const struct feed *feed)
+static void put_feed(struct keep_out *o, struct feed *feed)
 {
-	const size_t at = record_open(out, TAG_FEED);
+	const size_t at = record_open(o->out, TAG_FEED);
 
-	record_u64(out, FEED_STATE, feed->state);
-	if (feed_len(feed))
-		record_bytes(out, FEED_DATA, feed->data.data + feed->sent, feed_len(feed));
-	keep_put_u64(out, FEED_TYPED, feed->typed);
-	record_close(out, at);
+	record_u64(o->out, FEED_STATE, feed->state);
+	keep_put_text(o, FEED_TEXT, &feed->trail, feed->taken,
+		      feed->data.data ? feed->data.data + feed->sent : NULL, feed_len(feed));
+	keep_put_u64(o->out, FEED_TYPED, feed->typed);
+	record_close(o->out, at);
 }
 
 static int feed_field(struct keep_in *in, void *to, const struct record_field *f)
@@ -127,7 +129,6 @@ static int feed_field(struct keep_in *in, void *to, const struct record_field *f
 	uint32_t state;
 	int r;
 
-	(void)in;
 	switch (f->tag) {
 	case FEED_STATE:
 		r = record_get_u32(f, FEED_OVER, &state);
@@ -136,6 +137,9 @@ static int feed_field(struct keep_in *in, void *to, const struct record_field *f
 		return r;
 	case FEED_DATA: return keep_get_buf(f, &feed->data, 2 * SESSION_STDIN_MAX);
 	case FEED_TYPED: return record_get_bool(f, &feed->typed);
+	case FEED_TEXT:
+		return keep_get_text_of(in, f, &feed->trail, &feed->data, 2 * SESSION_STDIN_MAX,
+					&feed->taken);
 	default: return 0;
 	}
 }
@@ -182,21 +186,26 @@ static bool in_history(const struct keep_out *o, const struct run *r)
 	return false;
 }
 
-void keep_put_run(struct keep_out *o, unsigned tag, const struct run *r)
+/* What was asked for, which does not change. */
+static void put_asked(struct buf *out, const struct run *r)
 {
-	const size_t at = record_open(o->out, tag);
+	keep_put_buf(out, TAG_CODE, &r->code);
+	record_str(out, TAG_CWD, r->cwd);
+	keep_put_buf(out, TAG_ENV, &r->env);
+}
 
-	keep_put_u64(o->out, TAG_NUMBER, r->number);
-	record_u64(o->out, TAG_ID, r->id);
+static void put_identity(struct buf *out, const struct run *r)
+{
+	keep_put_u64(out, TAG_NUMBER, r->number);
+	record_u64(out, TAG_ID, r->id);
 	if (*r->job)
-		record_str(o->out, TAG_JOB, r->job);
-	keep_put_u64(o->out, TAG_TIMEOUT_S, r->timeout_s);
-	keep_put_u64(o->out, TAG_NAMED, r->named);
-	keep_put_buf(o->out, TAG_CODE, &r->code);
-	record_str(o->out, TAG_CWD, r->cwd);
-	keep_put_buf(o->out, TAG_ENV, &r->env);
-	keep_put_outputs(o, TAG_SPOOL, r);
-	put_times(o->out, r);
+		record_str(out, TAG_JOB, r->job);
+	keep_put_u64(out, TAG_TIMEOUT_S, r->timeout_s);
+	keep_put_u64(out, TAG_NAMED, r->named);
+}
+
+static void put_state(struct keep_out *o, const struct run *r)
+{
 	keep_put_u64(o->out, TAG_HISTORY, in_history(o, r));
 	if (!o->io->live && !run_ended(r)) {
 		put_end(o, r);
@@ -209,11 +218,39 @@ void keep_put_run(struct keep_out *o, unsigned tag, const struct run *r)
 		}
 	}
 	record_str(o->out, TAG_WOKE, r->woke);
-	if (o->io->live) {
-		put_feed(o->out, &r->feed);
-		record_u64(o->out, TAG_BEGAN, r->began);
-	}
+}
+
+void keep_put_run(struct keep_out *o, unsigned tag, struct run *r)
+{
+	const size_t at = record_open(o->out, tag);
+
+	put_identity(o->out, r);
+	put_asked(o->out, r);
+	keep_put_outputs(o, TAG_SPOOL, r);
+	put_times(o->out, r);
+	put_state(o, r);
 	record_close(o->out, at);
+}
+
+int keep_put_live_run(struct buf *out, struct run *r, const struct keep_io *io)
+{
+	struct keep_out o = {.out = out, .s = r->s, .io = io};
+
+	record_u64(out, TAG_MARK, touched_id(&r->s->fs->touched, &r->mark));
+	put_identity(out, r);
+	keep_put_outputs(&o, TAG_SPOOL, r);
+	put_times(out, r);
+	put_state(&o, r);
+	put_feed(&o, &r->feed);
+	record_u64(out, TAG_BEGAN, r->began);
+	return out->failed;
+}
+
+int keep_put_asked(struct buf *out, struct run *r)
+{
+	record_u64(out, TAG_MARK, touched_id(&r->s->fs->touched, &r->mark));
+	put_asked(out, r);
+	return out->failed;
 }
 
 struct running {
@@ -261,6 +298,7 @@ static int run_field(struct keep_in *in, void *to, const struct record_field *f)
 	case TAG_LAST_OUTPUT: return record_get_time(f, &r->last_output);
 	case TAG_BEGAN: return record_get(f, 0, UINT64_MAX, &r->began);
 	case TAG_HISTORY: return record_get_bool(f, &to_run->history);
+	case TAG_MARK: return record_get(f, 1, UINT64_MAX / 2, &r->mark);
 	default: return 0;
 	}
 }
@@ -293,7 +331,7 @@ static void attach(struct keep_in *in, struct run *r, bool history)
 {
 	struct session *s = in->s;
 
-	LIST_INSERT_HEAD(&s->kept_runs, r, kept);
+	run_keep(s, r);
 	if (history) {
 		run_ref(r);
 		TAILQ_INSERT_TAIL(&s->runs, r, link);
@@ -323,20 +361,29 @@ static int reserve(struct keep_in *in)
 	return 0;
 }
 
-int keep_get_run(struct keep_in *in, const struct record_field *f)
+/* Return: one that is on no list; NULL if out of memory. */
+static struct run *blank(struct keep_in *in)
 {
 	struct buf none = {0};
-	struct running of = {.r = run_new(&in->fs->depot, 0, &none)};
+	struct run *r = run_new(&in->fs->depot, 0, &none);
+
+	if (r)
+		r->submitted = r->last_output = (struct timespec){0};
+	return r;
+}
+
+int keep_get_run(struct keep_in *in, const struct record_field *f)
+{
+	struct running of = {.r = blank(in)};
 	int e = of.r ? reserve(in) : -ENOMEM;
 
 	if (!of.r)
 		return -ENOMEM;
-	of.r->submitted = of.r->last_output = (struct timespec){0};
 	if (e == 0)
-		e = keep_inside(in, f, run_field, &of);
+		e = in->io->live ? -EBADMSG : keep_inside(in, f, run_field, &of);
 	if (e == 0 && !is_sound(in, &of))
 		e = -EBADMSG;
-	if (e == 0 && !in->io->live)
+	if (e == 0)
 		feed_over(&of.r->feed);
 	if (e == 0)
 		e = keep_outputs_back(in, of.r);
@@ -346,5 +393,82 @@ int keep_get_run(struct keep_in *in, const struct record_field *f)
 	}
 	attach(in, of.r, of.history);
 	in->run[in->nruns++] = of.r;
+	return 0;
+}
+
+/* ---- live: each is a record, and so is what was asked of it ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = ((const struct run *)a)->mark, y = ((const struct run *)b)->mark;
+
+	return (x > y) - (x < y);
+}
+
+struct run *keep_run_of(const struct fs *fs, const struct session *s, uint64_t mark)
+{
+	const struct run key = {.mark = mark};
+	void *const *found = tfind(&key, &fs->inherited.runs, compare);
+	struct run *r = found ? *found : NULL;
+
+	return r && r->s == s ? r : NULL;
+}
+
+/* Behind the record of the run itself. */
+static int get_asked(struct keep_in *in, struct run *r, const struct record *record)
+{
+	struct running of = {.r = r};
+	struct record_reader fields = record->fields;
+	struct record_field f;
+	int e;
+
+	if (r->code.len || r->cwd || r->env.len)
+		return -EBADMSG;
+	while ((e = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_CODE || f.tag == TAG_CWD || f.tag == TAG_ENV)
+			e = run_field(in, &of, &f);
+		if (e < 0)
+			return e;
+	}
+	return e == 0 && !keep_env_is_sound(&r->env) ? -EBADMSG : e;
+}
+
+/* Whose is it? Return: an id, or 0. */
+static uint64_t mark_of(const struct record *record)
+{
+	struct record_reader fields = record->fields;
+	struct record_field f;
+
+	return record_field(&fields, &f) > 0 && f.tag == TAG_MARK ? f.u64 : 0;
+}
+
+int keep_get_live_run(struct keep_in *in, const struct record *record)
+{
+	const uint64_t mark = mark_of(record);
+	struct run *old = mark ? keep_run_of(in->fs, in->s, mark) : NULL;
+	struct running of;
+	int e;
+
+	if (old)
+		return get_asked(in, old, record);
+	of = (struct running){.r = mark ? blank(in) : NULL};
+	if (!of.r)
+		return mark ? -ENOMEM : -EBADMSG;
+	e = keep_fields(in, record->fields, run_field, &of);
+	if (e == 0 && (!is_sound(in, &of) || of.r->mark != mark))
+		e = -EBADMSG;
+	if (e == 0)
+		e = keep_outputs_back(in, of.r);
+	if (e == 0) {
+		struct run **there = tsearch(of.r, &in->fs->inherited.runs, compare);
+
+		e = !there ? -ENOMEM : *there != of.r ? -EBADMSG : 0;
+	}
+	if (e < 0) {
+		run_unref(of.r);
+		return e;
+	}
+	touched_has_id(&in->fs->touched, mark);
+	attach(in, of.r, of.history);
 	return 0;
 }

@@ -59,6 +59,8 @@ enum {
 	S_CHECKPOINT,
 	S_ORIGIN,
 	S_NETLOG,
+	S_CONSOLE_TEXT,
+	S_NOT_KEPT, /* live: why it could not be written to the state directory */
 };
 
 /* ---- writing ---- */
@@ -83,7 +85,7 @@ static bool is_run_kept(const struct session *s, const struct run *r)
 /* Those that belong into the record, oldest first. Return: 0 or -ENOMEM. */
 static int gather_runs(struct keep_out *o)
 {
-	const struct run *r;
+	struct run *r;
 	size_t n = 0;
 
 	LIST_FOREACH(r, &o->s->kept_runs, kept)
@@ -92,33 +94,13 @@ static int gather_runs(struct keep_out *o)
 	if (!o->run)
 		return -ENOMEM;
 	LIST_FOREACH(r, &o->s->kept_runs, kept)
-		if (o->io->live || is_run_kept(o->s, r))
+		if (is_run_kept(o->s, r))
 			o->run[o->nruns++] = r;
 	for (size_t i = 0; i < o->nruns / 2; i++) {
 		r = o->run[i];
 		o->run[i] = o->run[o->nruns - 1 - i];
 		o->run[o->nruns - 1 - i] = r;
 	}
-	return 0;
-}
-
-/* Jobs that only handles have, oldest first. */
-static int gather_jobs(struct keep_out *o)
-{
-	const struct job *j;
-	size_t n = 0;
-
-	LIST_FOREACH(j, &o->s->kept_jobs, kept)
-		n += j->removed;
-	if (!o->io->live || !n)
-		return 0;
-	o->job = calloc(n, sizeof(struct job *));
-	if (!o->job)
-		return -ENOMEM;
-	o->njobs = n;
-	LIST_FOREACH(j, &o->s->kept_jobs, kept)
-		if (j->removed)
-			o->job[--n] = j;
 	return 0;
 }
 
@@ -162,14 +144,19 @@ static void put_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_LAST_JOB, s->last_job);
 	keep_put_u64(o->out, S_LAST_CHECKPOINT, s->checkpoints.last);
 	keep_put_u64(o->out, S_LAST_SCRATCH, s->scratch.last_id);
-	if (!o->io->live)
-		return;
+}
+
+static void put_live_numbers(struct keep_out *o)
+{
+	const struct session *s = o->s;
+
 	keep_put_u64(o->out, S_READY, s->ready);
 	keep_put_u64(o->out, S_RESET_ASKED, s->reset_asked);
 	keep_put_u64(o->out, S_EPOCH, s->epoch);
 	keep_put_u64(o->out, S_DIR_EPOCH, s->dir_epoch);
 	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
+	keep_put_u64(o->out, S_NOT_KEPT, (uint64_t)-s->on_disk.err);
 }
 
 static void put_state(struct keep_out *o)
@@ -179,8 +166,6 @@ static void put_state(struct keep_out *o)
 	record_str(o->out, S_STATE, session_state_str(state));
 	if (state == SESSION_CLOSED)
 		keep_put_problem(o->out, S_CLOSED, keep_closed(o));
-	if (o->io->live)
-		keep_put_kept(o->out, S_STANDING, &o->s->standing);
 	(void)keep_put_settings(o->out, S_SETTINGS, &o->s->settings);
 }
 
@@ -189,14 +174,12 @@ static void put_lists(struct keep_out *o)
 {
 	const struct scratch_file *file;
 	const struct checkpoint *cp;
-	const struct job *j;
+	struct job *j;
 
-	for (size_t i = 0; i < o->njobs; i++)
-		keep_put_job(o, S_JOB, o->job[i]);
 	TAILQ_FOREACH(j, &o->s->jobs, link)
 		keep_put_job(o, S_JOB, j);
 	TAILQ_FOREACH(file, &o->s->scratch.files, link)
-		if (o->io->live || !file->unlinked)
+		if (!file->unlinked)
 			keep_put_scratch(o, S_SCRATCH, file);
 	TAILQ_FOREACH(cp, &o->s->checkpoints.list, link)
 		keep_put_checkpoint(o, S_CHECKPOINT, cp);
@@ -207,22 +190,18 @@ static void put_fields(struct keep_out *o)
 	const struct session *s = o->s;
 
 	put_identity(o);
-	if (!s->dead)
-		put_state(o);
+	put_state(o);
 	put_times(o);
 	put_numbers(o);
 	for (size_t i = 0; i < o->nruns; i++)
 		keep_put_run(o, S_RUN, o->run[i]);
-	keep_put_front(o, S_FRONT, &s->front);
+	keep_put_front(o, S_FRONT, (struct front *)&s->front);
 	put_lists(o);
 	keep_put_asleep(o, S_ASLEEP);
-	keep_put_saving(o, S_SAVING);
 	keep_put_origin(o, S_ORIGIN);
 	keep_put_info(o, S_INFO);
 	keep_put_netlog(o, S_NETLOG);
 	keep_put_file_events(o, S_FILE_EVENTS);
-	keep_put_changes(o, S_CHANGES);
-	keep_put_pause(o, S_PAUSE);
 	keep_put_buf(o->out, S_CONSOLE, &s->console);
 	keep_put_u64(o->out, S_CONSOLE_LOST, s->console_lost);
 }
@@ -231,21 +210,61 @@ int keep_put(struct buf *out, const struct session *s, const struct keep_io *io)
 {
 	struct keep_out o = {.out = out, .s = s, .io = io};
 	const size_t begin = out->len;
-	const uint64_t key = io->live ? (uint64_t)s->slot << 32 | s->generation : 0;
-	int e = gather_runs(&o) < 0 || gather_jobs(&o) < 0 ? -ENOMEM : 0;
+	int e = gather_runs(&o);
 	size_t at;
 
-	assert(io->live || !s->dead);
+	assert(!io->live && !s->dead);
 	if (e == 0) {
-		at = record_begin(out, KEEP_SESSION, key);
+		at = record_begin(out, KEEP_SESSION, 0);
 		put_fields(&o);
 		e = record_end(out, at);
 	}
 	free(o.run);
-	free(o.job);
 	if (e < 0)
 		out->len = begin;
 	return e;
+}
+
+/* ---- writing, live ---- */
+
+int keep_put_head(struct buf *out, const struct session *s, const struct keep_io *io)
+{
+	struct session *trails = (struct session *)s; /* what is written is noted in it */
+	struct keep_out o = {.out = out, .s = s, .io = io};
+
+	put_identity(&o);
+	record_str(out, S_STATE, session_state_str(s->state));
+	put_times(&o);
+	put_numbers(&o);
+	put_live_numbers(&o);
+	keep_put_front(&o, S_FRONT, &trails->front);
+	keep_put_asleep(&o, S_ASLEEP);
+	keep_put_saving(&o, S_SAVING);
+	keep_put_info(&o, S_INFO);
+	keep_put_file_events(&o, S_FILE_EVENTS);
+	keep_put_pause(&o, S_PAUSE);
+	keep_put_text(&o, S_CONSOLE_TEXT, &trails->console_trail, s->console_cut, s->console.data,
+		      s->console.len);
+	keep_put_u64(out, S_CONSOLE_LOST, s->console_lost);
+	return out->failed;
+}
+
+int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io *io)
+{
+	struct keep_out o = {.out = out, .s = s, .io = io};
+	const struct checkpoint *cp;
+
+	if (!s->dead)
+		(void)keep_put_settings(out, S_SETTINGS, &s->settings);
+	if (s->state == SESSION_CLOSED)
+		keep_put_kept(out, S_CLOSED, &s->closed);
+	keep_put_kept(out, S_STANDING, &s->standing);
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		keep_put_checkpoint(&o, S_CHECKPOINT, cp);
+	keep_put_origin(&o, S_ORIGIN);
+	keep_put_netlog(&o, S_NETLOG);
+	keep_put_changes(&o, S_CHANGES);
+	return out->failed;
 }
 
 /* ---- who it is ---- */
@@ -357,6 +376,16 @@ static int number_field(struct session *s, const struct record_field *f)
 	}
 }
 
+static int get_not_kept(const struct record_field *f, int *ret_err)
+{
+	uint64_t v;
+	const int e = record_get(f, 0, 4095, &v);
+
+	if (e == 0)
+		*ret_err = -(int)v;
+	return e;
+}
+
 static int live_field(struct session *s, const struct record_field *f)
 {
 	switch (f->tag) {
@@ -367,8 +396,17 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
 	case S_STANDING: return keep_get_kept(f, &s->standing);
+	case S_NOT_KEPT: return get_not_kept(f, &s->on_disk.err);
 	default: return number_field(s, f);
 	}
+}
+
+static int get_console(struct keep_in *in, const struct record_field *f)
+{
+	struct session *s = in->s;
+
+	return keep_get_text_of(in, f, &s->console_trail, &s->console, 2 * SESSION_CONSOLE_MAX,
+				&s->console_cut);
 }
 
 static int session_field(struct keep_in *in, void *to, const struct record_field *f)
@@ -392,6 +430,7 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_FILE_EVENTS: return keep_get_file_events(in, f);
 	case S_CHANGES: return keep_get_changes(in, f);
 	case S_PAUSE: return keep_get_pause(in, f);
+	case S_CONSOLE_TEXT: return get_console(in, f);
 	case S_CONSOLE: return keep_get_buf(f, &s->console, 2 * SESSION_CONSOLE_MAX);
 	case S_CONSOLE_LOST: return record_get_bool(f, &s->console_lost);
 	default: return in->io->live ? live_field(s, f) : number_field(s, f);
@@ -400,10 +439,8 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 
 /* ---- the whole ---- */
 
-/* Nothing of it is told to anybody. */
-static void discard(struct keep_in *in)
+void keep_discard(struct session *s)
 {
-	struct session *s = in->s;
 	struct job *j, *next;
 	struct run *r;
 
@@ -433,8 +470,7 @@ static void discard(struct keep_in *in)
 static void release_runs(struct keep_in *in)
 {
 	for (size_t i = 0; i < in->nruns; i++)
-		if (!in->io->live || !in->s)
-			run_unref(in->run[i]);
+		run_unref(in->run[i]);
 	free(in->run);
 }
 
@@ -455,16 +491,16 @@ static void finish(struct keep_in *in)
 {
 	struct session *s = in->s;
 
-	if (in->io->live)
-		return;
 	if (in->unset.code)
 		session_problem(s, &in->unset);
+	if (in->back && s->asleep.saved)
+		asleep_tell_back(s);
 	s->first_event = in->fs->events.next;
 	s->idle_since = uv_now(in->fs->loop);
 	s->epoch++;
 }
 
-static int damaged(struct problem *why, const char *what)
+int keep_damaged(struct problem *why, const char *what)
 {
 	problem_set(why, PROBLEM_DAMAGED, "Remove it: rmdir.", "what was kept of it is damaged%s",
 		    what);
@@ -482,44 +518,43 @@ static int find_template(const struct fs *fs, const char *name, struct problem *
 	return -ENOENT;
 }
 
-static int revive(struct keep_in *in, const struct record *record, const struct whose *of,
-		  unsigned template)
+int keep_revive(struct keep_in *in, const struct record *record, struct session_place *at)
 {
-	const struct session_place at = {.slot = (unsigned)(record->key >> 32),
-					 .generation = (unsigned)record->key,
-					 .dead = of->dead};
-	int e;
+	struct whose of = {0};
+	int e, template;
 
-	if (of->dead && !in->io->live)
-		return damaged(in->why, "");
-	e = session_revive(in->fs, template, of->name.name, of->name.uid, in->io->live ? &at : NULL,
-			   &in->s);
+	if (get_whose(record, &of) < 0 || (of.dead && !at))
+		return keep_damaged(in->why, "");
+	template = find_template(in->fs, of.name.template, in->why);
+	if (template <0)
+		return template;
+	if (at)
+		at->dead = of.dead;
+	e = session_revive(in->fs, (unsigned)template, of.name.name, of.name.uid, at, &in->s);
 	if (e == -EINVAL)
-		return damaged(in->why, ": it can't be where it was");
+		return keep_damaged(in->why, ": it can't be where it was");
 	if (e < 0) {
 		problem_set(in->why, PROBLEM_FAILED, "", "it can't be made again: %s",
 			    strerror(-e));
 		return e;
 	}
 	in->s->saving.of_slot = KEEP_NOBODY;
-	in->s->gid = of->name.gid;
-	if (of->dead) { /* as session_destroy() has left it */
+	in->s->gid = of.name.gid;
+	if (of.dead) { /* as session_destroy() has left it */
 		settings_clear(&in->s->settings);
 		in->s->state = SESSION_CLOSED;
 	}
 	return 0;
 }
 
-static int fill(struct keep_in *in, const struct record *record)
+int keep_fill(struct keep_in *in, const struct record *record)
 {
 	int e = keep_fields(in, record->fields, session_field, in->s);
 
 	if (e == 0)
 		close_unsaved(in);
-	if (e == 0 && !keep_is_sound(in))
-		e = -EBADMSG;
 	if (e == -EBADMSG)
-		return damaged(in->why, "");
+		return keep_damaged(in->why, "");
 	if (e < 0)
 		problem_set(in->why, PROBLEM_FAILED, "Free some memory, and mount again.",
 			    "it can't be made again: %s", strerror(-e));
@@ -530,28 +565,20 @@ int keep_get(struct fs *fs, const struct record *record, const struct keep_io *i
 	     struct problem *why, struct session **ret_s)
 {
 	struct keep_in in = {.fs = fs, .io = io, .why = why};
-	struct whose of = {0};
-	int e, template;
+	int e = keep_revive(&in, record, NULL);
 
-	if (get_whose(record, &of) < 0)
-		return damaged(why, "");
-	template = find_template(fs, of.name.template, why);
-	if (template <0)
-		return template;
-	e = revive(&in, record, &of, (unsigned)template);
+	assert(!io->live);
 	if (e < 0)
 		return e;
-	e = fill(&in, record);
-	if (e < 0) {
-		struct session *s = steal_ptr(in.s);
-
-		release_runs(&in);
-		in.s = s;
-		discard(&in);
-		return e;
-	}
-	finish(&in);
+	e = keep_fill(&in, record);
+	if (e == 0 && !keep_is_sound(in.s, false))
+		e = keep_damaged(why, "");
+	if (e == 0)
+		finish(&in);
 	release_runs(&in);
-	*ret_s = in.s;
-	return 0;
+	if (e < 0)
+		keep_discard(in.s);
+	else
+		*ret_s = in.s;
+	return e;
 }

@@ -40,9 +40,8 @@ bool keep_is_up(const struct session *s)
 	       s->state == SESSION_RUNNING || s->state == SESSION_PAUSED;
 }
 
-static bool state_is_sound(const struct keep_in *in)
+static bool state_is_sound(const struct session *s, bool live)
 {
-	const struct session *s = in->s;
 	const bool up = keep_is_up(s);
 
 	if (s->dead)
@@ -52,12 +51,12 @@ static bool state_is_sound(const struct keep_in *in)
 		return false;
 	if (s->state == SESSION_ASLEEP && !s->asleep.saved && s->saving.of_slot == KEEP_NOBODY)
 		return false;
-	if (!in->io->live)
+	if (!live)
 		return !up;
 	return up || (!s->ready && s->pause.state == PAUSE_NONE);
 }
 
-bool keep_is_sound(const struct keep_in *in)
+bool keep_is_sound(const struct session *s, bool live)
 {
-	return numbers_are_sound(in->s) && jobs_are_sound(in->s) && state_is_sound(in);
+	return numbers_are_sound(s) && jobs_are_sound(s) && state_is_sound(s, live);
 }

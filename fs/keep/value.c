@@ -5,6 +5,7 @@
 
 #include "fs/session/fs.h"
 #include "internal.h"
+#include "vm/base/problem_record.h"
 
 /* ---- fields ---- */
 
@@ -28,52 +29,14 @@ int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn 
 
 /* ---- problems ---- */
 
-enum { P_CODE = 1, P_CAUSE, P_FIX, P_LOGGED }; /* never reuse */
-
 void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p)
 {
-	size_t at;
-
-	if (!p->code && !*p->cause)
-		return;
-	at = record_open(out, tag);
-	record_str(out, P_CODE, problem_code_str(p->code));
-	record_str(out, P_CAUSE, p->cause);
-	if (*p->fix)
-		record_str(out, P_FIX, p->fix);
-	if (p->logged)
-		record_u64(out, P_LOGGED, 1);
-	record_close(out, at);
-}
-
-static int problem_field(struct keep_in *in, void *to, const struct record_field *f)
-{
-	struct problem *p = to;
-	char code[64];
-	int r = 0;
-
-	(void)in;
-	switch (f->tag) {
-	case P_CODE:
-		r = record_get_str(f, code, sizeof(code));
-		if (r == 0)
-			p->code = problem_code_find(code);
-		return r;
-	case P_CAUSE: return record_get_str(f, p->cause, sizeof(p->cause));
-	case P_FIX: return record_get_str(f, p->fix, sizeof(p->fix));
-	case P_LOGGED: return record_get_bool(f, &p->logged);
-	default: return 0;
-	}
+	problem_put(out, tag, p);
 }
 
 int keep_get_problem(const struct record_field *f, struct problem *ret_p)
 {
-	struct problem p = {0};
-	const int r = keep_inside(NULL, f, problem_field, &p);
-
-	if (r == 0)
-		*ret_p = p;
-	return r;
+	return problem_get(f, ret_p);
 }
 
 void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k)
@@ -206,6 +169,67 @@ int keep_get_settings(struct keep_in *in, const struct record_field *f, struct s
 	settings_clear(dest);
 	*dest = with;
 	return 0;
+}
+
+/* ---- bytes that grow ---- */
+
+enum { TEXT_ID = 1, TEXT_AT, TEXT_LEN, TEXT_BYTES }; /* never reuse */
+
+void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
+		   const char *bytes, size_t len)
+{
+	const uint64_t id = o->io->text(o->io->data, t, at, bytes, len);
+	size_t field;
+
+	if (!len && !at)
+		return;
+	field = record_open(o->out, tag);
+	keep_put_u64(o->out, TEXT_ID, id);
+	keep_put_u64(o->out, TEXT_AT, at);
+	if (id)
+		record_u64(o->out, TEXT_LEN, len);
+	else if (len)
+		record_bytes(o->out, TEXT_BYTES, bytes, len);
+	record_close(o->out, field);
+}
+
+struct texting {
+	uint64_t id, at, len;
+	struct record_field bytes;
+};
+
+static int text_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct texting *of = to;
+
+	(void)in;
+	switch (f->tag) {
+	case TEXT_ID: return record_get(f, 1, UINT64_MAX, &of->id);
+	case TEXT_AT: return record_get(f, 0, UINT64_MAX / 2, &of->at);
+	case TEXT_LEN: return record_get(f, 1, RECORD_MAX, &of->len);
+	case TEXT_BYTES: of->bytes = *f; return 0;
+	default: return 0;
+	}
+}
+
+int keep_get_text_of(struct keep_in *in, const struct record_field *f, struct trail *t,
+		     struct buf *dest, size_t most, uint64_t *ret_at)
+{
+	struct texting of = {0};
+	int e = in->io->live ? keep_inside(in, f, text_field, &of) : -EBADMSG;
+
+	if (e == 0 && (of.len > most || (of.id != 0) != (of.len != 0) || (of.id && of.bytes.len) ||
+		       (!ret_at && of.at)))
+		e = -EBADMSG;
+	if (e < 0)
+		return e;
+	if (ret_at)
+		*ret_at = of.at;
+	if (of.id) {
+		t->id = of.id;
+		return in->io->text_back(in->io->data, t, of.at, (size_t)of.len, dest);
+	}
+	return of.bytes.len ? keep_get_buf(&of.bytes, dest, most) : 0;
 }
 
 /* ---- what is saved ---- */

@@ -46,11 +46,12 @@ void touched_take(struct touched *t, enum touched_kind kind, struct touch *what)
 
 void touched_add_gone(struct touched *t, enum touched_kind kind, uint64_t key, uint64_t id)
 {
-	const size_t cap = t && t->cap ? 2 * t->cap : 64;
 	struct touched_gone *more;
+	size_t cap;
 
 	if (!touched_is_on(t))
 		return;
+	cap = t->cap ? 2 * t->cap : 64;
 	turn_due(t->turn);
 	if (t->ngone == t->cap) {
 		more = reallocarray(t->gone, cap, sizeof(*more));

@@ -3,17 +3,24 @@
 #ifndef XSBX_FS_REQUEST_TRAIL_H
 #define XSBX_FS_REQUEST_TRAIL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Embedded beside such bytes, zeroed. They have positions, counted since there were any, or since they were others: then `of` is
- * another number. So only what is new has to be written. See fs/handover/texts.c.
+ * Embedded beside such bytes, zeroed. Each of them has a position, which is counted from the first there ever was. So only what
+ * is new has to be written: see fs/handover/texts.c.
  */
 struct trail {
 	uint64_t id;	     /* of its records; 0: there are none */
-	uint64_t of;	     /* which bytes these are */
 	uint64_t begin, end; /* written: from where, up to where */
 	uint32_t npieces;    /* in so many records */
+	bool others;	     /* some of what was written is otherwise now */
 };
+
+/* Not only the ends were changed, so that all of it has to be written. */
+static inline void trail_changed(struct trail *t)
+{
+	t->others = true;
+}
 
 #endif

@@ -11,12 +11,14 @@
 #include "fs.h"
 #include "job.h"
 #include "session.h"
+#include "touch.h"
 
 void asleep_begin(struct session *s, struct saved *saved)
 {
 	struct asleep *a = &s->asleep;
 	const bool copy = a->copy && !a->saved; /* what it waited for is there */
 
+	touch_session(s);
 	saved_unref(a->saved);
 	problem_keep(&a->unfit, NULL);
 	*a = (struct asleep){
@@ -30,6 +32,8 @@ void asleep_begin(struct session *s, struct saved *saved)
 		.wake = a->wake,
 		.copy = copy,
 		.lost = a->lost,
+		.before = a->before,
+		.before_since = a->before_since,
 	};
 	s->epoch++;
 	session_set_state(s, SESSION_ASLEEP);
@@ -37,18 +41,67 @@ void asleep_begin(struct session *s, struct saved *saved)
 
 void asleep_end(struct session *s)
 {
+	touch_session(s);
 	saved_unref(s->asleep.saved);
 	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
 				    .kept = s->asleep.kept,
 				    .slept_ms = s->asleep.slept_ms,
 				    .took_ms = s->asleep.took_ms,
-				    .lost = s->asleep.lost};
+				    .lost = s->asleep.lost,
+				    .before = s->asleep.before,
+				    .before_since = s->asleep.before_since};
+}
+
+void asleep_tell_back(struct session *s)
+{
+	char when[32];
+	struct tm tm;
+
+	strftime(when, sizeof(when), "%F %T", localtime_r(&s->asleep.since.tv_sec, &tm));
+	session_problemf(
+		s, PROBLEM_NOT_KEPT, "Run again what is missing.",
+		"xsbxfs ended before the session was saved again: it is as it was when it fell "
+		"asleep at %s, and what was made since then is lost",
+		when);
+}
+
+bool asleep_back(struct session *s)
+{
+	struct asleep *a = &s->asleep;
+	const struct timespec since = a->before_since;
+	struct saved *before = a->before;
+
+	if (!before)
+		return false;
+	a->before = NULL;
+	asleep_begin(s, before);
+	a->since = since;
+	asleep_tell_back(s);
+	return true;
+}
+
+void asleep_forget(struct session *s)
+{
+	touch_session(s);
+	saved_unref(s->asleep.before);
+	s->asleep.before = NULL;
+}
+
+/* What is in memory alone would not be there after a power cut. */
+static void remember(struct session *s)
+{
+	if (!s->fs->keeping || !saved_id(s->asleep.saved))
+		return;
+	asleep_forget(s);
+	s->asleep.before = saved_ref(s->asleep.saved);
+	s->asleep.before_since = s->asleep.since;
 }
 
 void asleep_fini(struct session *s)
 {
 	asleep_end(s);
+	asleep_forget(s);
 	free(s->asleep.lost);
 	s->asleep.lost = NULL;
 }
@@ -61,6 +114,7 @@ struct saved *asleep_wake(struct session *s, int *ret_err)
 	*ret_err = 0;
 	if (!a->saved)
 		return NULL;
+	touch_session(s);
 	a->asked_ms = uv_now(s->fs->loop);
 	a->wake = false;
 	from = a->files_only ? saved_files_only(a->saved) : saved_ref(a->saved);
@@ -152,6 +206,7 @@ void asleep_woken(struct session *s)
 {
 	struct asleep *a = &s->asleep;
 
+	touch_session(s);
 	a->kept = s->info.kept && !a->files_only;
 	a->took_ms = uv_now(s->fs->loop) - a->asked_ms;
 	a->slept_ms = a->asked_ms - a->since_ms;
@@ -161,8 +216,10 @@ void asleep_woken(struct session *s)
 	tell_loss(s);
 	/* What the host has seen of its files was read from what was saved. */
 	s->epoch++;
-	if (!s->settings.fresh)
+	if (!s->settings.fresh) {
+		remember(s);
 		asleep_end(s);
+	}
 }
 
 bool asleep_again(struct session *s, const struct problem *why)
@@ -172,6 +229,7 @@ bool asleep_again(struct session *s, const struct problem *why)
 	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !saved_has_memory(a->saved) ||
 	    a->files_only)
 		return false;
+	touch_session(s);
 	a->files_only = true;
 	problem_keep(&a->unfit, why);
 	return true;
@@ -193,6 +251,7 @@ int asleep_reset(struct session *s)
 
 	if (!files)
 		return -ENOMEM;
+	touch_session(s);
 	saved_unref(s->asleep.saved);
 	s->asleep.saved = files;
 	s->asleep.anew = true;

@@ -36,6 +36,10 @@ struct asleep {
 	bool woken, kept; /* was there one; has its interpreter the state that it had */
 	uint64_t slept_ms, took_ms;
 	char *lost; /* what it has not of what there was, in words; NULL: nothing */
+	/* Where sessions are kept: what the sandbox that it has began from, on the disk, until it has fallen asleep again and that is
+	 * there instead. After a power cut it is that once more. */
+	struct saved *before; /* reference */
+	struct timespec before_since;
 };
 
 /* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
@@ -45,6 +49,15 @@ void asleep_begin(struct session *s, struct saved *saved);
 void asleep_end(struct session *s);
 /* The session is gone. */
 void asleep_fini(struct session *s);
+
+/* It is asleep as it was the last time, because it was not saved since then. That is told. */
+void asleep_tell_back(struct session *s);
+
+/* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last time, which is told then. */
+bool asleep_back(struct session *s);
+
+/* There is no way back to what it woke from: it is kept in another way, or not at all. */
+void asleep_forget(struct session *s);
 
 /* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL: nothing was saved, or, with
  * *@ret_err -ENOMEM, there is no memory. */

@@ -240,6 +240,7 @@ static void on_state(void *data, enum sandbox_state state)
 	if (!s || state != SANDBOX_READY)
 		return;
 	if (!s->ready) {
+		touch_rest(s);
 		s->ready = true;
 		if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
 		    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
@@ -575,6 +576,12 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_pump(s);
 }
 
+/* What is recorded of the sandbox is a part of the session. */
+static void on_touched(void *data)
+{
+	touch_session(data);
+}
+
 const struct sandbox_events binding_events = {.state = on_state,
 					      .awaits = on_awaits,
 					      .console = on_console,
@@ -590,6 +597,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .saved = on_saved,
 					      .changed = on_changed,
 					      .stirs = on_stirs,
+					      .touched = on_touched,
 					      .closed = on_closed};
 
 /* ---- starting and feeding ---- */

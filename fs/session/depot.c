@@ -91,11 +91,11 @@ static void on_work(uv_work_t *work)
 
 /* ---- slots ---- */
 
-/* Makes room for more slots, on both lists, so that freeing a slot can't fail. */
+/* Makes room for more slots, on all lists, so that freeing a slot can't fail. */
 static int grow(struct depot *d)
 {
 	const uint32_t cap = d->cap + SLOTS_MORE;
-	uint32_t *vacant = reallocarray(d->vacant, cap, sizeof(*vacant)), *left;
+	uint32_t *vacant = reallocarray(d->vacant, cap, sizeof(*vacant)), *left, *freed;
 
 	if (!vacant)
 		return -ENOMEM;
@@ -104,6 +104,10 @@ static int grow(struct depot *d)
 	if (!left)
 		return -ENOMEM;
 	d->left = left;
+	freed = reallocarray(d->freed, cap, sizeof(*freed));
+	if (!freed)
+		return -ENOMEM;
+	d->freed = freed;
 	d->cap = cap;
 	return 0;
 }
@@ -152,7 +156,7 @@ static void kick(struct depot *d)
 	*job = (struct depot_job){.dir = d->dir, .fd = d->fd};
 	while (job->nleft < DEPOT_BATCH && d->nleft)
 		job->left[job->nleft++] = d->left[--d->nleft];
-	job->empty = d->nused == 0;
+	job->empty = d->nused == 0 && !d->nfreed;
 	choose_blocks(d);
 	if (!job->nblocks && !job->nleft) {
 		d->err = -ENOMEM; /* grow() has failed */
@@ -181,15 +185,32 @@ static void stored(struct depot *d, struct block *b)
 	free(b->data);
 	b->data = NULL;
 	b->cap = 0;
+	if (b->trail.id)
+		touched_add(d->touched, TOUCHED_BLOCK, &b->touch);
 }
 
 static void slot_free(struct depot *d, uint32_t slot)
 {
 	d->nused--;
-	if (d->taken)
+	if (d->taken) {
 		d->taken[slot] = 0; /* depot_resumed() finds it */
-	else
+	} else if (touched_is_on(d->touched)) {
+		d->freed[d->nfreed++] = slot;
+		turn_speak(d->touched->turn, TURN_RELEASE, &d->release);
+	} else {
 		d->left[d->nleft++] = slot;
+	}
+}
+
+/* No record names them any more. */
+static void on_release(struct turn_speaker *sp)
+{
+	struct depot *d = container_of(sp, struct depot, release);
+
+	while (d->nfreed)
+		d->left[d->nleft++] = d->freed[--d->nfreed];
+	if (d->err == 0)
+		kick(d);
 }
 
 /* Ends the job: blocks that were not written go back to the front of the queue, in order. */
@@ -198,7 +219,8 @@ static void take_apart(struct depot *d)
 	struct depot_job *job = &d->job;
 
 	for (unsigned i = 0; i < job->nleft; i++)
-		d->vacant[d->nvacant++] = job->left[i];
+		if (job->left[i] >= d->first)
+			d->vacant[d->nvacant++] = job->left[i];
 	for (unsigned i = job->nblocks; i-- > 0;) {
 		struct block *b = job->block[i];
 
@@ -273,6 +295,9 @@ void block_unref(struct depot *d, struct block *b)
 		if (d->err == 0)
 			kick(d);
 	}
+	touched_take(d->touched, TOUCHED_BLOCK, &b->touch);
+	if (b->trail.id)
+		touched_add_gone(d->touched, TOUCHED_BLOCK, b->trail.id, 0);
 	free(b->data);
 	free(b);
 }
@@ -367,6 +392,7 @@ void depot_resumed(struct depot *d)
 			d->left[d->nleft++] = i;
 	free(d->taken);
 	d->taken = NULL;
+	d->first = d->nslots;
 	kick(d);
 }
 
@@ -383,6 +409,7 @@ void depot_init(struct depot *d, uv_loop_t *loop, int dir)
 	TAILQ_INIT(&d->queue);
 	uv_timer_init(loop, &d->retry);
 	d->retry.data = d;
+	d->release.speak = on_release;
 }
 
 void depot_close(struct depot *d)
@@ -390,6 +417,8 @@ void depot_close(struct depot *d)
 	if (d->closing)
 		return;
 	d->closing = true;
+	if (d->touched)
+		turn_hush(d->touched->turn, &d->release);
 	uv_close((uv_handle_t *)&d->retry, NULL);
 }
 
@@ -401,6 +430,7 @@ bool depot_fini(struct depot *d)
 	free(d->taken);
 	free(d->vacant);
 	free(d->left);
+	free(d->freed);
 	lent_close(&d->fd);
 	return true;
 }

@@ -9,6 +9,10 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "fs/request/touched.h"
+#include "fs/request/trail.h"
+#include "vm/base/turn.h"
+
 /*
  * Theory of operation
  * -------------------
@@ -21,6 +25,10 @@
  * job is under way at a time, so a disk that hangs blocks one thread; the bytes queued for it are counted
  * in `waiting`. If a write fails, nothing is lost: its blocks stay in memory, and are retried every
  * second; `err` has the error meanwhile. Producers have to stop when too much is waiting.
+ *
+ * A daemon that dies may leave a thread behind that still writes to a slot, and records that name slots which were free at the last.
+ * So an heir uses no slot that was free when it came, and space is given back, and used again, only behind the commit of the turn
+ * in which it became free (vm/base/turn.h).
  *
  * The directory may vanish, or the file system become read-only, before the file is needed, so it is created at
  * the start; if that fails, each job tries again.
@@ -46,6 +54,11 @@ struct block {
 	enum block_state state;
 	uint32_t len, cap, slot;
 	char *data;
+	/* In records: where it belongs, and what is written of it. See fs/handover/outputs.c. */
+	uint64_t spool;
+	uint32_t index;
+	struct trail trail;
+	struct touch touch;
 };
 
 struct depot {
@@ -60,8 +73,13 @@ struct depot {
 	uint32_t *vacant;	/* slots to reuse */
 	uint32_t nvacant;
 	uint32_t *left;	     /* slots whose space is still to be freed */
-	uint32_t nleft, cap; /* cap: of `vacant` and of `left` each */
-	uint8_t *taken;	     /* between depot_resume() and depot_resumed(): by slot */
+	uint32_t nleft, cap; /* cap: of these three lists each */
+	uint32_t *freed;     /* slots that records name still, until the turn is written */
+	uint32_t nfreed;
+	uint32_t first; /* slots below are not used again */
+	struct turn_speaker release;
+	struct touched *touched; /* or NULL */
+	uint8_t *taken;		 /* between depot_resume() and depot_resumed(): by slot */
 	uv_timer_t retry;
 	/* Less is waiting, or `err` has changed. May be NULL. */
 	void (*relieved)(void *data);

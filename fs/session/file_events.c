@@ -425,6 +425,7 @@ void file_events_close(struct handle *h)
 		fe->nnew--;
 	if (!TAILQ_EMPTY(&fe->readers))
 		return;
+	trail_changed(&fe->trail);
 	buf_clear(&fe->log);
 	buf_clear(&fe->blind);
 	fe->blind_lost = false;

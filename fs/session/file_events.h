@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "fs/request/handle.h"
+#include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "vm/base/buf.h"
 
@@ -51,7 +52,8 @@ struct file_events {
 	unsigned nnew, nbound; /* of these: who wait to be watching, and who are */
 	uint64_t seq;	       /* of the next line */
 	struct buf log;
-	uint64_t start;	  /* position of its first byte */
+	uint64_t start; /* position of its first byte */
+	struct trail trail;
 	size_t granted;	  /* by quota_check() */
 	struct buf blind; /* what those will not see who are not watching yet */
 	bool blind_lost;  /* that is too much, or was not kept */

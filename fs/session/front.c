@@ -34,6 +34,7 @@ void front_clear(struct front *f)
 		run_unref(f->latest);
 	f->latest = NULL;
 	buf_clear(&f->next_stdin);
+	trail_changed(&f->stdin_trail);
 	buf_clear(&f->last_code);
 }
 
@@ -138,6 +139,7 @@ void front_feed(struct front *f, struct run *r)
 {
 	feed_begin(&r->feed, &f->next_stdin);
 	f->stdin_taken++;
+	trail_changed(&f->stdin_trail);
 	mark(f);
 	touch_run(r);
 	front_join(f, r);

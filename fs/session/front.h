@@ -35,11 +35,13 @@ struct front {
 	struct input_list feeders; /* writers of `stdin` */
 	struct buf next_stdin;	   /* for the run to come */
 	uint64_t stdin_taken;	   /* how often that was used or emptied */
-	struct trail stdin_trail, code_trail;
+	struct trail stdin_trail;
 	struct timespec stdin_mtime;
 
 	struct run *latest; /* reference */
-	uint64_t awaited;   /* while it is read: the mark of that */
+	/* While it is read: the mark of that, and that its code is the one to show. */
+	uint64_t awaited;
+	bool awaits_code;
 	struct waitlist wait;
 	/* Where who reads its nodes waits: `wait`, or that of the front whose run it is as well */
 	struct waitlist *waitlist;

@@ -92,6 +92,7 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint64_t request;   /* the kernel's number of it */
 	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
 	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */
@@ -111,7 +112,11 @@ struct fs {
 	struct inherited {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
-		bool begun;
+		bool begun, complete;
+		bool estate;	       /* what is read is in an estate, which is gone on with */
+		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;	       /* likewise: fs/handover/texts.c */
+		void *spools;	       /* fs/handover/outputs.c */
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;

@@ -2,8 +2,26 @@
 /* What sessions tell whoever keeps them. See keeping.h. */
 #include "keeping.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "fs.h"
 #include "session.h"
+#include "vm/base/problem.h"
+
+bool keeping_problem(const struct session *s, struct problem *ret_p)
+{
+	if (!s->on_disk.err)
+		return false;
+	problem_set(ret_p, PROBLEM_NOT_KEPT,
+		    s->on_disk.err == -EFBIG
+			    ? "Remove some of its runs and jobs, those with long inputs first."
+			    : "Make room on the disk of state_dir, or mend it; it is tried again.",
+		    "what there is of the session can't be written to state_dir, and would not be "
+		    "there at the next mount: %s",
+		    strerror(-s->on_disk.err));
+	return true;
+}
 
 void keeping_changed(struct session *s)
 {

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 struct fs;
+struct problem;
 struct run;
 struct session;
 
@@ -23,13 +24,17 @@ struct keeping {
 
 /* Embedded in a session. */
 struct kept {
-	bool dirty;	  /* on the list of those to be written: `link` */
-	bool damaged;	  /* its record could not be read, and it can do nothing but be removed */
-	bool told;	  /* that it could not be written */
+	bool dirty;   /* on the list of those to be written: `link` */
+	bool damaged; /* its record could not be read, and it can do nothing but be removed */
+	bool refused; /* on another list: it could not be written, and is tried again later */
+	int err; /* why it could not be written, and was told; 0: what there is of it is on the disk */
 	uint64_t sum;	  /* of what was written last, 0: nothing */
 	unsigned storing; /* saved things of it that are on their way to the disk */
 	TAILQ_ENTRY(session) link;
 };
+
+/* What there is of it is not on the disk, and why. Return: false if that is not so. */
+bool keeping_problem(const struct session *s, struct problem *ret_p);
 
 /* Also of a removed one, of which it does nothing. */
 void keeping_changed(struct session *s);

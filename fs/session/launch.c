@@ -89,6 +89,7 @@ bool launch_input(struct session *s, struct run *r)
 {
 	struct target to = {s->sandbox, r->id};
 
+	touch_run(r);
 	return s->sandbox && feed_send(&r->feed, send_input, &to);
 }
 

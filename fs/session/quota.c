@@ -183,6 +183,7 @@ static void add_saved_of(struct buf *all, const struct session *s)
 	const struct checkpoint *cp;
 
 	add_saved(all, s->uid, s->asleep.saved);
+	add_saved(all, s->uid, s->asleep.before);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		add_saved(all, s->uid, cp->saved);
 }
@@ -213,17 +214,20 @@ uint64_t quota_saved_total(const struct fs *fs)
 	return sum_up(&all);
 }
 
-/* Of one user, with @more; likewise. */
-static uint64_t saved_by(const struct fs *fs, uid_t uid, const struct saved *more)
+/* Of one user, with @more of @of, which may be instead of what that one woke from; likewise. */
+static uint64_t saved_by(const struct fs *fs, const struct session *of, const struct saved *more)
 {
+	const struct saved *before = of->asleep.before;
 	const struct session *s;
 	struct buf all = {0};
+	uint64_t n;
 
-	add_saved(&all, uid, more);
+	add_saved(&all, of->uid, more);
 	LIST_FOREACH(s, &fs->sessions, kept)
-		if (s->uid == uid)
+		if (s->uid == of->uid)
 			add_saved_of(&all, s);
-	return sum_up(&all);
+	n = sum_up(&all);
+	return n == UINT64_MAX || !before || before == more ? n : n - saved_bytes(before);
 }
 
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
@@ -235,7 +239,7 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 
 	if (!limit || (u && known_fit(&u->saved, saved_bytes(saved), limit)))
 		return 0;
-	n = saved_by(fs, s->uid, saved);
+	n = saved_by(fs, s, saved);
 	if (u)
 		know(fs, &u->saved, n);
 	if (n <= limit)

@@ -55,6 +55,7 @@ struct run {
 	struct session *s;	/* that it is kept by; or NULL, of one that never was */
 	struct touch touch;
 	uint64_t mark; /* its id in records, see fs/request/touched.h */
+	bool is_asked; /* what was asked of it is in a record; that does not change */
 	unsigned refs;
 	uint32_t number; /* of a session's; 0 for a job's */
 	uint32_t id;	 /* in its sandbox */

@@ -33,7 +33,6 @@ struct scratch_file {
 	mode_t mode; /* permissions */
 	struct buf data;
 	struct timespec mtime;
-	struct session *s;
 	struct touch touch;
 };
 

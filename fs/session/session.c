@@ -203,7 +203,13 @@ void session_unref(struct session *s)
 
 void session_problem(struct session *s, const struct problem *problem)
 {
-	front_problem(&s->front, problem ? problem : problem_kept(&s->standing));
+	struct problem p;
+
+	if (!problem)
+		problem = problem_kept(&s->standing);
+	if (problem->code == PROBLEM_NONE && keeping_problem(s, &p))
+		problem = &p;
+	front_problem(&s->front, problem);
 }
 
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
@@ -232,6 +238,8 @@ void session_set_state(struct session *s, enum session_state state)
 {
 	if (s->state == state)
 		return;
+	if (state == SESSION_NEW || state == SESSION_CLOSED || state == SESSION_FAILED)
+		asleep_forget(s);
 	s->state = state;
 	s->state_mtime = clock_now();
 	touch_session(s);

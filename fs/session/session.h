@@ -133,7 +133,7 @@ struct session {
 	struct problem_kept closed; /* why it is CLOSED */
 	struct buf console;
 	bool console_lost;    /* some of it was dropped: out of memory */
-	uint64_t console_cut; /* bytes that were before it */
+	uint64_t console_cut; /* bytes that were there before those of today */
 	struct trail console_trail;
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */

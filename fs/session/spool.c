@@ -133,6 +133,7 @@ void spool_copy(struct spool *dst, const struct spool *src)
 	}
 	for (; dst->nblocks < full; dst->nblocks++)
 		dst->block[dst->nblocks] = block_ref(src->block[dst->nblocks]);
+	dst->nshared = full;
 	dst->len = (uint64_t)full * DEPOT_BLOCK;
 	if (dst->nblocks < src->nblocks) {
 		assert(tail->state == BLOCK_OPEN);

@@ -29,6 +29,10 @@ struct spool {
 	int err;
 	bool away;
 	bool kept; /* these bytes are in such a file as well */
+	/* In records: its id, how many of the first blocks it shares with another of the run, and how many are written, and will not
+	 * change but by being stored. */
+	uint64_t id;
+	uint32_t nshared, nput;
 };
 
 void spool_fini(struct spool *sp, struct depot *d);

@@ -33,36 +33,6 @@ void touch_job(struct job *j)
 	touched_add(&j->s->fs->touched, TOUCHED_JOB, &j->touch);
 }
 
-/* Below files/ it is the agent that something is changed of, or its nodes. */
-static bool is_below_files(enum node_kind kind)
-{
-	return kind == NODE_FILE || kind == NODE_FILES || kind == NODE_CHECKPOINT_FILE ||
-	       kind == NODE_CHECKPOINT_FILES;
-}
-
-/* Of these a request changes the queue of runs, and what they are made of. */
-static bool is_of_runs(enum node_kind kind)
-{
-	return kind >= NODE_IN && kind <= NODE_ERROR;
-}
-
-void touch_by_kind(struct session *s, struct job *j, enum node_kind kind, uint32_t sub)
-{
-	struct scratch_file *file;
-
-	if (j)
-		touch_job(j);
-	if (!s || is_below_files(kind))
-		return;
-	if (is_of_runs(kind) || (j && kind != NODE_JOB))
-		touch_session(s);
-	else
-		touch_rest(s);
-	file = kind == NODE_SCRATCH ? scratch_by_id(s, sub) : NULL;
-	if (file)
-		touch_scratch(s, file);
-}
-
 void touch_scratch(struct session *s, struct scratch_file *file)
 {
 	touched_add(&s->fs->touched, TOUCHED_SCRATCH, &file->touch);
@@ -74,6 +44,12 @@ void touch_scratch_gone(struct session *s, struct scratch_file *file)
 	touched_add_gone(&s->fs->touched, TOUCHED_SCRATCH, touch_key(s), file->id);
 }
 
+static void text_gone(struct touched *t, const struct trail *trail)
+{
+	if (trail->npieces)
+		touched_add_gone(t, TOUCHED_TEXT, trail->id, 0);
+}
+
 void touch_session_gone(struct session *s)
 {
 	struct touched *t = &s->fs->touched;
@@ -81,6 +57,22 @@ void touch_session_gone(struct session *s)
 	touched_take(t, TOUCHED_SESSION, &s->touch);
 	touched_take(t, TOUCHED_REST, &s->touch_rest);
 	touched_add_gone(t, TOUCHED_SESSION, touch_key(s), 0);
+	text_gone(t, &s->console_trail);
+	text_gone(t, &s->front.stdin_trail);
+	text_gone(t, &s->file_events.trail);
+}
+
+/* Whoever writes them to the disk may have them for a while. */
+static void blocks_gone(struct touched *t, struct spool *sp)
+{
+	for (uint32_t i = 0; i < sp->nblocks; i++) {
+		struct block *b = sp->block[i];
+
+		touched_take(t, TOUCHED_BLOCK, &b->touch);
+		if (b->trail.id)
+			touched_add_gone(t, TOUCHED_BLOCK, b->trail.id, 0);
+		b->trail.id = 0;
+	}
 }
 
 void touch_run_gone(struct run *r)
@@ -93,6 +85,9 @@ void touch_run_gone(struct run *r)
 	touched_take(t, TOUCHED_RUN, &r->touch);
 	if (r->mark)
 		touched_add_gone(t, TOUCHED_RUN, touch_key(r->s), r->mark);
+	text_gone(t, &r->feed.trail);
+	for (unsigned i = 0; i < RUN_NOUTPUTS; i++)
+		blocks_gone(t, &r->spool[i]);
 }
 
 void touch_job_gone(struct job *j)
@@ -102,4 +97,5 @@ void touch_job_gone(struct job *j)
 	touched_take(t, TOUCHED_JOB, &j->touch);
 	if (j->mark)
 		touched_add_gone(t, TOUCHED_JOB, touch_key(j->s), j->mark);
+	text_gone(t, &j->front.stdin_trail);
 }

@@ -4,7 +4,6 @@
 #define XSBX_FS_SESSION_TOUCH_H
 
 #include "fs/request/touched.h"
-#include "ino.h"
 
 struct job;
 struct run;
@@ -26,9 +25,6 @@ void touch_rest(struct session *s);
 void touch_run(struct run *r);
 void touch_job(struct job *j);
 void touch_scratch(struct session *s, struct scratch_file *file);
-/* What a request may change that is one on a node of this kind, which is of the session or of the job; @s, @j may be NULL. */
-void touch_by_kind(struct session *s, struct job *j, enum node_kind kind, uint32_t sub);
-
 /* They are about to be freed, and so are their records. */
 void touch_session_gone(struct session *s);
 void touch_run_gone(struct run *r);

@@ -379,6 +379,7 @@ static void let_go(struct session *s)
 		job_unlink(j); /* all have ended */
 	while ((r = TAILQ_FIRST(&s->runs))) {
 		TAILQ_REMOVE(&s->runs, r, link);
+		touch_run(r);
 		run_unref(r);
 	}
 	s->nruns = 0;

@@ -142,6 +142,7 @@ static int take_stdin(const struct node *dir, const struct scratch_file *f)
 	if (dir->job && front->latest)
 		return -EBUSY; /* what it reads is what is written to it now */
 	buf_clear(&front->next_stdin);
+	trail_changed(&front->stdin_trail);
 	front->stdin_taken++;
 	front->stdin_mtime = f->mtime;
 	return buf_append(&front->next_stdin, f->data.data, f->data.len);

@@ -12,6 +12,7 @@
 #include "fs/session/job.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
+#include "fs/session/touch.h"
 
 /*
  * The rule of FIFOs, see feed.h. An open descriptor belongs to no run, and what is written to it is kept for the one to
@@ -37,6 +38,7 @@ static int stdin_open(struct handle *h)
 		feed_join(&r->feed);
 	} else if (h->flags & O_TRUNC) {
 		f->stdin_taken++;
+		trail_changed(&f->stdin_trail);
 		buf_clear(&f->next_stdin);
 		f->stdin_mtime = clock_now();
 	}
@@ -118,6 +120,8 @@ static int write_ahead(struct handle *h, const void *data, size_t size, uint64_t
 	if (e < 0)
 		return e;
 	f->stdin_mtime = clock_now();
+	if (offset < f->next_stdin.len)
+		trail_changed(&f->stdin_trail);
 	return buf_write_at(&f->next_stdin, offset, data, size);
 }
 
@@ -143,6 +147,7 @@ static void write_live(struct handle *h, struct req *req, const void *data, size
 		return;
 	}
 	h->front->stdin_mtime = clock_now();
+	touch_run(h->r);
 	reply_write(req, size);
 	session_touch(h->s);
 	binding_feed(h->front);
@@ -169,6 +174,7 @@ static int empty(struct front *f, uint64_t size)
 	if (size > f->next_stdin.len)
 		return -EINVAL;
 	(void)buf_truncate(&f->next_stdin, (size_t)size);
+	trail_changed(&f->stdin_trail);
 	if (size == 0)
 		f->stdin_taken++;
 	return 0;

@@ -151,7 +151,7 @@ def sleeps(place):
     show(memory_of, "MiB", MIB)
 
 
-# What a reader sees while another daemon takes the mount over belongs here as well.
+# What a reader sees while another daemon takes the mount over: heirs.py.
 PARTS = (pauses, copies, together, sleeps)
 
 

@@ -185,7 +185,7 @@
 	  "xsbxfs was ended.", \
 	  "") \
 	X(CLOSED, NOT_KEPT, "not-kept", LATER, \
-	  "With `keep = yes`: xsbxfs was ended, or died, before what the session had could be written down.", \
+	  "With `keep = yes`: xsbxfs was ended, or died, before what the session had could be written down; or it can't be written now.", \
 	  "`reset` gives a new one; `restore` goes back to a checkpoint.") \
 	X(CLOSED, DAMAGED, "damaged", NO, \
 	  "What was kept of the session, or of a checkpoint, can't be read.", \

@@ -9,6 +9,47 @@
 
 static struct saved_load in_memory;
 
+static TAILQ_HEAD(, saved) changed = TAILQ_HEAD_INITIALIZER(changed);
+static struct {
+	void (*gone)(void *data, uint64_t number);
+	void *data;
+} watch;
+
+void saved_set_number(struct saved *s, uint64_t number)
+{
+	s->number = number;
+}
+
+uint64_t saved_number(const struct saved *s)
+{
+	return s->number;
+}
+
+void saved_has_changed(struct saved *s)
+{
+	if (!s->number || s->changed)
+		return;
+	s->changed = true;
+	TAILQ_INSERT_TAIL(&changed, s, otherwise);
+}
+
+struct saved *saved_next_changed(void)
+{
+	struct saved *s = TAILQ_FIRST(&changed);
+
+	if (s) {
+		TAILQ_REMOVE(&changed, s, otherwise);
+		s->changed = false;
+	}
+	return s;
+}
+
+void saved_watch(void (*gone)(void *data, uint64_t number), void *data)
+{
+	watch.gone = gone;
+	watch.data = data;
+}
+
 /* Parts that several share are counted as often; that errs on the side of caution. */
 static void count(const struct saved *s, bool more)
 {
@@ -36,6 +77,7 @@ void saved_attach(struct saved *s, struct pack *pack, struct point *point)
 		s->point = point;
 	}
 	count(s, true);
+	saved_has_changed(s);
 }
 
 void saved_detach(struct saved *s)
@@ -44,6 +86,7 @@ void saved_detach(struct saved *s)
 	s->flaws = saved_flaws(s);
 	s->pack = pack_unref(s->pack);
 	s->point = point_unref(s->point);
+	saved_has_changed(s);
 }
 
 struct saved *saved_new(struct pack *pack, struct point *point)
@@ -105,6 +148,10 @@ struct saved *saved_unref(struct saved *s)
 	if (s->vault)
 		s->ops->freed(s);
 	saved_detach(s);
+	if (s->changed)
+		TAILQ_REMOVE(&changed, s, otherwise);
+	if (s->number && watch.gone)
+		watch.gone(watch.data, s->number);
 	free(s);
 	return saved_unref(of);
 }

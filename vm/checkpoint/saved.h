@@ -53,6 +53,9 @@ struct saved {
 	char id[SAVED_ID_MAX];
 	char base[DIGEST_HEX]; /* the sum of its memory's base; "": not on the disk, or no memory */
 	TAILQ_ENTRY(saved) used; /* while it is loaded and on the disk */
+	uint64_t number;	 /* see saved_set_number() */
+	bool changed;
+	TAILQ_ENTRY(saved) otherwise; /* while it is `changed` */
 	RB_ENTRY(saved) by_id;
 };
 
@@ -93,6 +96,18 @@ struct timespec saved_mtime(const struct saved *s);
 
 /* What its files lack. */
 struct pack_flaws saved_flaws(const struct saved *s);
+
+/*
+ * For who writes records of them: its number, 0 at first; who has one is noted when what saved_put() would say of it has changed.
+ */
+void saved_set_number(struct saved *s, uint64_t number);
+uint64_t saved_number(const struct saved *s);
+/* What was noted, each once; NULL: that was all. */
+struct saved *saved_next_changed(void);
+/* Calls @gone for each that has a number, when it is freed. NULL: no more. */
+void saved_watch(void (*gone)(void *data, uint64_t number), void *data);
+/* For the vault: it is on the disk now. */
+void saved_has_changed(struct saved *s);
 
 /* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of memory. */
 uint64_t saved_files_bytes(const struct saved *s);

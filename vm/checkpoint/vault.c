@@ -295,6 +295,7 @@ static void enter(struct vault *v, struct saved *s, const char *id, const struct
 	if (s->memory)
 		snprintf(s->base, sizeof(s->base), "%s", h->facts.base_sum);
 	RB_INSERT(saved_tree, &v->tree, s);
+	saved_has_changed(s);
 }
 
 static void explain_store(struct problem *why, int err)

@@ -95,7 +95,7 @@ static int read_small(const struct vault_disk *d, int dir, const char *name, con
 	return unseal_bytes(d->key, what, bytes, (size_t)n, plain);
 }
 
-/* ---- opening ---- */
+/* ---- names ---- */
 
 /* Also of a version that knows more files. */
 static void remove_dir(int parent, const char *name)
@@ -116,48 +116,6 @@ const char *vault_disk_unfinished(const char *name)
 		return NULL;
 	name += strlen(NEW);
 	return strlen(name) < SAVED_ID_MAX ? name : NULL;
-}
-
-/* Does the key fit? What has the key alone, and is damaged, is written anew: whatever is sealed is checked itself. */
-static int check_key(const struct vault_disk *d)
-{
-	struct buf plain = {.limit = 4096}, none = {0};
-	int r = read_small(d, d->dir, CHECK, CHECK, &plain);
-
-	buf_clear(&plain);
-	if (r != -ENOENT && r != -EBADMSG)
-		return r;
-	if (r == -EBADMSG)
-		(void)unlinkat(d->dir, CHECK, 0);
-	r = write_small(d, d->dir, CHECK, CHECK, &none);
-	return r < 0 ? r : sync_dir(d->dir);
-}
-
-bool vault_disk_is_used(int state_dir)
-{
-	return faccessat(state_dir, "saved/" CHECK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-int vault_disk_open(int state_dir, const struct seal_key *key, struct vault_disk *ret_disk)
-{
-	int r;
-
-	*ret_disk = (struct vault_disk){.dir = -1, .bases = -1, .key = key};
-	r = ret_disk->dir = path_make_in(state_dir, "saved");
-	if (r >= 0)
-		r = ret_disk->bases = path_make_in(ret_disk->dir, "bases");
-	if (r >= 0)
-		r = check_key(ret_disk);
-	return r;
-}
-
-void vault_disk_close(struct vault_disk *d)
-{
-	if (d->dir >= 0)
-		close(d->dir);
-	if (d->bases >= 0)
-		close(d->bases);
-	d->dir = d->bases = -1;
 }
 
 /* ---- heads ---- */
@@ -243,6 +201,75 @@ int vault_disk_head(const struct vault_disk *d, const char *id, struct buf *text
 	if (r == 0)
 		r = vault_head_parse(text->data, text->len, ret_head);
 	return r == -ENOENT ? -EBADMSG : r;
+}
+
+/* ---- opening ---- */
+
+/* Is anything here that this key opens? Return: 0; -EKEYREJECTED: none of what is here; -ENOENT: nothing here tells. */
+static int heads_fit(const struct vault_disk *d)
+{
+	_cleanup_dir_ DIR *dir = fileio_list(d->dir, ".");
+	struct vault_head head;
+	struct buf text = {0};
+	struct dirent *e;
+	int r = -ENOENT;
+
+	while (r != 0 && dir && (e = readdir(dir))) {
+		const int one = vault_disk_id_ok(e->d_name)
+					? vault_disk_head(d, e->d_name, &text, &head)
+					: -ENOENT;
+
+		if (one == 0 || one == -EKEYREJECTED)
+			r = one;
+	}
+	buf_clear(&text);
+	return r;
+}
+
+/* Does the key fit? What has the key alone may be damaged, also in what tells one key from another: then the heads tell, and it
+ * is written anew, for whatever is sealed is checked itself. */
+static int check_key(const struct vault_disk *d)
+{
+	struct buf plain = {.limit = 4096}, none = {0};
+	int r = read_small(d, d->dir, CHECK, CHECK, &plain), heads;
+
+	buf_clear(&plain);
+	if (r != -ENOENT && r != -EBADMSG && r != -EKEYREJECTED)
+		return r;
+	heads = heads_fit(d);
+	if (heads == -EKEYREJECTED || (heads < 0 && r == -EKEYREJECTED))
+		return -EKEYREJECTED;
+	if (r != -ENOENT)
+		(void)unlinkat(d->dir, CHECK, 0);
+	r = write_small(d, d->dir, CHECK, CHECK, &none);
+	return r < 0 ? r : sync_dir(d->dir);
+}
+
+bool vault_disk_is_used(int state_dir)
+{
+	return faccessat(state_dir, "saved/" CHECK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int vault_disk_open(int state_dir, const struct seal_key *key, struct vault_disk *ret_disk)
+{
+	int r;
+
+	*ret_disk = (struct vault_disk){.dir = -1, .bases = -1, .key = key};
+	r = ret_disk->dir = path_make_in(state_dir, "saved");
+	if (r >= 0)
+		r = ret_disk->bases = path_make_in(ret_disk->dir, "bases");
+	if (r >= 0)
+		r = check_key(ret_disk);
+	return r;
+}
+
+void vault_disk_close(struct vault_disk *d)
+{
+	if (d->dir >= 0)
+		close(d->dir);
+	if (d->bases >= 0)
+		close(d->bases);
+	d->dir = d->bases = -1;
 }
 
 /* ---- storing ---- */

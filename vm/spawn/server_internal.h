@@ -27,7 +27,7 @@ struct revival {
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
-	char option[32]; /* what the next one is started with */
+	char option[32];	    /* what the next one is started with */
 	struct spawn_note word[16]; /* of the log, while there is no daemon */
 	size_t nwords;
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
 /* modules: tests/unit/fixture/fixture.c vm/base/record.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "fs/handover/internal.h"
 #include "fs/keep/keep.h"
 #include "fs/session/binding.h"
 #include "fs/session/fork.h"
@@ -63,8 +65,36 @@ static int fake_back(void *data, const struct keep_output *o, struct spool *sp)
 
 static struct keep_io at_rest = {
 	.away = fake_away, .back = fake_back, .name = fake_name, .find = fake_find};
-static struct keep_io live = {
-	.live = true, .away = fake_away, .back = fake_back, .name = fake_name, .find = fake_find};
+/* This form is written and read with what it refers to: fs/handover/. */
+static const struct keep_io live = {.live = true};
+
+int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
+{
+	size_t i = 0;
+
+	(void)fds;
+	if (hides)
+		return -ENOMEM;
+	while (i < nshelf && shelf[i] != s)
+		i++;
+	assert_true(i < nshelf);
+	record_u64(out, 1, i);
+	return 0;
+}
+
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+		  struct saved **ret_saved)
+{
+	struct record_field f;
+	uint64_t i;
+
+	(void)vm;
+	(void)fds;
+	assert_int_equal(record_field(&fields, &f), 1);
+	assert_int_equal(record_get(&f, 0, nshelf - 1, &i), 0);
+	*ret_saved = saved_ref(shelf[i]);
+	return 0;
+}
 
 /* What was saved, which has a name from now on. */
 static struct saved *shelved(struct saved *saved)
@@ -97,12 +127,45 @@ static void end(struct second *two)
 	second_free(two);
 }
 
+static int put_live(struct fs *fs, struct buf *out)
+{
+	struct handover_sink sink;
+	struct fdbag fds = {0};
+	struct problem why;
+	int r;
+
+	sink_to_stream(&sink, out, &fds);
+	r = handover_put_sessions(fs, &sink, &why);
+	sink_fini(&sink);
+	fdbag_clear(&fds);
+	return r;
+}
+
+/* The sandboxes stay with the first mount. */
+static void dump_live(struct fs *fs, struct buf *out)
+{
+	struct buf all = {0};
+	struct record_reader r;
+	struct record record;
+
+	assert_int_equal(put_live(fs, &all), 0);
+	r = record_reader(all.data, all.len);
+	for (const unsigned char *at = r.at; record_next(&r, &record) > 0; at = r.at)
+		if (record.kind != HANDOVER_SANDBOX && record.kind != HANDOVER_WORKDIR)
+			assert_int_equal(buf_append(out, at, (size_t)(r.at - at)), 0);
+	buf_clear(&all);
+}
+
 static void dump(struct fs *fs, const struct keep_io *io, struct buf *out)
 {
 	const struct session *s;
 
+	if (io->live) {
+		dump_live(fs, out);
+		return;
+	}
 	LIST_FOREACH(s, &fs->sessions, kept)
-		if (io->live || !s->dead)
+		if (!s->dead)
 			assert_int_equal(keep_put(out, s, io), 0);
 }
 
@@ -122,9 +185,31 @@ static void load_backwards(struct fs *fs, struct record_reader r, const struct k
 		fail_msg("%s", why.cause);
 }
 
+/* Return: 0, or what the first record was refused with. */
+static int load_live(struct fs *fs, const struct buf *from, struct problem *why)
+{
+	struct record_reader r = record_reader(from->data, from->len);
+	struct fdbag fds = {0};
+	struct record record;
+	int e = 0;
+
+	while (e == 0 && record_next(&r, &record) > 0) {
+		if (record.kind == HANDOVER_SAVED)
+			e = handover_get_saved(fs, &record, &fds);
+		else
+			e = handover_get_session(fs, &record, why);
+	}
+	return e == 0 ? keep_complete(fs, why) : e;
+}
+
 static void load(struct second *two, const struct buf *from, const struct keep_io *io)
 {
-	load_backwards(two->fs, record_reader(from->data, from->len), io);
+	struct problem why = {0};
+
+	if (!io->live)
+		load_backwards(two->fs, record_reader(from->data, from->len), io);
+	else if (load_live(two->fs, from, &why) < 0)
+		fail_msg("%s", why.cause);
 	keep_join(two->fs);
 	depot_resumed(&two->fs->depot);
 }
@@ -151,7 +236,7 @@ static void check(struct fixture *fx, const struct keep_io *io, struct second *t
 	buf_clear(&first);
 	buf_clear(&again);
 	if (io->live)
-		keep_settle(two->fs);
+		handover_join_sessions(two->fs);
 }
 
 /* In both ways. */
@@ -438,7 +523,7 @@ static void test_asleep(void **state)
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->state, CHECKPOINT_FAILED);
 	end(&two);
 	/* Another daemon is to have it as it is, or not at all. */
-	assert_int_equal(keep_put(&text, fx_demo(fx), &live), -ENOMEM);
+	assert_int_equal(put_live(fx->fs, &text), -ENOMEM);
 	buf_clear(&text);
 	hides = false;
 
@@ -593,7 +678,6 @@ static void test_no_template(void **state)
 	two.conf.ntemplates = fx->conf.ntemplates;
 	assert_int_equal(keep_get(two.fs, &record, &at_rest, &why, &s), 0);
 	assert_int_equal(keep_get(two.fs, &record, &at_rest, &why, &s), -EEXIST);
-	depot_resumed(&two.fs->depot);
 	end(&two);
 	buf_clear(&text);
 }
@@ -618,30 +702,24 @@ static void test_damaged(void **state)
 	dump(fx->fs, &live, &text);
 	begin(&two, fx);
 	for (size_t i = 0; i < text.len; i++) {
-		struct record_reader r = record_reader(text.data, text.len);
-		struct record record;
 		struct session *back;
 		const char was = text.data[i];
+		int e;
 
 		text.data[i] = (char)(was ^ (i % 3 == 0 ? 1 : i % 3 == 1 ? 0x80 : 0xff));
-		if (record_next(&r, &record) > 0) {
-			const int e = keep_get(two.fs, &record, &live, &why, &back);
-
-			refused += e < 0;
-			assert_true(e == 0 || e == -EBADMSG || e == -ENOENT || e == -EEXIST);
-			assert_true(e == 0 || why.code);
-			keep_join(two.fs);
-			if (e == 0)
-				keep_settle(two.fs);
-			while ((back = LIST_FIRST(&two.fs->sessions))) {
-				binding_unsave(back, &why);
-				session_destroy(back);
-			}
+		e = load_live(two.fs, &text, &why);
+		refused += e < 0;
+		assert_true(e == 0 || e == -EBADMSG || e == -ENOENT || e == -EEXIST);
+		(void)keep_complete(two.fs, &why);
+		handover_join_sessions(two.fs);
+		two.fs->inherited.complete = false;
+		while ((back = LIST_FIRST(&two.fs->sessions))) {
+			binding_unsave(back, &why);
+			session_destroy(back);
 		}
 		text.data[i] = was;
 	}
 	assert_true(refused > 100);
-	depot_resumed(&two.fs->depot);
 	end(&two);
 	buf_clear(&text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping sessions: when they are written, what the next mount finds, how the end puts them to sleep. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c vm/base/record.c vm/base/remove.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_end.c fs/keep/store.c */
 #include <errno.h>
 #include <limits.h>
@@ -216,21 +216,78 @@ static void test_saved(void **data)
 	for (int i = 0; i < 5; i++) {
 		clock_advance(6000);
 		clock_work();
-		assert_true(fx_demo(fx)->on_disk.told);
+		assert_int_equal(fx_demo(fx)->on_disk.err, -ENOSPC);
 		assert_int_equal(fake_vault_storing(), 1);
 		assert_int_equal(fx_mkdir(fx, i % 2 ? "python/a" : "python/b"), 0);
 		fake_vault_stores(-ENOSPC);
 		clock_advance(6000);
 		clock_work();
-		assert_true(fx_demo(fx)->on_disk.told);
+		assert_int_equal(fx_demo(fx)->on_disk.err, -ENOSPC);
 		assert_int_equal(fx_rmdir(fx, i % 2 ? "python/a" : "python/b"), 0);
 	}
 	written();
 	written();
 	assert_int_equal(fake_vault_there(), 2);
-	assert_false(fx_demo(fx)->on_disk.told);
+	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	next_begin(&n, fx);
 	assert_int_equal(checkpoint_find(found(&n, "demo"), "b")->state, CHECKPOINT_WHOLE);
+	next_end(&n);
+}
+
+/* Until it has fallen asleep again, a session that is awake is kept as it was before, and that is told. */
+static void test_awake(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	fx_put(fx, TOP "in", "two");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(fake_vault_there(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_non_null(found(&n, "demo")->asleep.saved);
+	assert_non_null(strstr(problem_kept(&found(&n, "demo")->front.error)->cause,
+			       "as it was when it fell asleep at"));
+	assert_int_equal(session_run(found(&n, "demo"), 2)->state, RUN_DONE);
+	next_end(&n);
+	/* Not before the other one is on the disk is the first one gone. */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	clock_advance(1100);
+	clock_work();
+	assert_int_equal(fake_vault_storing(), 1);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(found(&n, "demo")->asleep.saved), 1100);
+	next_end(&n);
+	written();
+	assert_null(fx_demo(fx)->asleep.before);
+	next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 1);
+	assert_int_equal(saved_bytes(found(&n, "demo")->asleep.saved), 1200);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_NONE);
+	next_end(&n);
+	/* A session that is closed has nothing to go back to. */
+	fx_put(fx, TOP "in", "three");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "close"), 0);
+	written();
+	assert_null(fx_demo(fx)->asleep.before);
+	next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 0);
+	assert_int_equal(found(&n, "demo")->state, SESSION_CLOSED);
 	next_end(&n);
 }
 
@@ -282,15 +339,19 @@ static void test_disk_refuses(void **data)
 	written();
 	fx_expect_error(fx, "python/demo", "not-kept");
 	assert_int_equal(complaint_of(fx->fs, fx->fs->uid)->problem.code, PROBLEM_NOT_KEPT);
+	/* That stays as long as it is true: another run goes well, and it is said still. */
+	fx_put(fx, TOP "in", "three");
+	fake_exit(s, VM_DONE, 0);
+	fx_expect_error(fx, "python/demo", "not-kept");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rename(away, path), 0);
 	clock_advance(10000);
 	written();
-	assert_false(fx_demo(fx)->on_disk.told);
+	assert_string_equal(fx_cat(fx, "python/demo/error"), "");
+	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	assert_false(fx_demo(fx)->on_disk.dirty);
 }
 
-/* What could not be removed does not come back; nor does it take with it one that has its name now. */
 /* A session that is too large for a record keeps no other from being written, and the end from coming. */
 static void test_too_large(void **data)
 {
@@ -307,12 +368,18 @@ static void test_too_large(void **data)
 	assert_false(is_there("large"));
 	assert_int_equal(problem_kept(&s->front.error)->code, PROBLEM_NOT_KEPT);
 	assert_non_null(strstr(problem_kept(&s->front.error)->cause, strerror(EFBIG)));
+	/* Nor does what comes later wait until that one is tried again. */
+	assert_int_equal(fx_mkdir(fx, "python/later"), 0);
+	clock_advance(1100);
+	clock_work();
+	assert_true(is_there("later"));
 	keeper_flush(fx->fs->keeper);
 	written();
 	assert_true(keeper_is_idle(fx->fs->keeper));
 	buf_clear(&s->front.next_stdin);
 }
 
+/* What could not be removed does not come back; nor does it take with it one that has its name now. */
 static void test_removal_refused(void **data)
 {
 	struct fixture *fx = *data;
@@ -513,6 +580,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
