@@ -142,6 +142,12 @@ static void on_work(struct deferred *d)
 	uv_close((uv_handle_t *)&g->still.timer, on_timer_closed);
 }
 
+void guest_touch(struct guest *g)
+{
+	if (turn_is_on(g->all->ctx->turn))
+		tell_owner(g, touched);
+}
+
 /* ---- deadlines ---- */
 
 /* It was killed, but has not ended: its process sits in the kernel, waiting for a disk that does not answer,
@@ -359,6 +365,12 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 		return -ESTALE;
 	g->usage_stale = true;
 	return guest_file_request(&g->files, req, fn, data);
+}
+
+void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_reply *reply)
+{
+	if (g->phase == GUEST_UP || g->phase == GUEST_RESET)
+		guest_file_undo(&g->files, op, reply);
 }
 
 static bool is_idle(const struct guest *g)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files_record.h"
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
@@ -22,7 +23,8 @@
  * agent did not know. So what is compared is what was sent before, and of what has not ended here in the meantime.
  *
  * Which nodes of its files we hold is told along, absolutely: what the process before us was told, and we were not, is
- * dropped.
+ * dropped. That only mends: as long as requests are on their way, whose answers may tell of more nodes, it can't be told, and
+ * what was recorded of them has to be right.
  */
 
 #define HELD_PER_FRAME (PROTO_HOLD_MAX / 2)
@@ -63,7 +65,7 @@ static int send_held(struct guest *g)
 void resume_send(struct guest *g)
 {
 	struct guest_resume *r = &g->resume;
-	struct channel_frame *f = channel_frame_new(PROTO_RESUME, 0, 8);
+	struct channel_frame *f = channel_frame_new(PROTO_RESUME, ++r->id, 8);
 	int err = f ? 0 : -ENOMEM;
 
 	r->due = false;
@@ -75,8 +77,6 @@ void resume_send(struct guest *g)
 		if (r->holds)
 			err = send_held(g);
 	}
-	if (err == 0)
-		err = file_calls_cancel_disowned(&g->files.calls);
 	resume_fini(r);
 	r->holds = false;
 	if (err < 0)
@@ -90,10 +90,26 @@ void resume_on_push(struct guest *g)
 		resume_send(g);
 }
 
+bool guest_file_asked_before(const struct guest *g, const struct vm_file *req, uint64_t *ret_token)
+{
+	return g->phase != GUEST_ENDING && guest_file_asked(&g->files, req, ret_token);
+}
+
+void guest_replayed(struct guest *g)
+{
+	if (g->phase != GUEST_ENDING && guest_file_give_up(&g->files) < 0)
+		guest_failf(g, PROBLEM_NO_MEMORY, "",
+			    "there is no memory for a message to the sandbox");
+}
+
 int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n)
 {
-	struct vm_held_node *held = calloc(n + 1, sizeof(*held));
+	struct vm_held_node *held;
 
+	if (!guest_files_settled(&g->files) || g->channel.current ||
+	    g->channel.queued[CHANNEL_BULK])
+		return 0;
+	held = calloc(n + 1, sizeof(*held));
 	if (!held)
 		return -ENOMEM;
 	if (n)
@@ -106,10 +122,24 @@ int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n
 	return 0;
 }
 
+static void on_went_on(void *data, const char *error)
+{
+	guest_failf(data, PROBLEM_AGENT_LOST, "Reset the session.",
+		    "the daemon was replaced, and the machine did not go on: %s", error);
+}
+
 void guest_go(struct guest *g)
 {
+	int r = 0;
+
 	if (g->phase == GUEST_ENDING)
 		return;
+	if (g->ops->go)
+		r = g->ops->go(g->backend, still_is_still(g), on_went_on);
+	if (r < 0) {
+		on_went_on(g, strerror(-r));
+		return;
+	}
 	channel_go(&g->channel);
 	if (!g->resume.due || still_is_still(g))
 		return;
@@ -169,12 +199,17 @@ static bool is_known(struct guest *g, uint32_t id)
 	return proto_is_job(id) ? guest_job_find(g, id) != NULL : id == g->exec.id;
 }
 
-int resume_on_resumed(struct guest *g, struct proto_in *in)
+int resume_on_resumed(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_resumed r;
 
-	if (proto_resumed_unpack(in, &r) < 0 || !channel_has_sent(&g->channel, g->resume.asked) ||
-	    r.version < PROTO_VERSION_OLDEST || r.generation != g->generation)
+	if (proto_resumed_unpack(in, &r) < 0 || !h->id || h->id > g->resume.id)
+		return -EPROTO;
+	/* One of the processes between the first and this one has asked, and did not live to hear it. */
+	if (h->id != g->resume.id)
+		return 0;
+	if (!channel_has_sent(&g->channel, g->resume.asked) || r.version < PROTO_VERSION_OLDEST ||
+	    r.generation != g->generation)
 		return -EPROTO;
 	g->version = MIN(r.version, PROTO_VERSION);
 	log_trace(&g->label, "guest", "the agent goes on");
