@@ -121,15 +121,16 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 /* Return: the first error. */
 static int join_all(struct fs *fs, struct problem *why)
 {
-	int r = keep_complete(fs, why);
+	int e, r = keep_complete(fs, why);
 	struct session *s;
 
 	if (r == 0)
 		r = handover_join_whole(fs);
 	if (r == 0)
 		r = handover_join_handles(fs);
+	e = nodelock_check(&fs->locks, &fs->handles); /* in any case: nobody else frees them */
 	if (r == 0)
-		r = nodelock_check(&fs->locks, &fs->handles);
+		r = e;
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		if (r == 0)
 			r = handover_join_files(s);
