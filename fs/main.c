@@ -539,6 +539,7 @@ static void load(struct daemon *d)
 		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
 		    0)
 			die(d, why);
+		survival_go(&d->survival);
 		return;
 	}
 	start_loop(d);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "vm/net/dialer_process.h"
 #include "vm/base/discard.h"
@@ -320,6 +321,15 @@ int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
 	return saved_take(vm_vault(vm), &vm->package_jobs.layers, fields, fds, ret_saved);
 }
 
+void vm_set_turn(struct vm *vm, struct turn *turn)
+{
+	struct channel_scratch *scratch = &vm->guests.scratch;
+
+	vm->ctx.turn = scratch->turn = turn;
+	/* Where it is not allowed, there is nothing to be done about it. */
+	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
+}
+
 /* ---- end ---- */
 
 static void on_context_closed(struct context *c)
@@ -352,6 +362,11 @@ static void on_beat_closed(uv_handle_t *handle)
 	part_closed(container_of((uv_timer_t *)handle, struct vm, guests.beat));
 }
 
+static void on_halves_closed(void *data)
+{
+	part_closed(data);
+}
+
 static void on_prefork_closed(uv_handle_t *handle)
 {
 	part_closed(container_of((uv_timer_t *)handle, struct vm, backends.prefork.timer));
@@ -373,6 +388,7 @@ static void try_close(struct vm *vm)
 	uv_close((uv_handle_t *)&vm->guests.beat, on_beat_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_recheck_closed);
 	uv_close((uv_handle_t *)&vm->backends.prefork.timer, on_prefork_closed);
+	vm->nparts += halves_close(&vm->guests.scratch.halves, on_halves_closed, vm);
 	if (vm->ctx.spawner)
 		spawner_detach(vm->ctx.spawner, on_spawner_detached, vm);
 }

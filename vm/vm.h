@@ -24,7 +24,7 @@
  * Rules of the interface
  *
  * - One thread, one libuv loop. Nothing here blocks.
- * - A callback never runs inside a call of these headers: it always comes from the loop.
+ * - A callback never runs inside a call of these headers: it always comes from the loop. But `touched`.
  * - A sandbox belongs to vm/ from sandbox_new() until its `closed` callback returns; after that the
  *   pointer is invalid. sandbox_close() asks for that end, and it may come by itself at any time.
  * - Each run that sandbox_run() accepted ends in exactly one `exit` callback, after its last
@@ -36,6 +36,7 @@
 struct problem;
 struct vm;
 struct spawner;
+struct turn;
 
 /* Events that belong to no sandbox. */
 struct vm_events {
@@ -65,6 +66,10 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
  * Blocks until the key is there, which may be told by a program (key_command). vm_vault() is there then. Return: 0 or -errno.
  */
 int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
+
+/* From now on what follows from messages is written down before anything is said, and before they are taken out of their
+ * sockets. @turn: outlives it. Before anything runs. */
+void vm_set_turn(struct vm *vm, struct turn *turn);
 
 /* NULL: nothing is kept. */
 struct vault *vm_vault(const struct vm *vm);

@@ -5,6 +5,7 @@
 
 #include "fs/session/fs.h"
 #include "internal.h"
+#include "vm/base/problem_record.h"
 
 /* ---- fields ---- */
 
@@ -28,52 +29,14 @@ int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn 
 
 /* ---- problems ---- */
 
-enum { P_CODE = 1, P_CAUSE, P_FIX, P_LOGGED }; /* never reuse */
-
 void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p)
 {
-	size_t at;
-
-	if (!p->code && !*p->cause)
-		return;
-	at = record_open(out, tag);
-	record_str(out, P_CODE, problem_code_str(p->code));
-	record_str(out, P_CAUSE, p->cause);
-	if (*p->fix)
-		record_str(out, P_FIX, p->fix);
-	if (p->logged)
-		record_u64(out, P_LOGGED, 1);
-	record_close(out, at);
-}
-
-static int problem_field(struct keep_in *in, void *to, const struct record_field *f)
-{
-	struct problem *p = to;
-	char code[64];
-	int r = 0;
-
-	(void)in;
-	switch (f->tag) {
-	case P_CODE:
-		r = record_get_str(f, code, sizeof(code));
-		if (r == 0)
-			p->code = problem_code_find(code);
-		return r;
-	case P_CAUSE: return record_get_str(f, p->cause, sizeof(p->cause));
-	case P_FIX: return record_get_str(f, p->fix, sizeof(p->fix));
-	case P_LOGGED: return record_get_bool(f, &p->logged);
-	default: return 0;
-	}
+	problem_put(out, tag, p);
 }
 
 int keep_get_problem(const struct record_field *f, struct problem *ret_p)
 {
-	struct problem p = {0};
-	const int r = keep_inside(NULL, f, problem_field, &p);
-
-	if (r == 0)
-		*ret_p = p;
-	return r;
+	return problem_get(f, ret_p);
 }
 
 void keep_put_kept(struct buf *out, unsigned tag, const struct problem_kept *k)

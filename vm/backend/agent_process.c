@@ -80,9 +80,9 @@ int agent_process_start(struct agent_process *h, const struct order *order,
 	return r;
 }
 
-int agent_process_put(const struct agent_process *h, struct buf *out, struct fdbag *fds)
+void agent_process_put(const struct agent_process *h, struct buf *out, struct fdbag *fds)
 {
-	return h->over || h->destroying ? -EAGAIN : program_put(&h->program, out, fds);
+	program_put(&h->program, out, fds);
 }
 
 int agent_process_take(struct agent_process *h, const struct record_reader *fields,

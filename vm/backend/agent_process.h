@@ -44,7 +44,7 @@ void agent_process_destroy(struct agent_process *h);
 pid_t agent_process_pid(const struct agent_process *h);
 
 /* Likewise: put() of @h's part of a record, and what of take() is @h's. */
-int agent_process_put(const struct agent_process *h, struct buf *out, struct fdbag *fds);
+void agent_process_put(const struct agent_process *h, struct buf *out, struct fdbag *fds);
 int agent_process_take(struct agent_process *h, const struct record_reader *fields,
 		       struct fdbag *fds, const struct log_label *label);
 

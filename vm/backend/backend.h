@@ -191,23 +191,34 @@ struct backend_ops {
 
 	/**
 	 * put - Append the fields of a record by which another process can take it over
-	 * @b: Is up
+	 * @b: Is up, and neither down nor destroyed
 	 * @out: Record
 	 * @fds: Gets what it is held by
 	 *
-	 * Return: 0; -EAGAIN if that can't be now, because something is under way.
+	 * What is under way (a point, a stop) is not told: whoever takes it over undoes that by go().
 	 */
-	int (*put)(const struct backend *b, struct buf *out, struct fdbag *fds);
+	void (*put)(const struct backend *b, struct buf *out, struct fdbag *fds);
 
 	/**
 	 * take - Take one over. As start(), with fields and descriptors that put() has made
 	 *
-	 * Both are NULL if not supported. Return: 0; -EBADMSG; -EPIPE if the spawner is gone; or -errno. On failure there is
+	 * Nothing is sent to it before go(). Both are NULL if not supported. Return: 0; -EBADMSG; -EPIPE if the spawner is gone; or -errno. On failure there is
 	 * nothing to destroy.
 	 */
 	int (*take)(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
 		    const struct backend_spec *spec, const struct backend_events *events,
 		    void *data, struct backend **ret_backend);
+
+	/**
+	 * go - Go on with one that was taken over, when the process before is gone
+	 * @b: Is up
+	 * @stands: It stood still, and may do so
+	 * @fn: As of cont()
+	 *
+	 * What that process had begun with it is undone: else it goes on. May be NULL.
+	 * Return: 0 or -errno.
+	 */
+	int (*go)(struct backend *b, bool stands, backend_still_fn fn);
 
 	/* Delivers pending console output, so that it can explain the end. NULL if `down` is only called
 	 * after all of it. */

@@ -261,14 +261,13 @@ static int process_take_card(struct backend *b, bool *ret_stream)
 /* Never reuse one. */
 enum { TAG_AGENT = 1, TAG_CARD };
 
-static int process_put(const struct backend *b, struct buf *out, struct fdbag *fds)
+static void process_put(const struct backend *b, struct buf *out, struct fdbag *fds)
 {
 	const size_t at = record_open(out, TAG_AGENT);
-	const int r = agent_process_put(&b->agent, out, fds);
 
+	agent_process_put(&b->agent, out, fds);
 	record_close(out, at);
 	record_u64(out, TAG_CARD, fdbag_put(fds, b->card));
-	return b->stream >= 0 ? -EAGAIN : r;
 }
 
 static int process_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,

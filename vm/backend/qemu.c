@@ -288,5 +288,6 @@ const struct backend_ops backend_qemu = {
 	.take_card = qemu_take_card,
 	.put = qemu_put,
 	.take = qemu_take,
+	.go = qemu_go,
 	.drain = qemu_drain,
 };

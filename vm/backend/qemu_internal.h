@@ -78,9 +78,10 @@ int qemu_cont(struct backend *b, backend_still_fn fn);
 
 /* ---- from one daemon to the next: qemu_record.c ---- */
 
-int qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds);
+void qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds);
 int qemu_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
 	      const struct backend_spec *spec, const struct backend_events *events, void *data,
 	      struct backend **ret_backend);
+int qemu_go(struct backend *b, bool stands, backend_still_fn fn);
 
 #endif

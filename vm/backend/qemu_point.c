@@ -136,6 +136,11 @@ static void on_running(void *data, json_t *ret, const char *error)
 	part_gone(p);
 }
 
+void qemu_point_forget(struct qmp *qmp)
+{
+	(void)qmp_execute(qmp, "remove-fd", json_pack("{s:i}", "fdset-id", FDSET), NULL, NULL);
+}
+
 /* It goes on, whatever becomes of the copy. */
 static void go_on(struct qemu_point *p)
 {
@@ -144,7 +149,7 @@ static void go_on(struct qemu_point *p)
 	p->stopping = false;
 	if (execute(p, "cont", NULL, on_running) < 0)
 		fail(p, -EPIPE);
-	(void)qmp_execute(p->qmp, "remove-fd", json_pack("{s:i}", "fdset-id", FDSET), NULL, NULL);
+	qemu_point_forget(p->qmp);
 }
 
 static void fail(struct qemu_point *p, int err)

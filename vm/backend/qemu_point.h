@@ -42,6 +42,9 @@ struct qemu_point {
 /* Starts. The first members are set; `base` is a descriptor of the caller's. Return: 0 or -errno: there is no `done` then. */
 int qemu_point_begin(struct qemu_point *p);
 
+/* Another process may have begun to copy this machine, and be gone: what QEMU has kept of that goes. */
+void qemu_point_forget(struct qmp *qmp);
+
 /* Nothing is wanted of it any more, and its machine may be gone; `done` is called all the same. */
 void qemu_point_cancel(struct qemu_point *p);
 

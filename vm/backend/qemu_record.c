@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine in a record: from one daemon to the next. */
+/* A machine in a record: from one daemon to the next. See the theory of operation below. */
 #include <errno.h>
 #include <string.h>
 
 #include "qemu_internal.h"
 #include "vm/base/record_table.h"
 #include "vm/spawn/child_record.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * Commands to QEMU are not in the record: what of them was sent, and what was answered, the process before may not have been
+ * able to say. But all that it can have begun with a machine that is up can be undone without knowing it: a machine that
+ * is not known to stand still is told to go on, and the place of a point's file is freed; QEMU does one command after the
+ * other, so these come behind everything else. The copier of a point is a child that nobody claims.
+ */
 
 /* Never reuse one. */
 enum {
@@ -41,23 +50,12 @@ static int reader_fd(const struct reader *r)
 	return r->open && !r->ended ? r->fd : -1;
 }
 
-/* One that is to be saved can't be used any more; the answer to a command belongs to who gave it. */
-static bool is_occupied(const struct backend *b)
-{
-	return b->child_gone || b->destroying || b->told_down || b->saved || b->state >= 0 ||
-	       b->point.active || b->qmp.npending || b->qmp.lost || !b->qmp.reader.open;
-}
-
-int qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds)
+void qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds)
 {
 	char said[TAIL_SIZE + 1];
-	size_t at;
-	int r;
+	size_t at = record_open(out, TAG_CHILD);
 
-	if (is_occupied(b))
-		return -EAGAIN;
-	at = record_open(out, TAG_CHILD);
-	r = child_put(&b->child, out, fds);
+	child_put(&b->child, out, fds);
 	record_close(out, at);
 	at = record_open(out, TAG_QMP);
 	qmp_put(&b->qmp, out, fds);
@@ -69,7 +67,6 @@ int qemu_put(const struct backend *b, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_CARD, fdbag_put(fds, b->card));
 	record_bytes(out, TAG_SAID, said, tail_copy(&b->said, said));
 	record_put_members(out, b, members, ARRAY_SIZE(members));
-	return r;
 }
 
 /* What is read, before anything is opened. */
@@ -108,7 +105,7 @@ static void open_rest(struct loader *l, struct fdbag *fds)
 	b->nopen = 1;
 	qemu_listen(b, &console, &words);
 	if (qmp_take(&b->qmp, b->all->ctx->loop, l->qmp, fds) == 0)
-		b->nopen++;
+		b->nopen += b->qmp.reader.open;
 	else
 		child_kill(&b->child); /* it could not be let go on */
 	b->ram = fdbag_take(fds, l->ram);
@@ -144,4 +141,17 @@ int qemu_take(struct backends *all, const struct record_reader *fields, struct f
 	all->jail[VM_MICROVM] = l.b->child.report;
 	*ret_backend = l.b;
 	return 0;
+}
+
+int qemu_go(struct backend *b, bool stands, backend_still_fn fn)
+{
+	if (b->qmp.lost)
+		return stands ? -EPIPE : 0;
+	qemu_point_forget(&b->qmp);
+	if (stands) {
+		b->stops = MAX(b->stops, 1u);
+		return 0;
+	}
+	b->stops = 1;
+	return qemu_cont(b, fn);
 }

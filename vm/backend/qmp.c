@@ -11,7 +11,7 @@
 
 struct qmp_command {
 	TAILQ_ENTRY(qmp_command) link;
-	uint32_t id;
+	uint64_t id;
 	qmp_reply_fn fn;
 	void *data;
 };
@@ -108,11 +108,11 @@ static int on_reply(struct qmp *q, json_t *message, json_t *ret, json_t *error)
 	struct qmp_command *c;
 
 	TAILQ_FOREACH(c, &q->pending, link) {
-		if (c->id == id)
+		if (c->id == (uint64_t)id)
 			break;
 	}
 	if (!c)
-		return -EPROTO;
+		return id > 0 && (uint64_t)id <= q->former ? 0 : -EPROTO;
 	command_done(q, c, ret, ret ? NULL : words ? words : "QEMU gave no reason");
 	return 0;
 }
@@ -138,18 +138,20 @@ static int on_message(struct qmp *q, json_t *message)
 
 static int on_line(struct qmp *q, const char *line, size_t len)
 {
+	const bool whole = !q->resumed;
 	json_error_t error;
 	json_t *message;
 	int r;
 
 	if (len == 0 || (len == 1 && line[0] == '\r'))
 		return 0;
+	q->resumed = false;
 	message = json_loadb(line, len, 0, &error);
 	if (!message)
-		return -EPROTO;
+		return whole ? -EPROTO : 0;
 	r = json_is_object(message) ? on_message(q, message) : -EPROTO;
 	json_decref(message);
-	return r;
+	return r == -EPROTO && !whole ? 0 : r;
 }
 
 int qmp_feed(struct qmp *q, const char *bytes, size_t len)
@@ -236,11 +238,17 @@ void qmp_close(struct qmp *q)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LINE };
+enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LINE, TAG_LOST };
+
+/* More than a process asks for after it has written down what it has asked for. */
+#define IDS_BETWEEN 0x10000u
 
 void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
 {
-	record_u64(out, TAG_FD, fdbag_put(fds, q->reader.open ? q->reader.fd : -1));
+	const bool lost = q->lost || !q->reader.open;
+
+	record_u64(out, TAG_FD, fdbag_put(fds, lost ? -1 : q->reader.fd));
+	record_u64(out, TAG_LOST, lost);
 	record_u64(out, TAG_LAST_ID, q->last_id);
 	record_u64(out, TAG_GREETED, q->greeted);
 	record_bytes(out, TAG_LINE, q->line.data, q->line.len);
@@ -255,13 +263,20 @@ int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdba
 	while ((n = record_field(&r, &f)) > 0) {
 		switch (f.tag) {
 		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, &number); break;
-		case TAG_LAST_ID: n = record_get_u32(&f, UINT32_MAX, &q->last_id); break;
+		case TAG_LAST_ID: n = record_get(&f, 0, INT64_MAX / 2, &q->last_id); break;
 		case TAG_GREETED: n = record_get_bool(&f, &q->greeted); break;
 		case TAG_LINE: n = record_get_buf(&f, &q->line); break;
+		case TAG_LOST: n = record_get_bool(&f, &q->lost); break;
 		default: break;
 		}
 		if (n < 0)
 			break;
+	}
+	q->former = q->last_id += IDS_BETWEEN;
+	q->resumed = true;
+	if (n == 0 && q->lost) {
+		buf_clear(&q->line);
+		return 0;
 	}
 	fd = n < 0 || memchr(q->line.data ? q->line.data : "", '\n', q->line.len)
 		     ? -1

@@ -38,10 +38,12 @@ struct qmp {
 	const struct qmp_events *events;
 	void *data;
 	struct buf line;
-	uint32_t last_id;
+	uint64_t last_id;
+	uint64_t former; /* ids up to here another process has given, or may have */
 	unsigned npending;
 	TAILQ_HEAD(qmp_commands, qmp_command) pending;
 	bool greeted, lost;
+	bool resumed; /* its first line may lack its beginning, which another process has read */
 };
 
 /* Initializes it for qmp_feed(), without a socket. */
@@ -51,10 +53,10 @@ void qmp_init(struct qmp *q, const struct qmp_events *events, void *data);
  * has started. Return: 0 or -errno. */
 int qmp_open(struct qmp *q, uv_loop_t *loop, int fd);
 
-/* One that another process has used, and that knows of no command without a reply, in a record. */
+/* In a record, for another process. That has no use for replies to what was asked here, and passes over them. */
 void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds);
 
-/* Opens such a one, after qmp_init(). Return: 0, -EBADMSG or -errno. */
+/* Opens such a one, after qmp_init(); one that is lost is not opened. Return: 0, -EBADMSG or -errno. */
 int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds);
 
 /* Pending commands are answered first. `closed` is called from the loop. */

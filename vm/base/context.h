@@ -11,6 +11,7 @@
 #include "util.h"
 
 struct spawner;
+struct turn;
 
 /* A callback to be run from the loop, soon. Embedded, zeroed. */
 struct deferred {
@@ -36,6 +37,7 @@ struct context_ops {
 struct context {
 	uv_loop_t *loop;
 	struct spawner *spawner; /* or NULL */
+	struct turn *turn;	 /* or NULL: everything is said at once */
 	char *cache_dir;
 	char *runtime_dir; /* this mount's own directory */
 	bool closing;	   /* nothing new may start */

@@ -2,6 +2,7 @@
 /* Packets with descriptors, in both directions over a SOCK_SEQPACKET socket, on the loop. */
 #include "packets.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,6 +41,7 @@ static void drop_first(struct packets *p)
 
 	STAILQ_REMOVE_HEAD(&p->queue, link);
 	p->queued--;
+	p->due -= p->due > 0;
 	if (m->fd >= 0)
 		close(m->fd);
 	free(m);
@@ -47,7 +49,7 @@ static void drop_first(struct packets *p)
 
 static void watch(struct packets *p)
 {
-	const bool writes = p->queued && !uv_is_active((uv_handle_t *)&p->retry);
+	const bool writes = p->due && !uv_is_active((uv_handle_t *)&p->retry);
 
 	uv_poll_start(&p->poll, UV_READABLE | (writes ? UV_WRITABLE : 0), on_poll);
 }
@@ -69,8 +71,12 @@ int packets_send(struct packets *p, const void *head, size_t head_len, const voi
 	if (tail_len)
 		memcpy(m->bytes + head_len, tail, tail_len);
 	STAILQ_INSERT_TAIL(&p->queue, m, link);
+	p->queued++;
+	if (p->later && p->later(p, PACKETS_SAY))
+		return 0;
+	p->due = p->queued;
 	/* An error is reported from the loop, where it is tried again. */
-	if (++p->queued == 1 && write_packet(p, m) == 0)
+	if (p->due == 1 && write_packet(p, m) == 0)
 		drop_first(p);
 	else
 		watch(p);
@@ -85,7 +91,7 @@ static void on_retry(uv_timer_t *timer)
 /* Return: 0, also if there is no room for more, or -errno of a packet that can't be sent. */
 static int flush(struct packets *p)
 {
-	while (p->queued) {
+	while (p->due) {
 		const int r = write_packet(p, STAILQ_FIRST(&p->queue));
 
 		if (r == -ENOBUFS || r == -ENOMEM) {
@@ -111,22 +117,54 @@ static void end(struct packets *p, int err)
 	p->ended(p, err);
 }
 
+void packets_say(struct packets *p)
+{
+	if (!p->open || p->over)
+		return;
+	p->due = p->queued;
+	/* What can't be sent is tried again by the loop, and reported from there. */
+	(void)flush(p);
+	watch(p);
+}
+
+void packets_take_out(struct packets *p)
+{
+	char byte;
+
+	/* It is there, and the first. */
+	if (p->peeked && p->open && !p->over)
+		(void)!recv(p->fd, &byte, 1, MSG_DONTWAIT);
+	p->peeked = false;
+}
+
+/* A packet as it comes. Return: its length, or as fdpass_receive(). */
+static ssize_t receive(struct packets *p, char bytes[PACKETS_SIZE_MAX], int *ret_fd)
+{
+	const int flags = MSG_DONTWAIT | (p->later ? MSG_PEEK : 0);
+	size_t nfds;
+	/* Where none may come, none is received that would have to be closed. */
+	const ssize_t n =
+		p->takes_fds
+			? fdpass_receive(p->fd, bytes, PACKETS_SIZE_MAX, ret_fd, 1, &nfds, flags)
+			: fdpass_receive(p->fd, bytes, PACKETS_SIZE_MAX, NULL, 0, &nfds, flags);
+
+	if (nfds == 0)
+		*ret_fd = -1; /* if it failed, one may have come and been closed again */
+	return n;
+}
+
 /* Return: 0, -EAGAIN if there is none, or -errno. */
 static int take_one(struct packets *p)
 {
 	char bytes[PACKETS_SIZE_MAX] __attribute__((aligned(8)));
 	_cleanup_close_ int fd = -1;
-	size_t nfds;
-	/* Where none may come, none is received that would have to be closed. */
-	const ssize_t n =
-		p->takes_fds
-			? fdpass_receive(p->fd, bytes, sizeof(bytes), &fd, 1, &nfds, MSG_DONTWAIT)
-			: fdpass_receive(p->fd, bytes, sizeof(bytes), NULL, 0, &nfds, MSG_DONTWAIT);
+	const ssize_t n = receive(p, bytes, &fd);
 
-	if (nfds == 0)
-		fd = -1; /* if it failed, one may have come and been closed again */
 	if (n <= 0)
 		return n == 0 ? -EPIPE : n == -EINTR ? -EAGAIN : (int)n;
+	p->peeked = p->later;
+	if (p->peeked && !p->later(p, PACKETS_TAKE_OUT))
+		packets_take_out(p);
 	return p->packet(p, bytes, (size_t)n, &fd);
 }
 
@@ -141,7 +179,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	}
 	if (events & UV_WRITABLE)
 		sent = flush(p);
-	for (unsigned i = 0; i < READS && r == 0 && p->open; i++)
+	for (unsigned i = 0; i < READS && r == 0 && p->open && !p->peeked; i++)
 		r = take_one(p);
 	/* What the other end has said is heard first. A packet that can't be sent would be tried again at
 	 * once, for ever; and without it, the other end does not know what those after it are about. */
@@ -161,7 +199,9 @@ int packets_open(struct packets *p, uv_loop_t *loop, int fd)
 	p->fd = fd;
 	p->open = true;
 	p->over = false;
-	p->queued = 0;
+	p->queued = p->due = 0;
+	p->peeked = false;
+	assert(!p->later || !p->takes_fds);
 	STAILQ_INIT(&p->queue);
 	watch(p);
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's side of the connection to an agent. */
-#include "channel.h"
+#include "channel_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "vm/base/lent.h"
 #include "vm/base/util.h"
@@ -21,248 +20,26 @@
  * handed on from there. Only the frame that the buffer's end cuts off is kept, in `partial`, which grows to
  * the size of that frame; its rest is put behind it from what is read next. So an idle sandbox costs no buffer.
  *
- * Writing. A frame is written at once if the socket takes it; what it does not take waits, in one
- * queue per class, and goes out by gathering writes, a record each, when the socket is writable again. An error in
- * writing is not reported where it happens, inside somebody's call: the frame stays, the loop sees
- * the same error on its own, and reports it from there. What is pushed while the channel is held waits in queues of its
- * own, so that nothing else has to know.
+ * With a turn, nothing is read before what follows from it is written down: it is peeked at, handled, and taken out of the
+ * socket at the end of the turn. If we die in between, it is there for our heir, who knows by the number of the
+ * last record whether it was handled. For that, records are handled, and taken out, only as a whole: so there is always a header at the beginning of the
+ * socket, and never the rest of a record that might be one that was handled, or the next. A part of a record stays there, and the
+ * socket is watched for more (halves.h). One call takes out what was handled, and is not interrupted: there is nothing to wait
+ * for, and its buffer is locked where that is allowed.
+ *
+ * Writing: channel_send.c.
  *
  * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
  * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS where what was read
- * takes long, as a great many small frames do.
+ * takes long, as a great many small frames do; or one look, with a turn.
  */
 
-#define READ_ROUNDS 4
-#define READ_MS	    5
-#define WRITE_IOV   32
+#define READ_ROUNDS	4
+#define READ_MS		5
 
-static void poll_again(struct channel *ch);
-
-struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max)
-{
-	struct channel_frame *f = malloc(sizeof(*f) + PROTO_HEADER + payload_max);
-
-	if (!f)
-		return NULL;
-	memset(f, 0, sizeof(*f));
-	f->header.type = (uint16_t)type;
-	f->header.id = id;
-	f->out = (struct proto_out){f->wire + PROTO_HEADER, 0, payload_max, false};
-	return f;
-}
-
-static struct channel_frame *next_frame(struct channel *ch)
-{
-	struct channel_frame *f = ch->current;
-
-	for (unsigned cl = 0; !f && cl < CHANNEL_NCLASSES; cl++)
-		f = STAILQ_FIRST(&ch->queue[cl]);
-	return f;
-}
-
-/* Takes the next frame out of its queue, to be the current one. */
-static void begin_frame(struct channel *ch)
-{
-	for (unsigned cl = 0; !ch->current && cl < CHANNEL_NCLASSES; cl++) {
-		struct channel_frame *f = STAILQ_FIRST(&ch->queue[cl]);
-
-		if (!f)
-			continue;
-		STAILQ_REMOVE_HEAD(&ch->queue[cl], link);
-		ch->queued[cl] -= f->len;
-		ch->current = f;
-	}
-}
-
-/* Accounts for @n bytes that were written. */
-static void frames_sent(struct channel *ch, size_t n)
-{
-	while (n) {
-		struct channel_frame *f;
-		size_t part;
-
-		begin_frame(ch);
-		f = ch->current;
-		assert(f);
-		part = MIN(n, f->len - f->sent);
-		f->sent += part;
-		n -= part;
-		if (f->sent == f->len) {
-			ch->current = NULL;
-			ch->sent[f->ticket % CHANNEL_NCLASSES]++; /* each class keeps its order */
-			free(f);
-		}
-	}
-}
-
-/* Adds up to @max bytes of @f. Return: how many. */
-static size_t add_part(struct iovec *v, struct channel_frame *f, size_t max)
-{
-	*v = (struct iovec){f->wire + f->sent, MIN(f->len - f->sent, max)};
-	return v->iov_len;
-}
-
-/* Collects up to @max bytes to be written next, in the order in which frames_sent() accounts for them. Return: how many. */
-static size_t gather(struct channel *ch, struct iovec iov[WRITE_IOV], size_t max, size_t *ret_n)
-{
-	size_t bytes = 0;
-
-	*ret_n = 0;
-	if (ch->current)
-		bytes = add_part(&iov[(*ret_n)++], ch->current, max);
-	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
-		struct channel_frame *f;
-
-		STAILQ_FOREACH(f, &ch->queue[cl], link)
-		{
-			if (*ret_n == WRITE_IOV || bytes == max)
-				return bytes;
-			bytes += add_part(&iov[(*ret_n)++], f, max - bytes);
-		}
-	}
-	return bytes;
-}
-
-/* Accounts for @n bytes of the record that is being sent. */
-static void record_sent(struct channel *ch, size_t n)
-{
-	const size_t head = MIN(n, ch->head_left);
-
-	ch->head_left -= head;
-	ch->record_left -= n - head;
-	frames_sent(ch, n - head);
-}
-
-/* Sends one record, or the rest of one: a socket that takes a part of what is so short is not of this kernel.
- * Return: 0 or -errno; nothing was sent then. */
-static int send_record(struct channel *ch)
-{
-	const bool fresh = !ch->head_left && !ch->record_left;
-	struct link_out to = ch->to;
-	struct iovec iov[1 + WRITE_IOV];
-	struct msghdr msg = {.msg_iov = iov};
-	size_t bytes, niov;
-	ssize_t n;
-
-	bytes = gather(ch, iov + 1, fresh ? LINK_DATA_MAX : ch->record_left, &niov);
-	if (fresh)
-		link_head(&to, bytes, ch->head);
-	iov[0].iov_len = fresh ? LINK_HEADER : ch->head_left;
-	iov[0].iov_base = ch->head + LINK_HEADER - iov[0].iov_len;
-	msg.msg_iovlen = niov + 1;
-	n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	if (fresh) {
-		ch->to = to;
-		ch->head_left = LINK_HEADER;
-		ch->record_left = bytes;
-	}
-	record_sent(ch, (size_t)n);
-	return 0;
-}
-
-/* Writes what the socket takes. Return: 0, -EAGAIN if that was not all, or -errno. */
-static int flush(struct channel *ch)
-{
-	int r = 0;
-
-	while (r == 0 && next_frame(ch))
-		r = send_record(ch);
-	return r;
-}
-
-static void seal_frame(struct channel *ch, struct channel_frame *f)
-{
-	assert(!f->out.bad);
-	f->header.generation = ch->generation;
-	f->header.length = (uint32_t)f->out.len;
-	proto_header_pack(&f->header, f->wire);
-	f->len = PROTO_HEADER + f->out.len;
-}
-
-static void queue_later(struct channel *ch)
-{
-	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
-		STAILQ_CONCAT(&ch->queue[cl], &ch->later[cl]);
-}
-
-/* Sends what is queued, unless something was on its way already, which then takes it along. */
-static void begin_flush(struct channel *ch, bool idle)
-{
-	if (idle && !ch->waits && flush(ch) < 0)
-		poll_again(ch);
-}
-
-uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl)
-{
-	uint64_t ticket;
-	bool idle;
-
-	if (!ch->open || ch->lost) {
-		free(f);
-		return 0;
-	}
-	if (ch->events->pushes)
-		ch->events->pushes(ch->data, f->header.type);
-	if (!proto_keeps_lease(f->header.type)) {
-		if (ch->events->stirs)
-			ch->events->stirs(ch->data);
-		ch->commands++;
-	}
-	idle = !next_frame(ch);
-	seal_frame(ch, f);
-	ticket = ++ch->tickets[cl] * CHANNEL_NCLASSES + cl;
-	f->ticket = ticket;
-	if (ch->held)
-		STAILQ_INSERT_TAIL(&ch->later[cl], f, link);
-	else
-		STAILQ_INSERT_TAIL(&ch->queue[cl], f, link);
-	ch->queued[cl] += f->len;
-	if (cl == CHANNEL_BULK)
-		ch->high = MAX(ch->high, ch->queued[cl]);
-	if (!ch->held)
-		begin_flush(ch, idle);
-	return ticket;
-}
-
-void channel_hold(struct channel *ch, bool hold)
-{
-	const bool idle = !next_frame(ch);
-
-	ch->held = hold;
-	if (hold)
-		return;
-	queue_later(ch);
-	if (ch->open && !ch->lost)
-		begin_flush(ch, idle);
-}
-
-bool channel_has_sent(const struct channel *ch, uint64_t ticket)
-{
-	return ticket && ticket / CHANNEL_NCLASSES <= ch->sent[ticket % CHANNEL_NCLASSES];
-}
-
-int channel_send(struct channel *ch, enum proto_type type, uint32_t id, const void *payload,
-		 size_t len)
-{
-	struct channel_frame *f = channel_frame_new(type, id, len);
-
-	if (!f)
-		return -ENOMEM;
-	put_bytes(&f->out, payload, len);
-	channel_push(ch, f, CHANNEL_CONTROL);
-	return 0;
-}
-
-int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint32_t n)
-{
-	uint8_t wire[4];
-	struct proto_out o = {wire, 0, sizeof(wire), false};
-
-	put_u32(&o, n);
-	return channel_send(ch, type, id, wire, o.len);
-}
+/* See whole_at_once(). */
+#define SNDBUF_LEAST	1024
+#define SNDBUF_OVERHEAD 64
 
 /* ---- reading ---- */
 
@@ -270,6 +47,7 @@ static void on_lost(struct channel *ch, int err)
 {
 	ch->lost = true;
 	uv_poll_stop(&ch->poll);
+	halves_remove(&ch->scratch->halves, &ch->half, ch->fd);
 	if (err != -ECANCELED)
 		ch->events->lost(ch->data, err == -EPIPE || err == -ECONNRESET ? 0 : err);
 }
@@ -402,43 +180,169 @@ int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len)
 	return feed_frames(ch, bytes, len);
 }
 
-/* One read. Return: 1 if there may be more, 0 if not, or -errno; -EPIPE at the end of file. */
-static int read_once(struct channel *ch)
+/* Handles @len bytes of the socket, which are in the scratch. Return: 0 or -errno. */
+static int handle(struct channel *ch, size_t len)
 {
 	uint8_t *bytes = ch->scratch->bytes;
-	const ssize_t n = read(ch->fd, bytes, sizeof(ch->scratch->bytes));
-	ssize_t r;
+	ssize_t n;
+
+	channel_touch(ch);
+	n = link_take(&ch->from, bytes, len);
+	return n > 0 ? channel_feed(ch, bytes, (size_t)n) : (int)n;
+}
+
+/* One read. Return: 1 if there may be more, 0 if not, or -errno; -EPIPE at the end of file. */
+static int read_once(struct channel *ch, size_t max)
+{
+	const ssize_t n = read(ch->fd, ch->scratch->bytes, max);
+	int r;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	r = link_take(&ch->from, bytes, (size_t)n);
-	if (r > 0)
-		r = channel_feed(ch, bytes, (size_t)r);
-	return r < 0 ? (int)r : n == sizeof(ch->scratch->bytes);
+	r = handle(ch, (size_t)n);
+	return r < 0 ? r : (size_t)n == max;
 }
 
-static void on_readable(struct channel *ch)
+/* Return: 0 or -errno. */
+static int read_all(struct channel *ch)
 {
 	const uint64_t until = uv_hrtime() + READ_MS * 1000000ull;
-	int r = read_once(ch);
+	int r = read_once(ch, sizeof(ch->scratch->bytes));
 
 	for (unsigned i = 1; i < READ_ROUNDS && r > 0 && uv_hrtime() < until; i++)
-		r = read_once(ch);
+		r = read_once(ch, sizeof(ch->scratch->bytes));
+	return MIN(r, 0);
+}
+
+/* ---- reading in turns ---- */
+
+/* How much of @len bytes is whole records? Return: -EPROTO for one of an impossible length. */
+static ssize_t whole_records(const uint8_t *bytes, size_t len)
+{
+	size_t at = 0;
+
+	while (len - at >= LINK_HEADER) {
+		struct proto_in in = {bytes + at, bytes + at + LINK_HEADER, false};
+		const uint32_t n = get_u32(&in);
+
+		if (n == 0 || n > LINK_DATA_MAX)
+			return -EPROTO;
+		if (len - at - LINK_HEADER < n)
+			break;
+		at += LINK_HEADER + n;
+	}
+	return (ssize_t)at;
+}
+
+/* Who had it before us, or we without a turn, has taken a part of a record, whose rest is read at once: a death at this moment
+ * loses it. Return: 1 if nothing is left of it, 0 if something is, or -errno. */
+static int finish_record(struct channel *ch)
+{
+	int r = 1;
+
+	while (r > 0 && (ch->from.left || ch->from.nhead))
+		r = read_once(ch, ch->from.left ? ch->from.left : LINK_HEADER - ch->from.nhead);
+	return r;
+}
+
+/* Waits for more than the part of a record that is there; or no more. Return: 0 or -errno. */
+static int await_rest(struct channel *ch, bool cut)
+{
+	int r = 0;
+
+	if (cut)
+		r = halves_add(&ch->scratch->halves, ch->poll.loop, &ch->half, ch->fd);
+	else
+		halves_remove(&ch->scratch->halves, &ch->half, ch->fd);
+	channel_poll_again(ch);
+	return r;
+}
+
+/* Handles the records that are there, and leaves them there. Return: 0 or -errno. */
+static int peek(struct channel *ch)
+{
+	uint8_t *bytes = ch->scratch->bytes;
+	ssize_t n, whole;
+	int r = finish_record(ch);
+
+	if (r <= 0)
+		return r;
+	n = recv(ch->fd, bytes, sizeof(ch->scratch->bytes), MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	whole = whole_records(bytes, (size_t)n);
+	if (whole < 0)
+		return (int)whole;
+	if (whole == 0)
+		return channel_hung_up(ch) ? -EPIPE : ch->half.watched ? 0 : await_rest(ch, true);
+	ch->peeked = (size_t)whole;
+	ch->cut = whole < n && (size_t)n < sizeof(ch->scratch->bytes);
+	turn_speak(ch->scratch->turn, TURN_CONSUME, &ch->consumes);
+	return handle(ch, (size_t)whole);
+}
+
+/* What was handled is written down: takes it out of the socket. Return: 0 or -errno. */
+static int take_out(struct channel *ch)
+{
+	while (ch->peeked) {
+		const ssize_t n = recv(ch->fd, ch->scratch->bytes, ch->peeked, MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno != EAGAIN ? -errno : -EPROTO; /* it was there */
+		ch->peeked -= (size_t)n;
+	}
+	return ch->cut || ch->half.watched ? await_rest(ch, ch->cut) : 0;
+}
+
+static void on_consume(struct turn_speaker *sp)
+{
+	struct channel *ch = container_of(sp, struct channel, consumes);
+	int r;
+
+	if (!ch->open || ch->lost)
+		return;
+	r = take_out(ch);
 	if (r < 0)
 		on_lost(ch, r);
 }
 
+/* ---- polling ---- */
+
+static void on_readable(struct channel *ch)
+{
+	int r = 0;
+
+	if (!channel_in_turns(ch)) {
+		r = read_all(ch);
+		if (ch->half.watched && r == 0)
+			r = await_rest(ch, false);
+	} else if (!ch->peeked) {
+		r = peek(ch);
+	}
+	if (r < 0 && ch->open && !ch->lost)
+		on_lost(ch, r);
+}
+
+static void on_more(struct half *x)
+{
+	on_readable(container_of(x, struct channel, half));
+}
+
 static void on_writable(struct channel *ch)
 {
-	int r = flush(ch);
+	const int r = channel_on_writable(ch);
 
-	if (r < 0 && r != -EAGAIN) {
+	if (r < 0 && r != -EAGAIN && r != -ENOMEM) {
 		on_lost(ch, r);
 		return;
 	}
-	poll_again(ch);
+	channel_poll_again(ch);
 	if (ch->high && ch->queued[CHANNEL_BULK] <= ch->high / 2) {
 		ch->high = ch->queued[CHANNEL_BULK];
 		ch->events->drained(ch->data);
@@ -452,9 +356,10 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 	/* libuv reports an error, and stops polling, if the other end was closed before it had read all. What it
 	 * has sent before, perhaps a result, can still be read. */
 	if (status < 0) {
+		ch->polled = 0;
 		on_readable(ch);
 		if (ch->open && !ch->lost)
-			poll_again(ch);
+			channel_poll_again(ch);
 		return;
 	}
 	if (events & UV_READABLE)
@@ -463,23 +368,31 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 		on_writable(ch);
 }
 
-static void poll_again(struct channel *ch)
-{
-	if (ch->waits)
-		return;
-	uv_poll_start(&ch->poll, UV_READABLE | (next_frame(ch) ? UV_WRITABLE : 0), on_poll);
-}
+/* ---- life ---- */
 
 void channel_init(struct channel *ch, struct channel_scratch *scratch,
 		  const struct channel_events *events, void *data)
 {
-	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
-		STAILQ_INIT(&ch->queue[cl]);
-		STAILQ_INIT(&ch->later[cl]);
-	}
+	channel_send_init(ch);
+	ch->consumes.speak = on_consume;
+	ch->half.more = on_more;
+	ch->ready = on_poll;
 	ch->scratch = scratch;
 	ch->events = events;
 	ch->data = data;
+}
+
+/* A socket gives no single buffer more than a part of what all of them may take (unix_stream_sendmsg() of the kernel). */
+static size_t whole_at_once(int fd)
+{
+	int size = 0;
+	socklen_t len = sizeof(size);
+	size_t most;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0 || size < SNDBUF_LEAST)
+		return LINK_DATA_MAX;
+	most = (size_t)size / 2 - SNDBUF_OVERHEAD;
+	return MIN(most - LINK_HEADER, (size_t)LINK_DATA_MAX);
 }
 
 int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
@@ -488,6 +401,7 @@ int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	ch->fd = fd;
+	ch->fixed_max = whole_at_once(fd);
 	ch->poll.data = ch;
 	r = uv_poll_init(loop, &ch->poll, fd);
 	if (r < 0) {
@@ -495,7 +409,7 @@ int channel_start(struct channel *ch, uv_loop_t *loop, int fd)
 		return r;
 	}
 	ch->open = true;
-	poll_again(ch);
+	channel_poll_again(ch);
 	return 0;
 }
 
@@ -511,7 +425,7 @@ void channel_go(struct channel *ch)
 	if (!ch->open || ch->lost || !ch->waits)
 		return;
 	ch->waits = false;
-	poll_again(ch);
+	channel_poll_again(ch);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -528,27 +442,16 @@ bool channel_hung_up(const struct channel *ch)
 	return poll(&p, 1, 0) > 0;
 }
 
-void channel_drop(struct channel *ch)
-{
-	struct channel_frame *f;
-
-	queue_later(ch);
-	begin_frame(ch);
-	while ((f = ch->current)) {
-		ch->current = NULL;
-		free(f);
-		begin_frame(ch);
-	}
-	free(ch->partial);
-	ch->partial = NULL;
-	ch->partial_len = ch->partial_cap = 0;
-}
-
 void channel_close(struct channel *ch, void (*closed)(void *data))
 {
 	assert(ch->open);
 	ch->open = false;
 	ch->closed = closed;
+	if (ch->scratch->turn) {
+		turn_hush(ch->scratch->turn, &ch->speaks);
+		turn_hush(ch->scratch->turn, &ch->consumes);
+	}
+	halves_remove(&ch->scratch->halves, &ch->half, ch->fd);
 	uv_close((uv_handle_t *)&ch->poll, on_closed);
 	lent_close(&ch->fd);
 	channel_drop(ch);

@@ -11,6 +11,8 @@
 
 #include "agent/link.h"
 #include "agent/protocol.h"
+#include "halves.h"
+#include "vm/base/turn.h"
 
 /* The longest payload that an agent may send. */
 #define CHANNEL_PAYLOAD_MAX (PROTO_DATA_MAX + 4096u)
@@ -27,6 +29,13 @@ struct channel_frame {
 
 STAILQ_HEAD(channel_queue, channel_frame);
 
+/* Room for bytes that are said as one record of the link, and as no other, by whomever. */
+struct channel_fixed;
+
+STAILQ_HEAD(channel_fixed_list, channel_fixed);
+
+#define CHANNEL_FIXED_MAX 4u
+
 /* Control frames overtake bulk frames; each class keeps its order. */
 enum channel_class { CHANNEL_CONTROL, CHANNEL_BULK, CHANNEL_NCLASSES };
 
@@ -42,42 +51,57 @@ struct channel_events {
 	void (*stirs)(void *data);
 	/* A frame of this enum proto_type is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
 	void (*pushes)(void *data, unsigned type);
+	/* With a turn: what channel_put() writes has changed, or is about to. May be NULL. */
+	void (*touched)(void *data);
 };
 
-/* Read buffer shared by all channels of a loop: none keeps data in it across iterations. */
+/* What all channels of a loop share. Zeroed at first. */
 struct channel_scratch {
-	uint8_t bytes[256u << 10];
+	struct turn *turn;	   /* or NULL: everything is said at once */
+	struct halves halves;	   /* those that wait for the rest of a record */
+	uint8_t bytes[256u << 10]; /* read buffer: none keeps data in it across iterations */
 };
 
 /*
  * - Embedded by its owner, zeroed before channel_open(), kept until channel_close()'s callback.
- * - Callbacks only come from the loop, but `pushes` and `stirs`, which come from channel_push(), too; none after
- *   channel_close().
+ * - Callbacks only come from the loop, but `pushes`, `stirs` and `touched`, which come from channel_push(), too; none
+ *   after channel_close().
  * - `partial` holds the beginning of a frame, never a whole one.
+ * - What is in `fixed` is not in the queues any more.
+ * - `peeked` is not 0 only where its bytes will be taken away at the end of this turn.
  */
 struct channel {
 	uv_poll_t poll;
 	int fd;
 	uint8_t generation;
 	bool open, lost; /* `lost`: nothing more is read or written */
-	bool waits;	 /* neither is anything before channel_go() */
+	uv_poll_cb ready;
+	int polled; /* UV_READABLE and UV_WRITABLE, as far as it is */
+	bool waits; /* neither is anything before channel_go() */
 	const struct channel_events *events;
 	void *data;
 	struct channel_scratch *scratch;
 	struct link_in from;
 	struct link_out to;
-	uint8_t head[LINK_HEADER];     /* of the record that is being sent, */
-	size_t head_left, record_left; /* and what was not sent yet of it and of its bytes */
+	size_t peeked; /* bytes that were handled, and are still in the socket */
+	bool cut;      /* behind them is a part of a record, for whose rest it waits: */
+	struct half half;
+	struct turn_speaker speaks, consumes;
 	uint8_t *partial;
 	size_t partial_len, partial_cap;
-	struct channel_frame *current; /* partly sent */
+	struct channel_fixed_list fixed; /* what is sent next; the first has the number of `to` */
+	struct channel_fixed *adding;	 /* the last of them, where more may be added; or NULL */
+	unsigned nfixed, nwritten; /* how many; and that may be sent, for an heir knows of them */
+	size_t fixed_max;	   /* bytes that the socket takes at once */
+	struct channel_frame *current; /* a part of it is in records */
 	bool held;		       /* by channel_hold() */
 	struct channel_queue queue[CHANNEL_NCLASSES];
 	struct channel_queue later[CHANNEL_NCLASSES]; /* pushed while it is held */
 	size_t queued[CHANNEL_NCLASSES];	      /* bytes, without `current` */
 	size_t high;			    /* most bytes of bulk since it was empty or `drained` */
 	uint64_t tickets[CHANNEL_NCLASSES]; /* frames so far */
-	uint64_t sent[CHANNEL_NCLASSES];    /* those of which all was sent */
+	uint64_t sent
+		[CHANNEL_NCLASSES]; /* those of which all was sent, or may have been, by the process before */
 	uint32_t commands; /* frames that were pushed and end leases: proto_keeps_lease() */
 	void (*closed)(void *data);
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channel_internal.h"
 #include "vm/base/record_table.h"
 #include "vm/base/util.h"
 
@@ -21,12 +22,13 @@ enum {
 	TAG_FROM_LEFT,
 	TAG_FROM_HEAD, /* bytes */
 	TAG_TO_NEXT,
-	TAG_TO_HEAD, /* bytes that were not sent */
-	TAG_TO_LEFT,
+	TAG_TO_HEAD, /* not used any more: of a record that was sent in part, */
+	TAG_TO_LEFT, /* which there is none of */
 	TAG_PARTIAL, /* bytes */
-	TAG_SENT,    /* of each class, in their order */
+	TAG_SENT,    /* of each class, in their order; what is in records counts */
 	TAG_FRAME,   /* fields: TAG_FRAME_*; in the order of their class */
 	TAG_COMMANDS,
+	TAG_RECORD, /* bytes of a record that is to be sent, or was sent, from that of TAG_TO_NEXT on; before the frames */
 };
 
 enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE };
@@ -39,7 +41,6 @@ static const struct record_member members[] = {
 	MEMBER(from.twice, TAG_FROM_TWICE, 1),
 	MEMBER(from.left, TAG_FROM_LEFT, LINK_DATA_MAX),
 	MEMBER(to.next, TAG_TO_NEXT, UINT32_MAX),
-	MEMBER(record_left, TAG_TO_LEFT, LINK_DATA_MAX),
 	MEMBER(commands, TAG_COMMANDS, UINT32_MAX),
 };
 
@@ -55,23 +56,39 @@ static void put_frame(const struct channel_frame *f, struct buf *out)
 	record_close(out, at);
 }
 
+static void put_frames(const struct channel_queue *q, struct buf *out)
+{
+	const struct channel_frame *f;
+
+	STAILQ_FOREACH(f, q, link)
+	put_frame(f, out);
+}
+
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 {
+	const struct channel_fixed *x;
+	uint64_t sent[CHANNEL_NCLASSES];
+
 	record_u64(out, TAG_FD, fdbag_put(fds, ch->fd));
 	record_u64(out, TAG_GENERATION, ch->generation);
 	record_put_members(out, ch, members, ARRAY_SIZE(members));
 	record_bytes(out, TAG_FROM_HEAD, ch->from.head, ch->from.nhead);
-	record_bytes(out, TAG_TO_HEAD, ch->head + LINK_HEADER - ch->head_left, ch->head_left);
 	record_bytes(out, TAG_PARTIAL, ch->partial, ch->partial_len);
+	memcpy(sent, ch->sent, sizeof(sent));
+	STAILQ_FOREACH(x, &ch->fixed, link)
+	{
+		record_bytes(out, TAG_RECORD, x->data, x->len);
+		for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
+			sent[cl] += x->done[cl];
+	}
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
-		record_u64(out, TAG_SENT, ch->sent[cl]);
+		record_u64(out, TAG_SENT, sent[cl]);
 	if (ch->current)
 		put_frame(ch->current, out);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
-		const struct channel_frame *f;
-
-		STAILQ_FOREACH(f, &ch->queue[cl], link)
-		put_frame(f, out);
+		put_frames(&ch->queue[cl], out);
+		/* Whoever takes it over holds nothing back. */
+		put_frames(&ch->later[cl], out);
 	}
 }
 
@@ -174,10 +191,11 @@ static int take_field(struct loader *l, const struct record_field *f)
 		ch->from.nhead = (uint32_t)f->len;
 		return take_bytes(f, ch->from.head, LINK_HEADER - 1);
 	case TAG_TO_HEAD:
-		ch->head_left = f->len;
-		return f->len > LINK_HEADER
-			       ? -EBADMSG
-			       : take_bytes(f, ch->head + LINK_HEADER - f->len, LINK_HEADER);
+	case TAG_TO_LEFT: return f->len || f->u64 ? -EBADMSG : 0;
+	case TAG_RECORD:
+		return f->is_bytes && !ch->current && !ch->queued[0] && !ch->queued[1]
+			       ? channel_add_fixed(ch, f->data, f->len)
+			       : -EBADMSG;
 	case TAG_PARTIAL: return take_partial(l, f);
 	case TAG_SENT:
 		if (l->nclasses == CHANNEL_NCLASSES)
@@ -191,22 +209,12 @@ static int take_field(struct loader *l, const struct record_field *f)
 	}
 }
 
-static size_t waiting(const struct channel *ch)
-{
-	size_t n = ch->current ? ch->current->len - ch->current->sent : 0;
-
-	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
-		n += ch->queued[cl];
-	return n;
-}
-
-/* A frame that is whole would have been handled; and what has begun to be sent has to be there. */
+/* A record that has begun has no header any more. */
 static int check(const struct loader *l)
 {
 	const struct channel *ch = l->ch;
 
 	if (!ch->generation || l->fd <= 0 || l->nclasses < CHANNEL_NCLASSES ||
-	    ch->record_left > waiting(ch) || (ch->head_left && !ch->record_left) ||
 	    (ch->from.left && ch->from.nhead))
 		return -EBADMSG;
 	return 0;

@@ -7,7 +7,7 @@
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 
-/* Appends the fields of an open channel that is not held. */
+/* Appends the fields of an open channel; that it is held is not among them. */
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds);
 
 /**

@@ -149,10 +149,10 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_FROZEN: return on_frozen(g, in);
 	case PROTO_PACKED: return pack_on_packed(g, h, in);
 	case PROTO_UNPACKED: return pack_on_unpacked(g, h, in);
-	case PROTO_POINTED: return point_on_pointed(g, in);
+	case PROTO_POINTED: return point_on_pointed(g, h, in);
 	case PROTO_TRACED: return on_traced(g, h->id, in);
 	case PROTO_RESTING: return still_on_resting(g, h->id, in);
-	case PROTO_RESUMED: return resume_on_resumed(g, in);
+	case PROTO_RESUMED: return resume_on_resumed(g, h, in);
 	default: return -EPROTO;
 	}
 }
@@ -233,4 +233,16 @@ static void on_pushes(void *data, unsigned type)
 	resume_on_push(g);
 }
 
-const struct channel_events dispatch_events = {on_frame, on_lost, on_drained, on_stirs, on_pushes};
+static void on_touched(void *data)
+{
+	guest_touch(data);
+}
+
+const struct channel_events dispatch_events = {
+	.frame = on_frame,
+	.lost = on_lost,
+	.drained = on_drained,
+	.stirs = on_stirs,
+	.pushes = on_pushes,
+	.touched = on_touched,
+};

@@ -32,6 +32,8 @@ enum {
 	TAG_STDIN_CREDIT,
 	TAG_OOM_KILLS,
 	TAG_REACHED,
+	TAG_SETTLED,
+	TAG_OUTCOME,
 	/* Of jobs. */
 	TAG_ENDED = 40,
 	TAG_FORGOTTEN,
@@ -63,6 +65,8 @@ static const struct record_member members[] = {
 	EXEC(stdin_credit, TAG_STDIN_CREDIT, EXEC_WINDOW),
 	EXEC(oom_kills, TAG_OOM_KILLS, UINT64_MAX),
 	EXEC(reached, TAG_REACHED, VM_REACHED_FILES | VM_REACHED_INODES | VM_REACHED_PROCESSES),
+	EXEC(settled, TAG_SETTLED, 1),
+	EXEC(outcome, TAG_OUTCOME, VM_NOUTCOMES - 1),
 };
 
 static const struct record_member job_members[] = {

@@ -142,6 +142,12 @@ static void on_work(struct deferred *d)
 	uv_close((uv_handle_t *)&g->still.timer, on_timer_closed);
 }
 
+void guest_touch(struct guest *g)
+{
+	if (turn_is_on(g->all->ctx->turn))
+		tell_owner(g, touched);
+}
+
 /* ---- deadlines ---- */
 
 /* It was killed, but has not ended: its process sits in the kernel, waiting for a disk that does not answer,

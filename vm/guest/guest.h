@@ -20,7 +20,7 @@
  * A guest knows nothing about templates, places or users; its owner does. It reports to its owner through
  * events, and can be handed to another owner (guest_introduce()).
  *
- * - Events come from the loop only, never during a call to a function of this header, except `problem`.
+ * - Events come from the loop only, never during a call to a function of this header, except `problem` and `touched`.
  * - guest_close() asks for its end, which may also come by itself. `closed` is called once, when everything is
  *   released; the pointer is invalid after that.
  * - Each run that guest_run() has accepted ends in one `exit`, after its last `output` and before `closed`; each
@@ -36,7 +36,7 @@ struct point;
 
 TAILQ_HEAD(guest_list, guest);
 
-/* Shared by all guests. Embedded in struct vm, which fills in the members up to `ca_len`. */
+/* Shared by all guests. Embedded in struct vm, which fills in the members up to `ca_len`, and the turn of `scratch`. */
 struct guests {
 	struct context *ctx;
 	struct backends *backends;
@@ -75,6 +75,9 @@ struct guest_events {
 	void (*changed)(void *data, const struct sandbox_change *c);
 	/* A lease of its files has ended that nothing of ours has ended. */
 	void (*stirs)(void *data);
+	/* With a turn (vm/base/turn.h): what guest_put() writes has changed, or is about to. May come during a call, and before
+	 * any other event. */
+	void (*touched)(void *data);
 	/* Its usage is being queried. */
 	void (*asked)(void *data);
 	/* With MACHINE_RECORD: it was saved. It can't be used any more, and the copy is complete when it is closed. */
@@ -213,8 +216,10 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 struct fdbag;
 struct record_reader;
 
-/* Appends the fields of a record by which another process can take it over. Nothing of it may happen here afterwards.
- * Return: 0, or -EAGAIN: not now, because it is not up, or something is under way. */
+/* Appends the fields of a record by which another process can take it over. It is up, or was and is being reset, or ends with
+ * a problem. Nothing of it may happen here afterwards. What is under way goes on there (a run, a reset, a freeze), or is undone
+ * (a pack, a point, a stop).
+ * Return: 0; -EAGAIN: not now, because files are asked for; -EOPNOTSUPP. */
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
 
 /**
@@ -225,7 +230,7 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @events: Kept
  * @data: First argument of @events' callbacks
- * @ret_guest: Result: up, but nothing is read from it or sent to it before guest_go()
+ * @ret_guest: Result: as it was, but nothing is read from it or sent to it before guest_go()
  *
  * Return: as guest_new(), or -EOPNOTSUPP. Fields that make no sense are a failure that `closed` reports.
  */

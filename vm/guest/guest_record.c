@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A guest in a record: from one daemon to the next. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "internal.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/problem.h"
+#include "vm/base/problem_record.h"
 #include "vm/base/record_table.h"
 
 /* Never reuse one. */
@@ -41,6 +43,20 @@ enum {
 	TAG_INODES_TOTAL,
 	TAG_PROCESSES,
 	TAG_REACHED,
+	TAG_DUE,
+	TAG_RESETTING,
+	TAG_FREEZING,
+	TAG_GRACE,
+	TAG_ALLOWED_MS,
+	TAG_PACK_ID,
+	TAG_POINTS_ASKED,
+	TAG_POINTS_ANSWERED,
+	TAG_CLOCK_ID,
+	TAG_STILL_ID,
+	TAG_LEASE_NUMBER,
+	TAG_RESUME_ID,
+	TAG_SENT, /* frames of control, of one that ends: so it is known what its agent knew of */
+	TAG_PROBLEM, /* with which it ends */
 };
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct guest, member, tag, max)
@@ -66,30 +82,37 @@ static const struct record_member members[] = {
 	MEMBER(usage.processes, TAG_PROCESSES, UINT32_MAX),
 	MEMBER(usage.reached, TAG_REACHED,
 	       VM_REACHED_FILES | VM_REACHED_INODES | VM_REACHED_PROCESSES),
+	MEMBER(due, TAG_DUE, DUE_READY),
+	MEMBER(freezing, TAG_FREEZING, 1),
+	MEMBER(allowed_ms, TAG_ALLOWED_MS, UINT32_MAX),
+	MEMBER(pack.id, TAG_PACK_ID, UINT32_MAX / 2),
+	MEMBER(points_asked, TAG_POINTS_ASKED, UINT32_MAX / 2),
+	MEMBER(points_answered, TAG_POINTS_ANSWERED, UINT32_MAX / 2),
+	MEMBER(clock.id, TAG_CLOCK_ID, UINT32_MAX),
+	MEMBER(still.id, TAG_STILL_ID, UINT32_MAX),
+	MEMBER(files.lease.number, TAG_LEASE_NUMBER, UINT32_MAX),
+	MEMBER(resume.id, TAG_RESUME_ID, UINT32_MAX / 2),
 };
 
 /* ---- writing ---- */
 
-/* Does something wait for an answer that only this process would understand? */
-static bool is_occupied(const struct guest *g)
+static bool is_active(const uv_timer_t *timer)
 {
-	return g->phase != GUEST_UP || g->due != DUE_NOTHING || g->freezing || g->changed ||
-	       g->pack.maker || g->pack.from || g->point || g->resume.asked || !g->ops->put ||
-	       !g->backend || !g->channel.open || g->channel.lost || g->channel.held ||
-	       uv_is_active((const uv_handle_t *)&g->grace) || g->still.unanswered ||
-	       g->still.state == STILL_STOPPING || !guest_files_settled(&g->files);
+	return uv_is_active((const uv_handle_t *)timer);
 }
 
-int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
+/* Nothing is left of its end but to tell it. */
+static void put_ending(const struct guest *g, struct buf *out)
 {
-	char console[TAIL_SIZE + 1];
-	size_t at;
-	int r;
+	record_u64(out, TAG_SENT, g->channel.sent[CHANNEL_CONTROL]);
+	problem_put(out, TAG_PROBLEM, &g->problem);
+}
 
-	if (is_occupied(g))
-		return -EAGAIN;
-	at = record_open(out, TAG_BACKEND);
-	r = g->ops->put(g->backend, out, fds);
+static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
+{
+	size_t at = record_open(out, TAG_BACKEND);
+
+	g->ops->put(g->backend, out, fds);
 	record_close(out, at);
 	at = record_open(out, TAG_CHANNEL);
 	channel_put(&g->channel, out, fds);
@@ -97,16 +120,33 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
 	at = record_open(out, TAG_FILES);
 	guest_files_put(&g->files, out);
 	record_close(out, at);
+	record_u64(out, TAG_RESETTING, g->phase == GUEST_RESET);
+	record_u64(out, TAG_GRACE, is_active(&g->grace));
+	record_u64(out, TAG_STILL, g->still.state == STILL_STOPPED);
+	if (is_active(&g->deadline))
+		record_u64(out, TAG_DEADLINE,
+			   uv_now(g->all->ctx->loop) + uv_timer_get_due_in(&g->deadline));
+}
+
+int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
+{
+	char console[TAIL_SIZE + 1];
+
+	assert(g->phase == GUEST_UP || g->phase == GUEST_RESET || g->phase == GUEST_ENDING);
+	if (!g->ops->put)
+		return -EOPNOTSUPP;
+	if (g->phase != GUEST_ENDING && !guest_files_settled(&g->files))
+		return -EAGAIN;
+	if (g->phase == GUEST_ENDING)
+		put_ending(g, out);
+	else
+		put_live(g, out, fds);
 	exec_put(g, out, TAG_RUN);
 	jobs_put(g, out, TAG_JOB);
 	record_put_members(out, g, members, ARRAY_SIZE(members));
 	record_str(out, TAG_INTERPRETER, g->interpreter);
 	record_bytes(out, TAG_CONSOLE, console, tail_copy(&g->console, console));
-	if (g->exec.id && uv_is_active((const uv_handle_t *)&g->deadline))
-		record_u64(out, TAG_DEADLINE,
-			   uv_now(g->all->ctx->loop) + uv_timer_get_due_in(&g->deadline));
-	record_u64(out, TAG_STILL, g->still.state == STILL_STOPPED);
-	return r;
+	return 0;
 }
 
 /* ---- reading ---- */
@@ -115,7 +155,8 @@ struct loader {
 	struct guest *g;
 	struct record_reader backend, channel;
 	uint64_t deadline;
-	bool still;
+	bool still, resetting, grace, ends;
+	struct problem problem;
 };
 
 static int take_field(struct loader *l, const struct record_field *f)
@@ -137,6 +178,10 @@ static int take_field(struct loader *l, const struct record_field *f)
 		return 0;
 	case TAG_DEADLINE: return record_get(f, 0, UINT64_MAX, &l->deadline);
 	case TAG_STILL: return record_get_bool(f, &l->still);
+	case TAG_RESETTING: return record_get_bool(f, &l->resetting);
+	case TAG_GRACE: return record_get_bool(f, &l->grace);
+	case TAG_SENT: return record_get(f, 0, UINT64_MAX / 4, &g->channel.sent[CHANNEL_CONTROL]);
+	case TAG_PROBLEM: l->ends = true; return problem_get(f, &l->problem);
 	default: return record_take_member(f, g, members, ARRAY_SIZE(members));
 	}
 }
@@ -162,15 +207,23 @@ static void settle(struct loader *l)
 	struct guest *g = l->g;
 	const uint64_t now = uv_now(g->all->ctx->loop);
 
-	g->phase = GUEST_UP;
+	g->phase = l->resetting ? GUEST_RESET : GUEST_UP;
 	g->background = false;
+	if (l->ends)
+		return;
 	g->resume.due = true;
 	g->clock.heard = g->clock.settled = true;
 	g->version = MIN(g->version, PROTO_VERSION);
 	if (l->still && g->ops->stop)
 		g->still.state = STILL_STOPPED;
-	if (g->exec.id && l->deadline)
+	if (l->deadline) {
+		const uint64_t allowed_ms = g->allowed_ms;
+
 		guest_deadline(g, l->deadline > now ? l->deadline - now : 1);
+		g->allowed_ms = allowed_ms;
+	}
+	if (l->grace)
+		guest_hangup(g);
 }
 
 int guest_take(struct guests *all, const struct guest_config *cfg,
@@ -186,7 +239,10 @@ int guest_take(struct guests *all, const struct guest_config *cfg,
 	r = take_fields(&l, *fields);
 	if (r == 0) {
 		settle(&l);
-		handshake_take(l.g, &l.backend, &l.channel, fds);
+		if (l.ends)
+			guest_fail(l.g, &l.problem);
+		else
+			handshake_take(l.g, &l.backend, &l.channel, fds);
 		return 0;
 	}
 	guest_failf(l.g, r == -ENOMEM ? PROBLEM_NO_MEMORY : PROBLEM_AGENT_LOST,

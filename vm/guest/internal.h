@@ -137,10 +137,11 @@ struct guest {
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
 	struct guest_pack pack;
-	struct point *point; /* being made; or NULL */
-	bool pointed;	     /* ... and the agent is silent */
-	bool copy;	     /* HELLO is to say that it is one */
-	bool watched;	     /* CHANGED is wanted */
+	struct point *point;			/* being made; or NULL */
+	bool pointed;				/* ... and the agent is silent */
+	uint32_t points_asked, points_answered; /* ids of the last POINT, and of the last POINTED */
+	bool copy;				/* HELLO is to say that it is one */
+	bool watched;				/* CHANGED is wanted */
 
 	uv_timer_t deadline; /* of the phase, or of the run */
 	uint64_t allowed_ms; /* duration of `deadline` */
@@ -162,6 +163,9 @@ int guest_make(struct guests *all, const struct guest_config *cfg,
 /* As problem_set(), and guest_fail(). */
 void guest_failf(struct guest *g, enum problem_code code, const char *fix, const char *cause, ...)
 	printf_like(4, 5);
+
+/* What guest_put() writes has changed, or is about to, and neither because of a frame nor by a call of guest.h. */
+void guest_touch(struct guest *g);
 
 /* Restarts the one deadline; 0: none. */
 void guest_deadline(struct guest *g, uint64_t ms);
@@ -300,7 +304,7 @@ void guest_pack_cancel(struct guest *g);
 /* ---- point.c ---- */
 
 /* Handles POINTED. Return: 0 or -EPROTO. */
-int point_on_pointed(struct guest *g, struct proto_in *in);
+int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 /* ---- job.c ---- */
 

@@ -42,13 +42,18 @@ static void on_copied(void *data, int err)
 		over(g, err);
 }
 
-int point_on_pointed(struct guest *g, struct proto_in *in)
+int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	const uint32_t error = get_u32(in);
 	int r;
 
-	if (!get_end(in) || !g->point || g->pointed || error > 4095)
+	if (!get_end(in) || error > 4095 || h->id <= g->points_answered || h->id > g->points_asked)
 		return -EPROTO;
+	g->points_answered = h->id;
+	if (!g->point || h->id != g->points_asked) {
+		guest_clock_ask(g); /* another process wanted it; the agent is to hear something */
+		return 0;
+	}
 	g->pointed = true;
 	r = error ? -(int)error : g->ops->point(g->backend, g->point, on_copied);
 	if (r < 0)
@@ -82,7 +87,7 @@ int guest_point(struct guest *g)
 	if (g->phase != GUEST_UP || g->due != DUE_NOTHING || g->exec.id || g->freezing ||
 	    g->point || guest_has_jobs(g))
 		return -EBUSY;
-	f = channel_frame_new(PROTO_POINT, 0, 0);
+	f = channel_frame_new(PROTO_POINT, g->points_asked + 1, 0);
 	g->point = point_new();
 	if (!f || !g->point) {
 		free(f);
@@ -94,6 +99,7 @@ int guest_point(struct guest *g)
 		g->point = point_unref(g->point);
 		return -ENOMEM;
 	}
+	g->points_asked++;
 	g->point->generation = g->generation;
 	g->point->layer = layer_ref(g->layer);
 	g->point->fit.memory_mb = g->spec.memory_mb;

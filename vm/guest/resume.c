@@ -63,7 +63,7 @@ static int send_held(struct guest *g)
 void resume_send(struct guest *g)
 {
 	struct guest_resume *r = &g->resume;
-	struct channel_frame *f = channel_frame_new(PROTO_RESUME, 0, 8);
+	struct channel_frame *f = channel_frame_new(PROTO_RESUME, ++r->id, 8);
 	int err = f ? 0 : -ENOMEM;
 
 	r->due = false;
@@ -106,10 +106,24 @@ int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n
 	return 0;
 }
 
+static void on_went_on(void *data, const char *error)
+{
+	guest_failf(data, PROBLEM_AGENT_LOST, "Reset the session.",
+		    "the daemon was replaced, and the machine did not go on: %s", error);
+}
+
 void guest_go(struct guest *g)
 {
+	int r = 0;
+
 	if (g->phase == GUEST_ENDING)
 		return;
+	if (g->ops->go)
+		r = g->ops->go(g->backend, still_is_still(g), on_went_on);
+	if (r < 0) {
+		on_went_on(g, strerror(-r));
+		return;
+	}
 	channel_go(&g->channel);
 	if (!g->resume.due || still_is_still(g))
 		return;
@@ -169,12 +183,17 @@ static bool is_known(struct guest *g, uint32_t id)
 	return proto_is_job(id) ? guest_job_find(g, id) != NULL : id == g->exec.id;
 }
 
-int resume_on_resumed(struct guest *g, struct proto_in *in)
+int resume_on_resumed(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_resumed r;
 
-	if (proto_resumed_unpack(in, &r) < 0 || !channel_has_sent(&g->channel, g->resume.asked) ||
-	    r.version < PROTO_VERSION_OLDEST || r.generation != g->generation)
+	if (proto_resumed_unpack(in, &r) < 0 || !h->id || h->id > g->resume.id)
+		return -EPROTO;
+	/* One of the processes between the first and this one has asked, and did not live to hear it. */
+	if (h->id != g->resume.id)
+		return 0;
+	if (!channel_has_sent(&g->channel, g->resume.asked) || r.version < PROTO_VERSION_OLDEST ||
+	    r.generation != g->generation)
 		return -EPROTO;
 	g->version = MIN(r.version, PROTO_VERSION);
 	log_trace(&g->label, "guest", "the agent goes on");

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct guest;
+struct proto_header;
 struct proto_in;
 struct vm_held_node;
 
@@ -15,6 +16,7 @@ struct vm_held_node;
 struct guest_resume {
 	bool due;		   /* the agent is to be told, before anything else */
 	uint64_t asked;		   /* ticket of RESUME, while RESUMED is due; or 0 */
+	uint32_t id;		   /* of the last RESUME, of this process or one before it */
 	struct vm_held_node *held; /* what it is to be told that we hold; owned */
 	size_t nheld;
 	bool holds; /* ... and of that */
@@ -29,6 +31,6 @@ void resume_on_push(struct guest *g);
 void resume_send(struct guest *g);
 
 /* Handles RESUMED. Return: 0 or -EPROTO. */
-int resume_on_resumed(struct guest *g, struct proto_in *in);
+int resume_on_resumed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 #endif

@@ -12,6 +12,7 @@
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 
 /*
@@ -34,6 +35,13 @@
  * ports that the administrator opens.
  *
  * When the list is replaced, requests that are no longer allowed end.
+ *
+ * A gateway that another process had (gateway_take()) knows nothing but its socket. It does not know what of that process's
+ * words has arrived, nor what it has read. So all is said again (NET_RESYNC), and the helper asks again for what was not
+ * answered; what it has asked for before that is not looked at.
+ *
+ * With a turn, that process may have ended between two instructions. What it has handled is in the socket still, as the
+ * first message, or is not: so of what would not be the same if it came twice, the last number is recorded.
  */
 
 #define DIALS_MAX 256
@@ -46,7 +54,11 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	bool waits; /* for gateway_go() */
+	bool goes;    /* the helper was told so */
+	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
+	uint32_t resync; /* its number */
+	uint32_t denied; /* number of the last NET_DENIED, or 0 */
+	struct turn_speaker speaks, consumes;
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -173,7 +185,11 @@ static void dial(struct dial *d)
 /* Handles a request of the helper. Return: 0, or -EPROTO if an honest helper would not make it. */
 static int begin_dial(struct gateway *gw, const struct net_dial *msg)
 {
-	struct dial *d = dial_new(gw, msg);
+	struct dial *d;
+
+	if (gw->resyncs)
+		return 0;
+	d = dial_new(gw, msg);
 
 	if (!d)
 		return -EPROTO;
@@ -231,30 +247,59 @@ static bool is_text(const char *text, size_t size)
 	return len > 0 && len < size;
 }
 
-/* One message from the helper. Return: 0 or -EPROTO. */
+/* It has the card, and does nothing with it before that is known here, so that another one may be started with it. */
+static int on_ready(struct gateway *gw)
+{
+	const struct net_header go = {.type = NET_GO};
+	const bool again = gw->goes;
+
+	gw->cfg.events->ready(gw->cfg.data);
+	gw->goes = true;
+	return again ? 0 : packets_send(&gw->packets, &go, sizeof(go), NULL, 0, -1);
+}
+
+/* That of a process before comes first, if it has died before it took it out of the socket. */
+static int on_resynced(struct gateway *gw, uint32_t number)
+{
+	if (!gw->resyncs)
+		return -EPROTO;
+	if (number == gw->resync)
+		gw->resyncs = false;
+	return 0;
+}
+
+static int on_denied(struct gateway *gw, const struct net_denied *m)
+{
+	if (m->reason >= NET_NREASONS || !is_text(m->name, sizeof(m->name)))
+		return -EPROTO;
+	if (m->header.id && m->header.id == gw->denied)
+		return 0;
+	gw->denied = m->header.id;
+	gw->cfg.events->denied(gw->cfg.data, m);
+	return 0;
+}
+
+/* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {
-		[NET_READY] = sizeof(m->header),   [NET_DIAL] = sizeof(m->dial),
-		[NET_HANG_UP] = sizeof(m->header), [NET_DENIED] = sizeof(m->denied),
-		[NET_STATS] = sizeof(m->stats),	   [NET_CALLED] = sizeof(m->header),
+		[NET_READY] = sizeof(m->header),    [NET_DIAL] = sizeof(m->dial),
+		[NET_HANG_UP] = sizeof(m->header),  [NET_DENIED] = sizeof(m->denied),
+		[NET_STATS] = sizeof(m->stats),	    [NET_CALLED] = sizeof(m->header),
+		[NET_RESYNCED] = sizeof(m->header),
 	};
 	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
 
 	if (type >= ARRAY_SIZE(size) || len != size[type])
 		return -EPROTO;
 	switch (type) {
-	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
+	case NET_READY: return on_ready(gw);
+	case NET_RESYNCED: return on_resynced(gw, m->header.id);
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
 								   : -EPROTO;
 	case NET_HANG_UP: hang_up(gw, m->header.id); return 0;
-	case NET_DENIED:
-		if (m->denied.reason >= NET_NREASONS ||
-		    !is_text(m->denied.name, sizeof(m->denied.name)))
-			return -EPROTO;
-		gw->cfg.events->denied(gw->cfg.data, &m->denied);
-		return 0;
+	case NET_DENIED: return on_denied(gw, &m->denied);
 	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
 	case NET_CALLED:
 		if (gw->cfg.events->called)
@@ -266,8 +311,35 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 
 static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 {
+	struct gateway *gw = container_of(p, struct gateway, packets);
+
 	(void)fd; /* none can come */
-	return obey(container_of(p, struct gateway, packets), bytes, len);
+	if (turn_is_on(gw->cfg.turn) && gw->cfg.events->touched)
+		gw->cfg.events->touched(gw->cfg.data);
+	return obey(gw, bytes, len);
+}
+
+static void on_speak(struct turn_speaker *sp)
+{
+	packets_say(&container_of(sp, struct gateway, speaks)->packets);
+}
+
+static void on_consume(struct turn_speaker *sp)
+{
+	packets_take_out(&container_of(sp, struct gateway, consumes)->packets);
+}
+
+static bool on_later(struct packets *p, enum packets_rest rest)
+{
+	struct gateway *gw = container_of(p, struct gateway, packets);
+
+	if (!turn_is_on(gw->cfg.turn))
+		return false;
+	if (rest == PACKETS_SAY)
+		turn_speak(gw->cfg.turn, TURN_FRAMES, &gw->speaks);
+	else
+		turn_speak(gw->cfg.turn, TURN_CONSUME, &gw->consumes);
+	return true;
 }
 
 static void on_ended(struct packets *p, int err)
@@ -297,6 +369,9 @@ static struct gateway *gateway_make(const struct gateway_config *cfg)
 	gw->packets.packet = on_packet;
 	gw->packets.ended = on_ended;
 	gw->packets.closed = on_closed;
+	gw->packets.later = on_later;
+	gw->speaks.speak = on_speak;
+	gw->consumes.speak = on_consume;
 	TAILQ_INIT(&gw->dials);
 	return gw;
 }
@@ -381,6 +456,10 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 {
 	gw->closed = closed;
 	gw->closed_data = data;
+	if (gw->cfg.turn) {
+		turn_hush(gw->cfg.turn, &gw->speaks);
+		turn_hush(gw->cfg.turn, &gw->consumes);
+	}
 	end_dials(gw);
 	allow_fini(&gw->allow);
 	packets_close(&gw->packets);
@@ -389,51 +468,13 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_DIAL };
+enum { TAG_FD = 1, TAG_DIAL /* not used any more */, TAG_RESYNC, TAG_DENIED };
 
-enum { TAG_DIAL_ID = 1, TAG_DIAL_ADDRESS, TAG_DIAL_PORT, TAG_DIAL_NAME };
-
-int gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
+void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 {
-	const struct dial *d;
-
-	if (gw->packets.queued || gw->packets.over)
-		return -EAGAIN;
 	record_u64(out, TAG_FD, fdbag_put(fds, gw->packets.fd));
-	TAILQ_FOREACH(d, &gw->dials, link) {
-		const size_t at = record_open(out, TAG_DIAL);
-
-		record_u64(out, TAG_DIAL_ID, d->id);
-		record_u64(out, TAG_DIAL_ADDRESS, d->address);
-		record_u64(out, TAG_DIAL_PORT, d->port);
-		record_str(out, TAG_DIAL_NAME, d->name);
-		record_close(out, at);
-	}
-	return 0;
-}
-
-static int take_dial(struct gateway *gw, const struct record_field *of)
-{
-	struct record_reader r = record_inside(of);
-	struct net_dial msg = {.header = {.type = NET_DIAL}};
-	struct record_field f;
-	uint64_t port = 0;
-	int n;
-
-	while ((n = record_field(&r, &f)) > 0) {
-		switch (f.tag) {
-		case TAG_DIAL_ID: n = record_get_u32(&f, UINT32_MAX, &msg.header.id); break;
-		case TAG_DIAL_ADDRESS: n = record_get_u32(&f, UINT32_MAX, &msg.address); break;
-		case TAG_DIAL_PORT: n = record_get(&f, 1, UINT16_MAX, &port); break;
-		case TAG_DIAL_NAME: n = record_get_str(&f, msg.name, sizeof(msg.name)); break;
-		default: break;
-		}
-		if (n < 0)
-			return n;
-	}
-	msg.port = (uint16_t)port;
-	return n == 0 && of->is_bytes && gw->ndials < DIALS_MAX && dial_new(gw, &msg) ? 0
-										      : -EBADMSG;
+	record_u64(out, TAG_RESYNC, gw->resync);
+	record_u64(out, TAG_DENIED, gw->denied);
 }
 
 static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
@@ -442,10 +483,12 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 	int n;
 
 	while ((n = record_field(&r, &f)) > 0) {
-		if (f.tag == TAG_FD)
-			n = record_get_u32(&f, FDBAG_MAX, ret_fd);
-		else if (f.tag == TAG_DIAL)
-			n = take_dial(gw, &f);
+		switch (f.tag) {
+		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, ret_fd); break;
+		case TAG_RESYNC: n = record_get_u32(&f, UINT32_MAX, &gw->resync); break;
+		case TAG_DENIED: n = record_get_u32(&f, UINT32_MAX, &gw->denied); break;
+		default: break;
+		}
 		if (n < 0)
 			break;
 	}
@@ -453,42 +496,30 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 }
 
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
-		 const struct gateway_config *cfg, const char *allow, const uint16_t *forwards,
-		 unsigned nforwards, struct gateway **ret_gateway)
+		 const struct gateway_config *cfg, struct gateway **ret_gateway)
 {
 	struct gateway *gw = gateway_make(cfg);
-	char why[VM_WHY_MAX];
 	uint32_t number = 0;
 	int r = gw ? take_fields(gw, *fields, &number) : -ENOMEM;
 	int fd = r == 0 ? fdbag_take(fds, number) : -1;
 
 	if (r == 0)
-		r = fd < 0 ? -EBADMSG : allow_parse(allow, strlen(allow), &gw->allow, why);
-	if (r == 0)
-		r = packets_open(&gw->packets, loop, fd);
-	if (r == 0) {
-		gw->waits = true;
-		gw->nforwards = MIN(nforwards, NET_FORWARDS_MAX);
-		memcpy(gw->forwards, forwards, gw->nforwards * sizeof(*forwards));
-		*ret_gateway = gw;
-		return 0;
+		r = fd < 0 ? -EBADMSG : packets_open(&gw->packets, loop, fd);
+	if (r < 0) {
+		lent_close(&fd);
+		free(gw);
+		return r;
 	}
-	lent_close(&fd);
-	if (gw) {
-		end_dials(gw);
-		allow_fini(&gw->allow);
-	}
-	free(gw);
-	return r;
+	gw->goes = gw->resyncs = true;
+	gw->resync++;
+	*ret_gateway = gw;
+	return 0;
 }
 
-void gateway_go(struct gateway *gw)
+int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n)
 {
-	struct dial *d, *next;
+	struct net_resync msg = {.header = {NET_RESYNC, gw->resync}};
 
-	for (d = gw->waits ? TAILQ_FIRST(&gw->dials) : NULL; d; d = next) {
-		next = TAILQ_NEXT(d, link);
-		dial(d);
-	}
-	gw->waits = false;
+	memcpy(msg.port, ports, MIN(n, (unsigned)NET_FORWARDS_MAX) * sizeof(*ports));
+	return packets_send(&gw->packets, &msg, sizeof(msg), NULL, 0, -1);
 }

@@ -22,6 +22,7 @@ struct dialer;
 struct fdbag;
 struct gateway;
 struct record_reader;
+struct turn;
 
 /* Called from the loop; only `ended` may close the gateway. */
 struct gateway_events {
@@ -32,6 +33,8 @@ struct gateway_events {
 	void (*ended)(void *data, int err);
 	/* Somebody has connected to a forwarded port, which the guest may not have noticed. May be NULL. */
 	void (*called)(void *data);
+	/* With a turn: a message is about to be handled. May be NULL. */
+	void (*touched)(void *data);
 };
 
 struct gateway_config {
@@ -42,6 +45,7 @@ struct gateway_config {
 	uint32_t user;	       /* the sandbox's user; likewise */
 	bool trusted_names;    /* names in the list may resolve to non-public addresses */
 	struct vm_host_ports host_ports; /* ports that ALLOW_HOST leads to */
+	struct turn *turn;		 /* or NULL */
 };
 
 /**
@@ -90,23 +94,21 @@ int gateway_ask_stats(struct gateway *gw);
 /* Ends everything; @closed, which may be NULL, is called from the loop after the memory was freed. */
 void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data);
 
-/* Appends the fields of a record by which another process can take it over: its socket, and what it was asked for and has
- * not answered. Return: 0, or -EAGAIN while something that it has said waits for room. */
-int gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds);
+/* Appends the fields of a record by which another process can take it over: its socket. */
+void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds);
 
 /**
  * gateway_take() - Take over what another process has put
- * @allow: The list that the helper has
- * @forwards: The ports of the guest that it forwards
- * @nforwards: How many
  *
- * The rest as for gateway_new(). Nothing is dialled before gateway_go().
+ * As gateway_new(). Nothing is said to the helper, and no connection made for it, before gateway_resync(); behind that
+ * gateway_allow() and gateway_forward() are due, as for a new one.
  *
  * Return: 0, -EBADMSG, or -errno.
  */
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
-		 const struct gateway_config *cfg, const char *allow, const uint16_t *forwards,
-		 unsigned nforwards, struct gateway **ret_gateway);
-void gateway_go(struct gateway *gw);
+		 const struct gateway_config *cfg, struct gateway **ret_gateway);
+
+/* The process before is gone. @ports: of the guest, @n of them, that are forwarded. Return: 0 or -errno. */
+int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n);
 
 #endif

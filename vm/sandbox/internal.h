@@ -114,6 +114,7 @@ struct sandbox {
 	bool kept,
 		files_only; /* it was taken over, and began from a saved one's memory; without that */
 	bool wants;	    /* likewise, and waits for processors; until vm_go() */
+	bool unfreezes;	    /* likewise, and was being saved, of which nothing comes */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
@@ -168,6 +169,9 @@ void sandbox_work(struct sandbox *s);
 
 /* One of what `nopen` counts has ended. The last one frees @s. */
 void sandbox_part_closed(struct sandbox *s);
+
+/* With a turn: what sandbox_put() writes has changed, or is about to. */
+void sandbox_touch(struct sandbox *s);
 
 /* Stops waiting for whatever it waits for. */
 void sandbox_leave(struct sandbox *s);

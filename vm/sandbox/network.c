@@ -31,7 +31,8 @@
  * A helper that does not come up ends the sandbox, which was promised a network. One that ends later
  * (a guest has broken it, or memory was short) takes the network down for good: the machine's card
  * has lost its cable, which user code notices at once, and the sandbox lives on with what it has.
- * A second helper on the same card would begin in the middle of frames and connections.
+ * A second helper on the same card would begin in the middle of frames and connections. So the card is kept here until the
+ * first has said that it is ready, and is told to begin: until then another may take its place, if this process ends.
  *
  * Ports: the dialer binds them, xsbxfs-net accepts at them, and the socket is kept here as well: it is there
  * before the helper is, and a port is given up when it is closed here and the helper has been told.
@@ -46,6 +47,13 @@
 
 static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forwards");
 
+static void close_card(struct network *n)
+{
+	if (n->card >= 0)
+		close(n->card);
+	n->card = -1;
+}
+
 static void part_gone(struct network *n)
 {
 	const struct network_ops *ops = n->ops;
@@ -53,6 +61,7 @@ static void part_gone(struct network *n)
 
 	if (--n->nopen)
 		return;
+	close_card(n);
 	free(n->allow);
 	free(n);
 	s->network = NULL;
@@ -254,6 +263,7 @@ static void lost(struct network *n, const char *how)
 		problem_add(&p, "; it said: %s",
 			    tail_quote(&n->said.said, NULL, quote, sizeof(quote)));
 	n->lost = true;
+	close_card(n);
 	lose_ports(n);
 	if (!n->served)
 		n->ops->fail(s, &p);
@@ -288,7 +298,17 @@ static void on_over(struct program *p)
 
 static void on_ready(void *data)
 {
-	((struct network *)data)->served = true;
+	struct network *n = data;
+
+	n->served = true;
+	close_card(n);
+}
+
+static void on_touched(void *data)
+{
+	const struct network *n = data;
+
+	sandbox_touch(n->s);
 }
 
 static void on_denied(void *data, const struct net_denied *what)
@@ -345,6 +365,7 @@ static const struct gateway_events gateway_events = {
 	.denied = on_denied,
 	.stats = on_stats,
 	.called = on_called,
+	.touched = on_touched,
 	.ended = on_gateway_ended,
 };
 
@@ -358,6 +379,7 @@ void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 		.user = n->user,
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
+		.turn = n->s->vm->ctx.turn,
 	};
 }
 
@@ -388,9 +410,10 @@ void network_prepare(struct network *n)
 				     .data = n};
 }
 
-static int start(struct network *n, int card, bool stream)
+int network_start_filter(struct network *n)
 {
-	const struct order order = {.program = ORDER_FILTER, .filter = {.stream = stream}};
+	const struct order order = {.program = ORDER_FILTER,
+				    .filter = {.stream = n->card_is_stream}};
 	struct context *ctx = &n->s->vm->ctx;
 	int sv[2], r;
 
@@ -398,7 +421,7 @@ static int start(struct network *n, int card, bool stream)
 		return -errno;
 
 	_cleanup_close_ int ours = sv[0], theirs = sv[1];
-	const int fds[] = {theirs, card};
+	const int fds[] = {theirs, n->card};
 
 	network_prepare(n);
 	n->filter.fds = fds;
@@ -416,24 +439,43 @@ static int start(struct network *n, int card, bool stream)
 	return r;
 }
 
+int network_resync(struct network *n)
+{
+	uint16_t ports[SANDBOX_PORTS_MAX];
+	char why[VM_WHY_MAX];
+	unsigned nports = 0;
+	int r;
+
+	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
+		if (n->ports[i].state == PORT_BOUND)
+			ports[nports++] = n->ports[i].guest;
+	r = gateway_resync(n->gateway, ports, nports);
+	if (r == 0)
+		r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
+	return r < 0 ? r : hand_over_ports(n);
+}
+
+void network_not_started(struct network *n, int err)
+{
+	struct problem p;
+
+	problem_set(&p, PROBLEM_NO_NETWORK, "See `doctor` for what this host lacks.",
+		    "the sandbox's network can't be started: %s", strerror(-err));
+	n->ops->fail(n->s, &p);
+}
+
 void network_start(struct sandbox *s)
 {
 	struct network *n = s->network;
-	_cleanup_close_ int card = -1;
-	bool stream = false;
-	struct problem p;
 	int r;
 
 	if (!n || n->started)
 		return;
 	n->started = true;
-	card = guest_take_card(s->guest, &stream);
-	r = card < 0 ? card : start(n, card, stream);
-	if (r >= 0)
-		return;
-	problem_set(&p, PROBLEM_NO_NETWORK, "See `doctor` for what this host lacks.",
-		    "the sandbox's network can't be started: %s", strerror(-r));
-	n->ops->fail(s, &p);
+	n->card = guest_take_card(s->guest, &n->card_is_stream);
+	r = n->card < 0 ? n->card : network_start_filter(n);
+	if (r < 0)
+		network_not_started(n, r);
 }
 
 /* ---- beginning and end ---- */
@@ -471,6 +513,7 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 		return -ENOMEM;
 	}
 	n->s = s;
+	n->card = -1;
 	n->ops = ops;
 	n->trusted_names = spec->trusted_names;
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);

@@ -51,8 +51,8 @@ void network_ask_traffic(struct sandbox *s);
 
 /* ---- from one daemon to the next: network_record.c ---- */
 
-/* Appends its fields, if it has one. Return: 0, -EAGAIN while something is under way. */
-int network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
+/* Appends its fields, if it has one. Ports that are being bound are not among them. */
+void network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
 /* As network_new(), of such fields; NULL: it had none. What makes no sense ends the sandbox, later. Return: 0 or -ENOMEM. */
 int network_take(struct sandbox *s, const struct network_ops *ops,

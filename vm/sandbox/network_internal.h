@@ -34,6 +34,8 @@ struct network {
 	struct lines said;	 /* its output */
 	struct sandbox_traffic traffic;
 	bool has_traffic;
+	int card; /* of its machine, until its filter is known to have it; or -1 */
+	bool card_is_stream;
 	bool started, served, child_gone, closing;
 	bool lost;	/* the filter has ended, and is not restarted */
 	unsigned nopen; /* the filter, the gateway, and one until network_close() */
@@ -41,6 +43,15 @@ struct network {
 
 /* Makes one without ports, which its spec's are. Return: 0, or as network_new(). */
 int network_make(struct sandbox *s, const struct network_ops *ops);
+
+/* Starts its filter with `card`. Return: 0 or -errno. */
+int network_start_filter(struct network *n);
+
+/* Tells a filter that was taken over all that it is to do. Return: 0 or -errno. */
+int network_resync(struct network *n);
+
+/* The filter can't be started: ends the sandbox. */
+void network_not_started(struct network *n, int err);
 
 /* Sets what is called for its filter. */
 void network_prepare(struct network *n);

@@ -24,6 +24,8 @@ enum {
 	TAG_BYTES_OUT,
 	TAG_CONNECTIONS,
 	TAG_OPEN,
+	TAG_CARD,
+	TAG_CARD_IS_STREAM,
 };
 
 enum { TAG_PORT_GUEST = 1, TAG_PORT_HOST, TAG_PORT_LISTENER };
@@ -37,6 +39,7 @@ static const struct record_member members[] = {
 	MEMBER(traffic.bytes_out, TAG_BYTES_OUT, UINT64_MAX),
 	MEMBER(traffic.connections, TAG_CONNECTIONS, UINT64_MAX),
 	MEMBER(traffic.open, TAG_OPEN, UINT32_MAX),
+	MEMBER(card_is_stream, TAG_CARD_IS_STREAM, 1),
 };
 
 /* ---- writing ---- */
@@ -51,43 +54,36 @@ static void put_port(const struct port *p, struct buf *out, struct fdbag *fds)
 	record_close(out, at);
 }
 
-static int put_filter(const struct network *n, struct buf *out, struct fdbag *fds)
+/* One that has ended, and of which that was not said yet, says so by its process; it has no gateway then. */
+static void put_filter(const struct network *n, struct buf *out, struct fdbag *fds)
 {
 	size_t at = record_open(out, TAG_FILTER);
-	int r = program_put(&n->filter, out, fds);
 
+	program_put(&n->filter, out, fds);
 	record_close(out, at);
-	if (r < 0)
-		return r;
+	if (!n->gateway)
+		return;
 	at = record_open(out, TAG_GATEWAY);
-	r = gateway_put(n->gateway, out, fds);
+	gateway_put(n->gateway, out, fds);
 	record_close(out, at);
-	return r;
 }
 
-/* Has it a filter that serves, or had one? And is no port on its way? */
-static bool is_settled(const struct network *n)
-{
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state == PORT_BINDING)
-			return false;
-	return !n->closing && (n->lost ? n->child_gone && !n->gateway : n->served && n->gateway);
-}
-
-int network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
+void network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 {
 	const struct network *n = s->network;
 
 	if (!n)
-		return 0;
-	if (!is_settled(n))
-		return -EAGAIN;
+		return;
 	record_put_members(out, n, members, ARRAY_SIZE(members));
 	record_str(out, TAG_ALLOW, n->allow);
 	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
 		if (n->ports[i].state == PORT_BOUND)
 			put_port(&n->ports[i], out, fds);
-	return n->lost ? 0 : put_filter(n, out, fds);
+	/* Until the filter is known to have it, another one is started with it. */
+	if (n->card >= 0)
+		record_u64(out, TAG_CARD, fdbag_put(fds, n->card));
+	else if (!n->lost)
+		put_filter(n, out, fds);
 }
 
 /* ---- reading ---- */
@@ -96,7 +92,9 @@ struct loader {
 	struct network *n;
 	struct fdbag *fds;
 	struct record_reader filter, gateway;
+	bool has_gateway;
 	unsigned nports;
+	uint32_t card;
 };
 
 static int take_port(struct loader *l, const struct record_field *of)
@@ -157,7 +155,11 @@ static int take_fields(struct loader *l, struct record_reader r)
 		switch (f.tag) {
 		case TAG_ALLOW: n = take_allow(l, &f); break;
 		case TAG_FILTER: l->filter = record_inside(&f); break;
-		case TAG_GATEWAY: l->gateway = record_inside(&f); break;
+		case TAG_GATEWAY:
+			l->gateway = record_inside(&f);
+			l->has_gateway = true;
+			break;
+		case TAG_CARD: n = record_get_u32(&f, FDBAG_MAX, &l->card); break;
 		case TAG_PORT: n = take_port(l, &f); break;
 		default: n = record_take_member(&f, l->n, members, ARRAY_SIZE(members)); break;
 		}
@@ -170,21 +172,18 @@ static int take_fields(struct loader *l, struct record_reader r)
 static int take_filter(struct loader *l)
 {
 	struct context *ctx = &l->n->s->vm->ctx;
-	uint16_t forwards[SANDBOX_PORTS_MAX];
 	struct network *n = l->n;
 	struct gateway_config cfg;
 	int r;
 
-	for (unsigned i = 0; i < l->nports; i++)
-		forwards[i] = n->ports[i].guest;
 	network_prepare(n);
 	r = program_take(&n->filter, ctx->loop, ctx->spawner, l->filter, l->fds);
 	if (r < 0)
 		return r;
 	n->nopen++;
 	network_gateway_config(n, &cfg);
-	r = gateway_take(ctx->loop, &l->gateway, l->fds, &cfg, n->allow, forwards, l->nports,
-			 &n->gateway);
+	r = l->has_gateway ? gateway_take(ctx->loop, &l->gateway, l->fds, &cfg, &n->gateway)
+			   : -EBADMSG;
 	if (r == 0)
 		n->nopen++;
 	else
@@ -202,9 +201,12 @@ int network_take(struct sandbox *s, const struct network_ops *ops,
 	if (r < 0 || !s->network)
 		return r;
 	l.n = s->network;
-	l.n->started = l.n->served = true;
+	l.n->started = true;
 	r = fields ? take_fields(&l, *fields) : -EBADMSG;
-	if (r == 0 && !l.n->lost)
+	if (r == 0)
+		l.n->card = fdbag_take(fds, l.card);
+	l.n->served = l.n->card < 0;
+	if (r == 0 && l.n->served && !l.n->lost)
 		r = take_filter(&l);
 	if (r < 0 || l.n->lost)
 		l.n->lost = l.n->child_gone = true;
@@ -218,6 +220,16 @@ int network_take(struct sandbox *s, const struct network_ops *ops,
 
 void network_go(struct sandbox *s)
 {
-	if (s->network && s->network->gateway)
-		gateway_go(s->network->gateway);
+	struct network *n = s->network;
+	int r;
+
+	if (!n || n->lost)
+		return;
+	if (n->card >= 0) {
+		r = network_start_filter(n);
+		if (r < 0)
+			network_not_started(n, r);
+	} else if (n->gateway && network_resync(n) < 0) {
+		child_kill(&n->filter.child); /* which has lost it, then */
+	}
 }

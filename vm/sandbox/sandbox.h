@@ -82,6 +82,9 @@ struct sandbox_events {
 	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
 	 * more. */
 	void (*stirs)(void *data);
+	/* With a turn (vm_set_turn()): what sandbox_put() writes has changed, or is about to. May come during a call, and before
+	 * any other event. */
+	void (*touched)(void *data);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct problem *problem);
 };
@@ -209,15 +212,17 @@ void sandbox_isolation(const struct sandbox *s,
 
 /**
  * sandbox_put() - Put a sandbox into a record, for another process to go on with
- * @s: Sandbox, READY or RUNNING
+ * @s: Sandbox that has been READY, and its owner was told so
  * @out: Gets its fields
  * @fds: Gets what it is held by
  *
  * That changes nothing here. But what happens here afterwards, the other process does not know.
  *
- * Return: 0; -EAGAIN: not now, because something is under way, such as a request for a file, a reset or a save; or because
- * it is not READY yet, or ends. Locks that are waited for do not count: they are given up by sandbox_adopt(), and are to be asked
- * for once more.
+ * What is under way goes on there: a run, a reset, pausing it, its end with a problem. Not so a save, of which nothing comes,
+ * and ports that are on their way: whoever wanted them asks again.
+ *
+ * Return: 0; -EAGAIN: not now, because of requests for files. Locks that are waited for do not count: they are given up by
+ * sandbox_adopt(), and are to be asked for once more. -EOPNOTSUPP.
  */
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
@@ -228,7 +233,7 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @events: As for sandbox_new()
  * @data: Their first argument
- * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell
+ * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell, unless it had not told there
  *
  * It has its place, above all limits; so these come before all others. Nothing is read from it or sent to it, and the loop
  * must not run, before vm_go().

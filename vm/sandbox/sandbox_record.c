@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox in a record: from one daemon to the next. */
+#include <assert.h>
 #include <errno.h>
 
 #include "internal.h"
 #include "network.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/problem_record.h"
 #include "vm/base/record_table.h"
 #include "vm/base/spec_record.h"
 #include "vm/image/layer.h"
@@ -12,10 +14,16 @@
 /*
  * Theory of operation
  * -------------------
- * Only what is up is handed over: with its processes, which are the spawner's children and go on, and the daemon's ends of
- * what connects it to them. What is on its way (boots, the pool, jails in reserve, builders, probes) the next daemon begins
+ * Only what has been up is handed over: with its processes, which are the spawner's children and go on, and the daemon's ends
+ * of what connects it to them. What is on its way (boots, the pool, jails in reserve, builders, probes) the next daemon begins
  * anew; its processes are killed. So the record of a sandbox is short, and what it depends on (images, layers, templates,
  * places) is looked up again.
+ *
+ * The record is true at any moment, also in the middle of something, for the process may be gone in the next:
+ *	reset, freeze	the answer of the agent is still to come, and is waited for again
+ *	save		nothing comes of it: user code goes on, and whoever wanted it asks again
+ *	its end		it ends once more, with the same problem; of its guest no more is told than what its runs died of
+ *	a state of which its owner was not told: it is, in the next process
  *
  * The agent is asked nothing before vm_go(), and one whose machine stands still not before something else is sent to it
  * (guest/resume.c).
@@ -36,6 +44,10 @@ enum {
 	TAG_KEPT,
 	TAG_WANTS,
 	TAG_FILES_ONLY,
+	TAG_RESETTING,
+	TAG_REPORTED,
+	TAG_SAVING,
+	TAG_PROBLEM, /* with which it ends */
 };
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct sandbox, member, tag, max)
@@ -50,34 +62,39 @@ static const struct record_member members[] = {
 
 /* ---- writing ---- */
 
-/* Its owner has to know the state that it is in. */
-static bool is_settled(const struct sandbox *s)
+static void put_network(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 {
-	return (s->state == SANDBOX_READY || s->state == SANDBOX_RUNNING) &&
-	       s->reported == s->state && s->save.step == SAVE_NONE && s->guest && !s->spec.install;
+	const size_t at = record_open(out, TAG_NETWORK);
+
+	network_put(s, out, fds);
+	record_close(out, at);
 }
 
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 {
+	const bool ends = s->state == SANDBOX_CLOSING;
 	size_t at;
-	int r;
+	int r = 0;
 
-	if (!is_settled(s))
-		return -EAGAIN;
+	assert(s->was_up && (s->guest || ends));
 	at = record_open(out, TAG_SPEC);
 	spec_put(&s->spec, out);
 	record_close(out, at);
-	at = record_open(out, TAG_GUEST);
-	r = guest_put(s->guest, out, fds);
-	record_close(out, at);
-	if (r == 0 && s->network) {
-		at = record_open(out, TAG_NETWORK);
-		r = network_put(s, out, fds);
+	if (s->guest) {
+		at = record_open(out, TAG_GUEST);
+		r = guest_put(s->guest, out, fds);
 		record_close(out, at);
 	}
+	if (s->network && !ends)
+		put_network(s, out, fds);
 	if (s->layer)
 		record_str(out, TAG_LAYER, s->layer->key);
-	record_u64(out, TAG_RUNNING, s->state == SANDBOX_RUNNING);
+	if (ends)
+		problem_put(out, TAG_PROBLEM, &s->problem);
+	record_u64(out, TAG_RUNNING, s->guest && guest_run_id(s->guest));
+	record_u64(out, TAG_RESETTING, s->state == SANDBOX_STARTING);
+	record_u64(out, TAG_REPORTED, s->reported);
+	record_u64(out, TAG_SAVING, s->save.step != SAVE_NONE);
 	record_u64(out, TAG_KEPT, s->kept || restore_has_memory(s));
 	record_u64(out, TAG_FILES_ONLY, s->files_only || (s->from && !restore_has_memory(s)));
 	record_u64(out, TAG_WANTS, s->slot.state == SLOT_WAITING);
@@ -91,7 +108,9 @@ struct loader {
 	struct sandbox *s;
 	struct fdbag *fds;
 	struct record_reader guest, network;
-	bool has_network, running;
+	bool has_guest, has_network, running, resetting, saving, ends;
+	uint32_t reported;
+	struct problem problem;
 };
 
 static int take_field(struct loader *l, const struct record_field *f)
@@ -100,7 +119,10 @@ static int take_field(struct loader *l, const struct record_field *f)
 	char key[DIGEST_HEX];
 
 	switch (f->tag) {
-	case TAG_GUEST: l->guest = record_inside(f); return 0;
+	case TAG_GUEST:
+		l->guest = record_inside(f);
+		l->has_guest = true;
+		return 0;
 	case TAG_NETWORK:
 		l->network = record_inside(f);
 		l->has_network = true;
@@ -111,6 +133,10 @@ static int take_field(struct loader *l, const struct record_field *f)
 		s->layer = layer_get(&s->vm->package_jobs.layers, key);
 		return 0;
 	case TAG_RUNNING: return record_get_bool(f, &l->running);
+	case TAG_RESETTING: return record_get_bool(f, &l->resetting);
+	case TAG_REPORTED: return record_get_u32(f, SANDBOX_RUNNING, &l->reported);
+	case TAG_SAVING: return record_get_bool(f, &l->saving);
+	case TAG_PROBLEM: l->ends = true; return problem_get(f, &l->problem);
 	case TAG_KEPT: return record_get_bool(f, &s->kept);
 	case TAG_FILES_ONLY: return record_get_bool(f, &s->files_only);
 	case TAG_WANTS: return record_get_bool(f, &s->wants);
@@ -167,18 +193,27 @@ static void enter(struct loader *l)
 
 	sandbox_enter(s);
 	s->was_up = true;
-	s->state = s->reported = l->running ? SANDBOX_RUNNING : SANDBOX_READY;
+	s->state = l->resetting ? SANDBOX_STARTING : l->running ? SANDBOX_RUNNING : SANDBOX_READY;
+	s->reported = (enum sandbox_state)l->reported;
+	s->unfreezes = l->saving && !s->still;
+	if (s->state != s->reported)
+		sandbox_defer(s);
 	s->vm->started++;
 	admission_charge(&s->vm->admission, &s->ticket);
+}
+
+static void makes_no_sense(struct sandbox *s)
+{
+	sandbox_failf(s, PROBLEM_AGENT_LOST, "Reset the session.",
+		      "the sandbox was not taken over: what is known of it makes no sense");
 }
 
 static void take_rest(struct loader *l)
 {
 	struct sandbox *s = l->s;
 
-	if ((guest_run_id(s->guest) != 0) != l->running) {
-		sandbox_failf(s, PROBLEM_AGENT_LOST, "Reset the session.",
-			      "the sandbox was not taken over: what is known of it makes no sense");
+	if ((guest_run_id(s->guest) != 0) != l->running || guest_is_up(s->guest) == l->resetting) {
+		makes_no_sense(s);
 		return;
 	}
 	s->label.run = guest_run_id(s->guest);
@@ -191,7 +226,7 @@ static void take_rest(struct loader *l)
 int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
 		  const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)
 {
-	struct loader l = {.fds = fds};
+	struct loader l = {.fds = fds, .reported = SANDBOX_READY};
 	struct sandbox_spec spec;
 	int r = find_spec(*fields, &spec);
 
@@ -209,9 +244,13 @@ int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdba
 		return r;
 	}
 	enter(&l);
-	r = take_guest(&l);
+	r = l.has_guest ? take_guest(&l) : 0;
 	if (r < 0)
 		sandbox_no_memory(l.s);
+	else if (l.ends)
+		sandbox_fail(l.s, &l.problem);
+	else if (!l.has_guest)
+		makes_no_sense(l.s);
 	else if (l.s->state != SANDBOX_CLOSING)
 		take_rest(&l);
 	*ret_sandbox = l.s;
@@ -243,6 +282,9 @@ void vm_go(struct vm *vm)
 			continue;
 		guest_go(s->guest);
 		network_go(s);
+		if (s->unfreezes)
+			guest_thaw(s->guest);
+		s->unfreezes = false;
 		if (s->wants)
 			want(s);
 	}

@@ -190,6 +190,11 @@ static void on_guest_closed(void *data, const struct problem *problem)
 	sandbox_part_closed(s);
 }
 
+static void on_touched(void *data)
+{
+	sandbox_touch(data);
+}
+
 const struct guest_events sandbox_guest_events = {
 	.up = on_up,
 	.console = on_console,
@@ -204,6 +209,7 @@ const struct guest_events sandbox_guest_events = {
 	.pointed = on_pointed,
 	.changed = on_changed,
 	.stirs = on_stirs,
+	.touched = on_touched,
 	.asked = on_asked,
 	.problem = on_problem,
 	.closed = on_guest_closed,

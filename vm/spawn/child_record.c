@@ -20,6 +20,7 @@ enum {
 	TAG_OOM_NOTED,
 	TAG_KEPT,
 	TAG_LAYER, /* fields TAG_LAYER_*: of each of its jail, in their order */
+	TAG_DOOMED,
 };
 
 enum { TAG_LAYER_STATE = 1, TAG_LAYER_VERSION, TAG_LAYER_ERROR, TAG_LAYER_VALUE };
@@ -37,10 +38,10 @@ static void put_layer(struct buf *out, const struct jail_finding *l)
 	record_close(out, at);
 }
 
-int child_put(const struct child *c, struct buf *out, struct fdbag *fds)
+void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 {
-	if (c->state != CHILD_RUNNING || c->doomed)
-		return -EAGAIN;
+	if (c->state != CHILD_RUNNING)
+		return;
 	record_u64(out, TAG_ID, c->id);
 	record_u64(out, TAG_PID, (uint64_t)c->pid);
 	record_u64(out, TAG_PIDFD, fdbag_put(fds, c->pidfd));
@@ -50,7 +51,8 @@ int child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_KEPT, fdbag_put(fds, c->kept));
 	for (unsigned i = 0; i < JAIL_NLAYERS; i++)
 		put_layer(out, &c->report.layer[i]);
-	return 0;
+	if (c->doomed)
+		record_u64(out, TAG_DOOMED, 1);
 }
 
 /* What is read, before any descriptor is taken. */
@@ -58,6 +60,7 @@ struct loader {
 	uint32_t id, pid, pidfd, kept, stat[CGROUP_STAT_NFILES];
 	uint64_t oom_noted;
 	unsigned nstats, nlayers;
+	bool doomed;
 	struct jail_report report;
 };
 
@@ -111,6 +114,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 	case TAG_OOM_NOTED: return record_get(f, 0, UINT64_MAX, &l->oom_noted);
 	case TAG_KEPT: return record_get_u32(f, FDBAG_MAX, &l->kept);
 	case TAG_LAYER: return take_layer(l, f);
+	case TAG_DOOMED: return record_get_bool(f, &l->doomed);
 	default: return 0;
 	}
 }
@@ -144,18 +148,19 @@ int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, st
 		c->stats.fd[i] = fdbag_take(fds, l.stat[i]);
 	c->stats.oom_noted = l.oom_noted;
 	c->kept = fdbag_take(fds, l.kept);
+	if (l.doomed)
+		child_kill(c);
 	return 0;
 }
 
-int program_put(const struct program *p, struct buf *out, struct fdbag *fds)
+void program_put(const struct program *p, struct buf *out, struct fdbag *fds)
 {
 	const size_t at = record_open(out, TAG_PROGRAM_CHILD);
-	const int r = child_put(&p->child, out, fds);
 
+	child_put(&p->child, out, fds);
 	record_close(out, at);
 	record_u64(out, TAG_PROGRAM_OUTPUT,
 		   fdbag_put(fds, p->reader.open && !p->reader.ended ? p->reader.fd : -1));
-	return r;
 }
 
 int program_take(struct program *p, uv_loop_t *loop, struct spawner *sp, struct record_reader r,

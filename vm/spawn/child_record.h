@@ -8,8 +8,8 @@
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 
-/* Appends the fields of a child. Return: 0, or -EAGAIN if it does not run (yet). */
-int child_put(const struct child *c, struct buf *out, struct fdbag *fds);
+/* Appends the fields of a child that runs, also if it is to be killed; of another none, and nobody can take that. */
+void child_put(const struct child *c, struct buf *out, struct fdbag *fds);
 
 /**
  * child_take() - Take over a child that another daemon has started
@@ -23,7 +23,7 @@ int child_put(const struct child *c, struct buf *out, struct fdbag *fds);
 int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, struct child *c);
 
 /* The same of a program, and of what reads its output; without a limit of its time. */
-int program_put(const struct program *p, struct buf *out, struct fdbag *fds);
+void program_put(const struct program *p, struct buf *out, struct fdbag *fds);
 int program_take(struct program *p, uv_loop_t *loop, struct spawner *sp, struct record_reader r,
 		 struct fdbag *fds);
 

@@ -41,6 +41,18 @@ static int tell_stats(struct net *net)
 	return 0;
 }
 
+/* Another daemon: what this one has answered is before it, what it had not read is behind the answer. */
+static int resync(struct net *net, const struct net_resync *msg)
+{
+	const struct net_header done = {NET_RESYNCED, msg->header.id};
+	int r;
+
+	net->goes = true;
+	forward_keep(net, msg->port);
+	r = net_insist(net, &done, sizeof(done));
+	return r < 0 ? r : flow_dial_again(net);
+}
+
 /* One message; @fd came with it or is -1. Takes over @fd. */
 static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 {
@@ -60,6 +72,12 @@ static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 		return replace_list(net, (const char *)(h + 1), len - sizeof(*h));
 	if (h->type == NET_UNFORWARD)
 		return forward_remove(net, h->id);
+	if (h->type == NET_RESYNC && len == sizeof(struct net_resync))
+		return resync(net, (const struct net_resync *)h);
+	if (h->type == NET_GO) {
+		net->goes = true;
+		return 0;
+	}
 	if (h->type == NET_ASK_STATS)
 		return tell_stats(net);
 	return -EPROTO;

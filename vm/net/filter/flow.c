@@ -128,13 +128,20 @@ static void refuse(struct net *net, struct flow *f, unsigned reason)
 	kill_flow(net, f);
 }
 
-static void dial(struct net *net, struct flow *f)
+static struct net_dial dial_message(const struct flow *f)
 {
 	struct net_dial msg = {.header = {NET_DIAL, f->id}, .port = f->port};
 
 	if (!f->by_name)
 		msg.address = f->address;
 	memcpy(msg.name, f->name, sizeof(msg.name));
+	return msg;
+}
+
+static void dial(struct net *net, struct flow *f)
+{
+	const struct net_dial msg = dial_message(f);
+
 	f->state = FLOW_DIALING;
 	if (net_tell(net, &msg, sizeof(msg)) < 0)
 		kill_flow(net, f);
@@ -317,6 +324,20 @@ void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
 		refuse(net, f, reason);
 	else
 		push(net, f, SIDE_GUEST);
+}
+
+int flow_dial_again(struct net *net)
+{
+	const struct flow *f;
+	int r = 0;
+
+	TAILQ_FOREACH(f, &net->flows.list, link) {
+		const struct net_dial msg = dial_message(f);
+
+		if (r == 0 && f->state == FLOW_DIALING)
+			r = net_insist(net, &msg, sizeof(msg));
+	}
+	return r;
 }
 
 void flow_recheck(struct net *net)

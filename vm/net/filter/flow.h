@@ -34,6 +34,9 @@ void flow_forward(struct net *net, int guest, int host);
 /* The daemon's answer to a request to connect; @fd is -1 unless @reason is NET_OK. */
 void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd);
 
+/* Asks again for all connections that were not answered. Return: 0 or -errno. */
+int flow_dial_again(struct net *net);
+
 /* Closes connections that the list no longer allows. */
 void flow_recheck(struct net *net);
 

@@ -22,15 +22,19 @@ static struct forward *find_forward(struct net *net, uint32_t port)
 
 int forward_add(struct net *net, uint32_t port, int listener)
 {
-	struct forward *f = NULL;
+	struct forward *f = find_forward(net, port);
 
 	if (listener < 0)
 		return 0; /* no descriptor was left for it: it leads nowhere, and all else goes on */
+	if (f) {
+		close(f->listener);
+		f->listener = listener;
+		return 0;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards) && !f; i++)
 		if (net->forwards[i].listener < 0)
 			f = &net->forwards[i];
-	if (!f || port == 0 || port > 65535 || find_forward(net, port) ||
-	    stack_forward(net->stack, (uint16_t)port) < 0) {
+	if (!f || port == 0 || port > 65535 || stack_forward(net->stack, (uint16_t)port) < 0) {
 		close(listener);
 		return -EPROTO;
 	}
@@ -50,6 +54,18 @@ int forward_remove(struct net *net, uint32_t port)
 		close(f->waiting);
 	f->listener = f->waiting = -1;
 	return 0;
+}
+
+void forward_keep(struct net *net, const uint16_t port[NET_FORWARDS_MAX])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++) {
+		size_t k = 0;
+
+		while (k < NET_FORWARDS_MAX && port[k] != net->forwards[i].port)
+			k++;
+		if (net->forwards[i].listener >= 0 && k == NET_FORWARDS_MAX)
+			forward_remove(net, net->forwards[i].port);
+	}
 }
 
 /* Hands a connection from outside to the guest. Return: false if the stack cannot take it now. */

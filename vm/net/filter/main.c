@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -162,7 +163,8 @@ static int receive_card(int from)
 	size_t n = 0;
 	char byte;
 	int card;
-	const ssize_t r = fdpass_receive(from, &byte, 1, &card, 1, &n, 0);
+	/* It stays there until the daemon closes its end, for another helper if that must be. */
+	const ssize_t r = fdpass_receive(from, &byte, 1, &card, 1, &n, MSG_PEEK);
 
 	if (r < 0)
 		die("waiting for the network card: %s", strerror((int)-r));
@@ -214,9 +216,9 @@ static int turn(struct net *net)
 
 	net->set.n = 0;
 	control = pollset_add(&net->set, net->control, POLLIN);
-	card = pollset_add(
-		&net->set, net->nic.fd,
-		(short)((full ? 0 : POLLIN) | (net->nic.out_at < net->nic.out.len ? POLLOUT : 0)));
+	card = pollset_add(&net->set, net->nic.fd,
+			   (short)((full || !net->goes ? 0 : POLLIN) |
+				   (net->nic.out_at < net->nic.out.len ? POLLOUT : 0)));
 	forward_prepare(net, &timeout_ms);
 	flow_prepare(net, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */

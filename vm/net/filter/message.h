@@ -19,10 +19,18 @@
  *			NET_UNFORWARD	`id` is the guest's port; connections stay
  *			NET_DIALED	the answer to NET_DIAL with that `id`; with a socket if NET_OK
  *			NET_ASK_STATS
+ *			NET_GO		the helper may use the card: it is known that it has it
+ *			NET_RESYNC	another daemon, of which what NET_GO says is true as well; the ports of
+ *					the guest that it forwards follow the header: connections to others
+ *					are not accepted any more. Its list, and a listening socket for each,
+ *					come behind it
  *	to the daemon	NET_READY	the helper is confined and running; sent once
+ *			NET_RESYNCED	the answer to NET_RESYNC with that `id`: each NET_DIAL that was not answered comes again,
+ *					behind it
  *			NET_DIAL	requests a connection; `id` is new
  *			NET_HANG_UP	cancels the NET_DIAL with that `id`
- *			NET_DENIED	a connection or lookup was refused
+ *			NET_DENIED	a connection or lookup was refused; `id` counts them, from 1, as far as they
+ *					are told
  *			NET_STATS
  *			NET_CALLED	somebody has connected to the guest's port `id`: a machine that
  *					stands still is to go on
@@ -39,6 +47,9 @@ enum net_type {
 	NET_DENIED,
 	NET_STATS,
 	NET_CALLED,
+	NET_GO,
+	NET_RESYNC,
+	NET_RESYNCED,
 };
 
 #define NET_FORWARDS_MAX 10
@@ -75,6 +86,12 @@ struct net_stats {
 	uint64_t connections, denied, open;
 };
 
+struct net_resync {
+	struct net_header header;
+	uint16_t port[NET_FORWARDS_MAX]; /* 0: none */
+};
+
+static_assert(sizeof(struct net_resync) == 28, "no holes");
 static_assert(sizeof(struct net_dialed) == 12, "no holes");
 static_assert(sizeof(struct net_stats) == 48, "no holes");
 static_assert(sizeof(struct net_dial) == 16 + ALLOW_NAME_MAX + 3, "no holes but at the end");

@@ -15,6 +15,11 @@ int net_tell(struct net *net, const void *msg, size_t len)
 	return send(net->control, msg, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+int net_insist(struct net *net, const void *msg, size_t len)
+{
+	return send(net->control, msg, len, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port)
 {
 	struct net_denied msg;

@@ -26,6 +26,7 @@ struct forward {
 
 struct net {
 	int control;
+	bool goes; /* NET_GO has come; until then another helper may be started with this card */
 	struct nic nic;
 	struct stack *stack;
 	struct pollset set;
@@ -64,5 +65,8 @@ void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port)
 
 /* Sends a message to the daemon. Return: 0 or -errno. */
 int net_tell(struct net *net, const void *msg, size_t len);
+
+/* Likewise, and waits for room. */
+int net_insist(struct net *net, const void *msg, size_t len);
 
 #endif

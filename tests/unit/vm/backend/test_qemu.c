@@ -90,12 +90,11 @@ void child_kill(struct child *c)
 	(void)c;
 }
 
-int child_put(const struct child *c, struct buf *out, struct fdbag *fds)
+void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 {
 	(void)c;
 	(void)fds;
 	record_u64(out, 1, 4711);
-	return 0;
 }
 
 int child_take(struct spawner *spawner, struct record_reader r, struct fdbag *fds, struct child *c)
@@ -481,11 +480,15 @@ static void point_of_the_dead(void **unused)
 	}
 }
 
-/* Another process goes on with it: half a line has come, and commands are numbered on. */
+/* Another process goes on with it: half a line has come, and of what was asked before nothing is waited for. It had been told
+ * to stop, of which the record knows nothing: it is told to go on. */
 static void taken_over(void **unused)
 {
 	static const char text[] = "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"ret",
-			  rest[] = "urn\": {}, \"id\": 2}\n";
+			  rest[] = "urn\": {}, \"id\": 2}\n{\"return\": {}, \"id\": 3}\n"
+				   "{\"error\": {\"desc\": \"no\"}, \"id\": 65538}\n"
+				   "{\"return\": {}, \"id\": 65539}\n",
+			  stop[] = "{\"return\": {}, \"id\": 65540}\n";
 	const struct backend_spec spec = {.name = "test"};
 	struct child *was;
 	struct backend *old;
@@ -495,14 +498,13 @@ static void taken_over(void **unused)
 
 	(void)unused;
 	begin(MACHINE_COLD);
-	assert_int_equal(backend_qemu.put(machine, &record, &fds),
-			 -EAGAIN); /* it has not answered */
-	buf_clear(&record);
-	fdbag_clear(&fds);
 	assert_string_equal(command(), "qmp_capabilities");
 	assert_int_equal(write(control, text, strlen(text)), strlen(text));
 	uv_run(&loop, UV_RUN_NOWAIT);
-	assert_int_equal(backend_qemu.put(machine, &record, &fds), 0);
+	backend_qemu.put(machine, &record, &fds);
+	nstopped = 0;
+	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+	assert_string_equal(command(), "stop");
 	for (size_t i = 0; i < fds.n; i++)
 		assert_int_equal(fdbag_put(&copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 0)), i + 1);
 	old = machine;
@@ -514,12 +516,15 @@ static void taken_over(void **unused)
 	was->exited(was, SIGKILL);
 	uv_run(&loop, UV_RUN_NOWAIT);
 	assert_int_equal(ndestroyed, 1);
-	ndestroyed = 0;
+	ndestroyed = nstopped = nwent = 0;
+	assert_string_equal(command(), "");
+	assert_int_equal(backend_qemu.go(machine, false, on_went), 0);
+	assert_non_null(strstr(told(), "\"cont\""));
 	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
 	assert_string_equal(command(), "stop");
-	nstopped = 0;
-	assert_int_equal(write(control, rest, strlen(rest)), strlen(rest));
-	uv_run(&loop, UV_RUN_NOWAIT);
+	reply(rest);
+	assert_int_equal(nstopped + nwent, 0);
+	reply(stop);
 	assert_int_equal(nstopped, 1);
 	assert_int_equal(backend_qemu.cont(machine, on_went), 0);
 	assert_string_equal(command(), "cont");
@@ -536,13 +541,64 @@ static void taken_over(void **unused)
 	fdbag_clear(&copies);
 }
 
+/* One that stands still is left alone, and goes on when it is told to. */
+static void taken_over_still(void **unused)
+{
+	static const char text[] = "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n"
+				   "{\"return\": {}, \"id\": 2}\n";
+	const struct backend_spec spec = {.name = "test"};
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct record_reader fields;
+	struct buf record = {0};
+	struct backend *old;
+	struct child *was;
+
+	(void)unused;
+	for (int lost = 0; lost < 2; lost++) {
+		begin(MACHINE_COLD);
+		assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
+		(void)told();
+		reply(text);
+		if (lost)
+			reply("nonsense\n");
+		backend_qemu.put(machine, &record, &fds);
+		copies = (struct fdbag){.owned = true};
+		for (size_t i = 0; i < fds.n; i++)
+			fdbag_put(&copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 0));
+		old = machine;
+		was = child;
+		fields = record_reader(record.data, record.len);
+		assert_int_equal(backend_qemu.take(&backends, &fields, &copies, &spec, &events,
+						   NULL, &machine),
+				 0);
+		backend_qemu.destroy(old);
+		was->exited(was, SIGKILL);
+		uv_run(&loop, UV_RUN_NOWAIT);
+		ndestroyed = 0;
+		/* Without control it could not be let go on. */
+		assert_int_equal(backend_qemu.go(machine, true, on_went), lost ? -EPIPE : 0);
+		assert_null(strstr(told(), "\"cont\""));
+		if (!lost) {
+			assert_int_equal(backend_qemu.cont(machine, on_went), 0);
+			assert_string_equal(command(), "cont");
+		}
+		ndown = 0;
+		killed(false);
+		end();
+		buf_clear(&record);
+		fdbag_clear(&fds);
+		fdbag_clear(&copies);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cloned),	cmocka_unit_test(recorded),
-		cmocka_unit_test(refused),	cmocka_unit_test(pointed),
-		cmocka_unit_test(not_pointed),	cmocka_unit_test(point_of_the_dead),
-		cmocka_unit_test(stands_still), cmocka_unit_test(taken_over),
+		cmocka_unit_test(cloned),	    cmocka_unit_test(recorded),
+		cmocka_unit_test(refused),	    cmocka_unit_test(pointed),
+		cmocka_unit_test(not_pointed),	    cmocka_unit_test(point_of_the_dead),
+		cmocka_unit_test(stands_still),	    cmocka_unit_test(taken_over),
+		cmocka_unit_test(taken_over_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

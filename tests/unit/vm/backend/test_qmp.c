@@ -184,12 +184,28 @@ static void goes_away(void **state)
 	assert_int_equal(seen.nreplies, 1);
 }
 
+/* Another process has read the beginning of a line, and has asked for things: that is no nonsense, but all else is. */
+static void follows_another(void **state)
+{
+	(void)state;
+	q.former = q.last_id += 100;
+	q.resumed = true;
+	say("urn\": {}, \"id\": 2}\n");
+	say("{\"return\": {}, \"id\": 90}\n");
+	assert_int_equal(seen.nlost, 0);
+	assert_int_equal(qmp_execute(&q, "stop", NULL, on_reply, &seen), 0);
+	say("{\"error\": {\"desc\": \"no\"}, \"id\": 102}\n");
+	assert_string_equal(seen.reply, "error: no");
+	say("urn\": {}, \"id\": 2}\n");
+	assert_int_equal(seen.lost, -EPROTO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(negotiates_at_once), T(replies),  T(nonsense),
-		T(endless_line),       T(too_many), T(goes_away),
+		T(negotiates_at_once), T(replies),   T(nonsense),	 T(endless_line),
+		T(too_many),	       T(goes_away), T(follows_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,13 +212,100 @@ static void no_memory(void **state)
 	}
 }
 
+static bool in_turn;
+static unsigned rests[2];
+
+static bool on_later(struct packets *p, enum packets_rest rest)
+{
+	(void)p;
+	rests[rest] += in_turn;
+	return in_turn;
+}
+
+static bool is_there(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+static void turns_of_the_loop(unsigned n)
+{
+	while (n--)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* What comes stays where it is, and what goes is not sent, before it is time for that. */
+static void in_turns(void **state)
+{
+	const int other = begin();
+
+	(void)state;
+	packets.later = on_later;
+	in_turn = true;
+	memset(rests, 0, sizeof(rests));
+	assert_int_equal(packets_send(&packets, "one", 3, NULL, 0, -1), 0);
+	assert_int_equal(packets_send(&packets, "two", 3, NULL, 0, -1), 0);
+	turns_of_the_loop(3);
+	assert_int_equal(rests[PACKETS_SAY], 2);
+	assert_false(is_there(other));
+	packets_say(&packets);
+	gets(other, "one", false);
+	gets(other, "two", false);
+	assert_int_equal(packets.queued, 0);
+
+	assert_int_equal(send(other, "first", 5, 0), 5);
+	assert_int_equal(send(other, "first", 5, 0), 5);
+	turns_of_the_loop(5);
+	assert_int_equal(heard, 1);
+	assert_int_equal(rests[PACKETS_TAKE_OUT], 1);
+	packets_take_out(&packets);
+	assert_true(is_there(packets.fd));
+	turns_of_the_loop(5);
+	assert_int_equal(heard, 2);
+	assert_int_equal(rests[PACKETS_TAKE_OUT], 2);
+	assert_true(is_there(packets.fd));
+	packets_take_out(&packets);
+	assert_false(is_there(packets.fd));
+
+	/* And from now on, at once. */
+	in_turn = false;
+	assert_int_equal(packets_send(&packets, "three", 5, NULL, 0, -1), 0);
+	gets(other, "three", false);
+	assert_int_equal(send(other, "first", 5, 0), 5);
+	turns_of_the_loop(1);
+	assert_int_equal(heard, 3);
+	assert_false(is_there(packets.fd));
+	go_on();
+	close(other);
+}
+
+/* In the end, what was put off is not done. */
+static void ends_in_a_turn(void **state)
+{
+	const int other = begin();
+
+	(void)state;
+	packets.later = on_later;
+	in_turn = true;
+	assert_int_equal(send(other, "first", 5, 0), 5);
+	assert_int_equal(packets_send(&packets, "one", 3, NULL, 0, -1), 0);
+	turns_of_the_loop(3);
+	assert_int_equal(heard, 1);
+	packets_close(&packets);
+	packets_say(&packets);
+	packets_take_out(&packets);
+	assert_false(is_there(other));
+	go_on();
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unsendable),
-		cmocka_unit_test(gone),
-		cmocka_unit_test(too_many),
-		cmocka_unit_test(no_memory),
+		cmocka_unit_test(in_turns),   cmocka_unit_test(ends_in_a_turn),
+		cmocka_unit_test(unsendable), cmocka_unit_test(gone),
+		cmocka_unit_test(too_many),   cmocka_unit_test(no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

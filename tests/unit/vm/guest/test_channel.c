@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to an agent: frames cut anywhere, order of sending, and a far end that stalls. */
-/* modules: vm/guest/channel.c vm/base/lent.c vm/base/fdpass.c agent/protocol.c agent/link.c */
-/* libs: uv */
+/* The connection to an agent: frames cut anywhere, order of sending, and a far end that stalls. All of it at once, and in turns. */
+/* modules: vm */
+/* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
-#include "vm/guest/channel.h"
+#include "vm/base/estate.h"
 #include "vm/base/util.h"
+#include "vm/guest/channel.h"
 
 struct seen {
 	unsigned nframes, nlost, ndrained, nclosed;
@@ -27,6 +29,9 @@ static struct channel ch;
 static struct channel_scratch *scratch;
 static struct seen seen;
 static int far;
+static bool in_turns;
+static struct turn end_of_turn;
+static struct estate *estate;
 static struct link_out far_to;
 static struct link_in far_from;
 
@@ -61,7 +66,20 @@ static void on_closed(void *data)
 	((struct seen *)data)->nclosed++;
 }
 
-static const struct channel_events events = {on_frame, on_lost, on_drained, NULL};
+static const struct channel_events events = {
+	.frame = on_frame,
+	.lost = on_lost,
+	.drained = on_drained,
+};
+
+static int write_nothing(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	return 0;
+}
+
+static const struct turn_ops turn_ops = {.write = write_nothing};
 
 static int setup(void **state)
 {
@@ -72,8 +90,13 @@ static int setup(void **state)
 	memset(&seen, 0, sizeof(seen));
 	memset(&far_to, 0, sizeof(far_to));
 	memset(&far_from, 0, sizeof(far_from));
-	scratch = malloc(sizeof(*scratch));
+	scratch = calloc(1, sizeof(*scratch));
 	uv_loop_init(&loop);
+	if (in_turns) {
+		assert_int_equal(estate_new(&estate), 0);
+		turn_start(&end_of_turn, &loop, estate, &turn_ops, NULL);
+		scratch->turn = &end_of_turn;
+	}
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	far = pair[1];
 	fcntl(far, F_SETFL, O_NONBLOCK);
@@ -82,15 +105,30 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static void on_halves_closed(void *data)
 {
-	(void)state;
+	(void)data;
+}
+
+static void close_all(void)
+{
 	channel_close(&ch, on_closed);
+	halves_close(&scratch->halves, on_halves_closed, NULL);
+	if (in_turns)
+		turn_close(&end_of_turn);
 	uv_run(&loop, UV_RUN_DEFAULT);
-	assert_int_equal(seen.nclosed, 1);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	close(far);
 	free(scratch);
+	estate_free(estate);
+	estate = NULL;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close_all();
+	assert_int_equal(seen.nclosed, 1);
 	return 0;
 }
 
@@ -183,6 +221,14 @@ static void turn(unsigned n)
 {
 	while (n--)
 		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+/* Is there anything for the loop to do? */
+static int poll_loop(void)
+{
+	struct pollfd p = {.fd = uv_backend_fd(&loop), .events = POLLIN};
+
+	return poll(&p, 1, 0);
 }
 
 /* A megabyte of frames of all sizes through the socket, whose reads cut them as they like. */
@@ -421,13 +467,57 @@ static void closed_with_frames(void **state)
 	(void)state;
 	push(1, 4 << 20, CHANNEL_BULK);
 	ticket = push(2, 10, CHANNEL_CONTROL);
-	channel_close(&ch, on_closed);
-	uv_run(&loop, UV_RUN_DEFAULT);
+	close_all();
 	assert_false(channel_has_sent(&ch, ticket));
-	assert_int_equal(uv_loop_close(&loop), 0);
-	close(far);
-	free(scratch);
 	setup(state);
+}
+
+/* Record of @len bytes of frames, of which only a part arrives at first: nobody waits in the loop for the rest. */
+static void half_a_record(void **state)
+{
+	static uint8_t wire[LINK_RECORD_MAX];
+	const size_t len = frame(wire + LINK_HEADER, 7, 1, "abc", 3);
+	struct link_out to = far_to;
+	unsigned wakes = 0;
+
+	(void)state;
+	link_head(&to, len, wire);
+	for (size_t at = 0; at < LINK_HEADER + len; at++) {
+		assert_int_equal(seen.nframes, 0);
+		assert_int_equal(write(far, wire + at, 1), 1);
+		turn(3);
+		for (unsigned i = 0; in_turns && i < 20; i++)
+			wakes += poll_loop() > 0;
+	}
+	turn(3);
+	assert_int_equal(wakes, 0);
+	assert_int_equal(seen.nframes, 1);
+	assert_int_equal(seen.ids[0], 7);
+	assert_false(ch.half.watched);
+	/* The next one as usual; and the end is noticed behind a part of one, too. */
+	far_to = to;
+	assert_true(say(wire + LINK_HEADER, len));
+	turn(3);
+	assert_int_equal(seen.nframes, 2);
+	assert_int_equal(write(far, wire, 5), 5);
+	turn(3);
+	assert_int_equal(seen.nlost, 0);
+	shutdown(far, SHUT_RDWR);
+	turn(3);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, 0);
+}
+
+/* Without a turn, as with one, what says that it is longer than any is the end. */
+static void impossible_record(void **state)
+{
+	static const uint8_t wire[LINK_HEADER] = {0xff, 0xff, 0xff, 0x7f};
+
+	(void)state;
+	assert_int_equal(write(far, wire, sizeof(wire)), sizeof(wire));
+	turn(3);
+	assert_int_equal(seen.nlost, 1);
+	assert_int_equal(seen.lost, -EPROTO);
 }
 
 int main(void)
@@ -447,7 +537,11 @@ int main(void)
 		T(half_sent),
 		T(closed_with_frames),
 		T(held),
+		T(half_a_record),
+		T(impossible_record),
 	};
+	int failed = cmocka_run_group_tests_name("at once", tests, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	in_turns = true;
+	return failed + cmocka_run_group_tests_name("in turns", tests, NULL, NULL);
 }

@@ -22,14 +22,19 @@ static int begin(struct seen *e)
 	return guest_point(e->s->guest);
 }
 
-static void answer(uint32_t error)
+static void answer_to(uint32_t id, uint32_t error)
 {
 	uint8_t bytes[4];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
 	put_u32(&o, error);
-	fake_send(PROTO_POINTED, 0, 0, bytes, o.len);
+	fake_send(PROTO_POINTED, 0, id, bytes, o.len);
 	fake_settle();
+}
+
+static void answer(uint32_t error)
+{
+	answer_to(1, error);
 }
 
 static struct saved *make(struct seen *e)
@@ -89,7 +94,7 @@ static void refused(void **state)
 	assert_string_equal(problem_code_str(seen[0].problem.code), "not-saved");
 	assert_int_equal(begin(&seen[0]), 0);
 	fake_free(fake_expect(PROTO_POINT));
-	answer(0);
+	answer_to(2, 0);
 	fake_pointed(-EIO);
 	assert_int_equal(seen[0].nsaved, 2);
 	assert_null(seen[0].saved);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,9 +18,11 @@
 #include "vm/net/dial/server.h"
 #include "vm/net/dialer.h"
 #include "vm/net/gateway.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/record.h"
+#include "vm/base/turn.h"
 
 static uv_loop_t loop;
 static struct dialer dialer;
@@ -295,17 +297,50 @@ static void trusts_names(void **state)
 	close(listener);
 }
 
-/* Another daemon goes on with the helper: its list counts, and what it has asked for is answered, once. */
+/* Is this what it is told next? Descriptors that come along are closed. */
+static void hears(uint32_t type, size_t len)
+{
+	char in[1000], room[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {in, sizeof(in)};
+	struct msghdr mh = {.msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = room,
+			    .msg_controllen = sizeof(room)};
+	struct cmsghdr *c;
+	int fd;
+
+	assert_int_equal(recvmsg(helper, &mh, MSG_DONTWAIT), len);
+	assert_int_equal(((struct net_header *)in)->type, type);
+	c = CMSG_FIRSTHDR(&mh);
+	assert_int_equal(c != NULL, type == NET_FORWARD);
+	if (c) {
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		close(fd);
+	}
+}
+
+static void hears_nothing(void)
+{
+	char in[100];
+
+	settle();
+	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+}
+
+/* Another daemon goes on with the helper, at a moment when a request has not been answered, and another not been read. Both
+ * are made again, and answered once; what the helper is to do is said again. */
 static void goes_on(void **state)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
 						     on_called};
+	const struct net_header former = {NET_RESYNCED, 0}, resynced = {NET_RESYNCED, 1};
+	const struct net_header early = {NET_HANG_UP, 7};
 	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	struct fdbag fds = {0}, copies = {.owned = true};
 	struct record_reader fields;
 	struct gateway *next = NULL;
 	struct buf record = {0};
-	char list[100], in[100];
+	char list[100], why[VM_WHY_MAX];
 	struct net_dial d;
 	uint16_t port = 0;
 	const int listener = listener_open(&port);
@@ -317,32 +352,172 @@ static void goes_on(void **state)
 	d = request("127.0.0.1", htonl(INADDR_LOOPBACK), port);
 	assert_int_equal(send(helper, &d, sizeof(d), 0), sizeof(d));
 	uv_run(&loop, UV_RUN_NOWAIT);
-	assert_int_equal(gateway_put(gw, &record, &fds), 0);
+	gateway_put(gw, &record, &fds);
 	assert_int_equal(fds.n, 1);
 	fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
 	gateway_close(gw, NULL, NULL);
 	fields = record_reader(record.data, record.len);
-	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next), 0);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, &next), 0);
 	gw = next;
-	settle();
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT),
-			 -1); /* not before it is said to */
-	gateway_go(gw);
-	settle();
-	assert_int_equal(answered(), NET_OK);
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
-	gateway_go(gw);
-	settle();
-	assert_int_equal(recv(helper, in, sizeof(in), MSG_DONTWAIT), -1);
+	assert_int_equal(send(helper, &d, sizeof(d), 0), sizeof(d));
+	tell(&early, sizeof(early));
+	hears_nothing();
+	assert_int_equal(gateway_resync(gw, &port, 1), 0);
+	assert_int_equal(gateway_allow(gw, list, strlen(list), why), 0);
+	assert_int_equal(gateway_forward(gw, port, listener), 0);
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	hears(NET_ALLOW, sizeof(struct net_header) + strlen(list));
+	hears(NET_FORWARD, sizeof(struct net_header));
+	hears_nothing();
+	tell(&former, sizeof(former)); /* the answer to another */
+	tell(&d, sizeof(d));
+	hears_nothing();
+	tell(&resynced, sizeof(resynced));
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
+	hears_nothing();
 	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
 	assert_int_equal(gateway_unforward(gw, port), 0);
-	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, list, &port, 1, &next),
-			 -EBADMSG);
+	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, &next), -EBADMSG);
+	/* It is said once. */
+	assert_int_equal(ended, 0);
+	tell(&resynced, sizeof(resynced));
+	assert_int_equal(ended, -EPROTO);
 	buf_clear(&record);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	close(listener);
+}
+
+/* ---- a daemon that dies between two instructions ---- */
+
+static struct turn end_of_turn;
+static struct buf written;
+static struct fdbag lent;
+static int written_down; /* how often */
+static bool dies;	 /* behind the next commit */
+
+static int write_down(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	written.len = 0;
+	fdbag_clear(&lent);
+	if (gw)
+		gateway_put(gw, &written, &lent);
+	written_down++;
+	return 0;
+}
+
+/* What it still had to say and to take out of its socket, it does not. */
+static void on_committed(void *data)
+{
+	(void)data;
+	if (!dies || !gw)
+		return;
+	dies = false;
+	lent.fd[0] = fcntl(lent.fd[0], F_DUPFD_CLOEXEC, 0);
+	lent.owned = true;
+	gateway_close(gw, NULL, NULL);
+	gw = NULL;
+}
+
+static const struct turn_ops turn_ops = {.write = write_down, .committed = on_committed};
+
+/* The next one, of the record that this one has left. */
+static void go_on(void)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
+	const struct gateway_config cfg = {
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+	const struct record_reader fields = record_reader(written.data, written.len);
+
+	assert_null(gw);
+	assert_int_equal(gateway_take(&loop, &fields, &lent, &cfg, &gw), 0);
+	fdbag_clear(&lent);
+	lent.owned = false;
+	assert_int_equal(gateway_resync(gw, NULL, 0), 0);
+}
+
+static void deny(uint32_t number)
+{
+	const struct net_denied m = {
+		.header = {NET_DENIED, number}, .reason = NET_NAME, .name = "a.test"};
+
+	tell(&m, sizeof(m));
+}
+
+/* What was handled comes again, because it was not taken out of the socket, and does nothing. */
+static void dies_before_it_takes_out(void **state)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
+	const struct gateway_config cfg = {
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+	const struct net_header is_ready = {.type = NET_READY}, first = {NET_RESYNCED, 1},
+				second = {NET_RESYNCED, 2};
+	const struct net_dial d = request("a.test", 0, 443);
+	struct estate *estate;
+	int sv[2];
+
+	(void)state;
+	gateway_close(gw, NULL, NULL);
+	settle();
+	close(helper);
+	assert_int_equal(estate_new(&estate), 0);
+	turn_start(&end_of_turn, &loop, estate, &turn_ops, NULL);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	helper = sv[1];
+	assert_int_equal(gateway_new(&loop, sv[0], &cfg, &gw), 0);
+	tell(&is_ready, sizeof(is_ready));
+	hears(NET_GO, sizeof(is_ready));
+	deny(1);
+	assert_int_equal(denied, 1);
+
+	dies = true;
+	deny(2);
+	assert_int_equal(denied, 2);
+	assert_null(gw);
+	hears_nothing();
+	go_on();
+	settle();
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	assert_int_equal(denied, 2);
+	deny(3);
+	assert_int_equal(denied, 3);
+
+	/* The answer that one has handled is not that to the next. */
+	dies = true;
+	tell(&first, sizeof(first));
+	assert_null(gw);
+	go_on();
+	settle();
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	tell(&d, sizeof(d));
+	hears_nothing();
+	tell(&second, sizeof(second));
+	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
+	assert_int_equal(ended, 0);
+	assert_true(written_down > 5);
+	turn_close(&end_of_turn);
+	settle();
+	estate_free(estate);
+	buf_clear(&written);
+	fdbag_clear(&lent);
+}
+
+/* It may go as soon as it is known to be ready, and hears that once. */
+static void begins(void **state)
+{
+	const struct net_header h = {.type = NET_READY};
+
+	(void)state;
+	hears_nothing();
+	tell(&h, sizeof(h));
+	hears(NET_GO, sizeof(h));
+	tell(&h, sizeof(h));
+	hears_nothing();
+	assert_int_equal(ready, 2);
 }
 
 /* What was asked of a dialer that ended has failed; what comes later is done by the next. */
@@ -551,6 +726,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dialer_is_stale, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(begins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dies_before_it_takes_out, set_up, tear_down),
 		NONSENSE(0),
 		NONSENSE(1),
 		NONSENSE(2),

@@ -1,502 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Another daemon goes on with sandboxes that live: the agent as a process of the host, in a jail, and in machines. */
-/* modules: vm tests/unit/fixture/jail_fixture.c tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
+/* modules: vm tests/unit/fixture/daemon_fixture.c */
 /* libs: uv crypto jansson seccomp zstd */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <cmocka.h>
+#include <unistd.h>
 
+#include "tests/unit/fixture/daemon_fixture.h"
 #include "tests/unit/fixture/jail_fixture.h"
-#include "tests/unit/fixture/patience.h"
-#include "vm/base/buf.h"
 #include "vm/base/fdbag.h"
-#include "vm/base/record.h"
-#include "vm/base/remove.h"
 #include "vm/guest/internal.h"
-#include "vm/sandbox/internal.h"
-#include "vm/spawn/policy.h"
-#include "vm/spawn/server.h"
-#include "vm/spawn/spawner.h"
-#include "vm/policy/job.h"
-
-/*
- * A daemon is a loop and what is on it. It stops where it is, as one does that is killed: its loop never goes round again.
- * Another one is made, which gets a record and descriptors. With MACHINES in the environment, in machines; with ONLY, one
- * test.
- */
-
-#define WORLDS_MAX 400
-
-struct world {
-	uv_loop_t loop;
-	struct vm *vm;
-	struct spawner *spawner;
-};
-
-static char build[PATH_MAX], agent[PATH_MAX + 32], top[64];
-static struct world worlds[WORLDS_MAX], *here;
-static unsigned nworlds;
-static struct spawner_ends ends;
-static struct policy *policy;
-static struct vm_config cfg;
-static const struct backend_ops *machine;
-static enum vm_backend kind;
-
-/* ---- a backend: the agent as a child, which whoever takes it over waits for himself ---- */
-
-struct backend {
-	uv_timer_t gone;
-	const struct backend_events *events;
-	void *data;
-	pid_t pid;
-};
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	struct backend *b = handle->data;
-
-	b->events->destroyed(b->data);
-	free(b);
-}
-
-static void on_gone(uv_timer_t *timer)
-{
-	struct backend *b = timer->data;
-
-	if (waitpid(b->pid, NULL, WNOHANG) != 0)
-		uv_close((uv_handle_t *)timer, on_timer_closed);
-}
-
-static struct backend *own_new(struct backends *all, const struct backend_events *events,
-			       void *data)
-{
-	struct backend *b = calloc(1, sizeof(*b));
-
-	b->events = events;
-	b->data = data;
-	b->gone.data = b;
-	uv_timer_init(all->ctx->loop, &b->gone);
-	return b;
-}
-
-static int own_start(struct backends *all, const struct backend_spec *spec,
-		     const struct backend_events *events, void *data, struct backend **ret_backend,
-		     int *ret_stream, struct problem *ret_problem)
-{
-	static unsigned n;
-	struct backend *b = own_new(all, events, data);
-	char drivers[PATH_MAX + 32], root[96], number[16];
-	int fds[2];
-
-	(void)spec;
-	(void)ret_problem;
-	snprintf(drivers, sizeof(drivers), "%s/drivers", build);
-	snprintf(root, sizeof(root), "%s/%u", top, n++);
-	assert_int_equal(mkdir(root, 0755), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	snprintf(number, sizeof(number), "%d", fds[1]);
-	b->pid = fork();
-	assert_true(b->pid >= 0);
-	if (b->pid == 0) {
-		fcntl(fds[1], F_SETFD, 0);
-		execl(agent, agent, "--local", number, "--root", root, "--lib", drivers,
-		      (char *)NULL);
-		_exit(127);
-	}
-	close(fds[1]);
-	*ret_backend = b;
-	*ret_stream = fds[0];
-	return 1;
-}
-
-static void own_destroy(struct backend *b)
-{
-	kill(b->pid, SIGKILL);
-	uv_timer_start(&b->gone, on_gone, 0, 1);
-}
-
-static void own_info(struct backend *b, struct backend_info *ret_info)
-{
-	*ret_info = (struct backend_info){.accel = "none", .pid = b->pid};
-}
-
-static int own_put(const struct backend *b, struct buf *out, struct fdbag *fds)
-{
-	(void)fds;
-	record_u64(out, 1, (uint64_t)b->pid);
-	return 0;
-}
-
-static int own_take(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
-		    const struct backend_spec *spec, const struct backend_events *events,
-		    void *data, struct backend **ret_backend)
-{
-	struct record_reader r = *fields;
-	struct record_field f;
-
-	(void)fds;
-	(void)spec;
-	assert_int_equal(record_field(&r, &f), 1);
-	*ret_backend = own_new(all, events, data);
-	(*ret_backend)->pid = (pid_t)f.u64;
-	return 0;
-}
-
-static const struct backend_ops own_ops = {.name = "child",
-					   .start = own_start,
-					   .destroy = own_destroy,
-					   .info = own_info,
-					   .put = own_put,
-					   .take = own_take};
-
-/* ---- a sandbox, and what is heard of it ---- */
-
-struct heard {
-	struct sandbox *s;
-	enum sandbox_state state;
-	struct buf out, err;
-	unsigned nexits, njobs, ngone, nrooms, nfrozen, nclosed, nanswers;
-	struct vm_result result, job;
-	struct problem problem;
-	int err_of_file;
-	struct vm_file_reply reply;
-	uint8_t bytes[1 << 20];
-};
-
-static void on_state(void *data, enum sandbox_state state)
-{
-	((struct heard *)data)->state = state;
-}
-
-static void on_output(void *data, uint32_t run, enum vm_stream stream, const void *bytes,
-		      size_t len)
-{
-	struct heard *h = data;
-
-	(void)run;
-	assert_int_equal(h->nclosed, 0);
-	buf_append(stream == VM_STDOUT ? &h->out : &h->err, bytes, len);
-}
-
-static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *result)
-{
-	struct heard *h = data;
-
-	if (sandbox_is_job(run)) {
-		h->job = *result;
-		h->njobs++;
-		return;
-	}
-	h->result = *result;
-	h->nexits++;
-}
-
-static void on_room(void *data, uint32_t id)
-{
-	(void)id;
-	((struct heard *)data)->nrooms++;
-}
-
-static void on_gone_job(void *data, uint32_t id)
-{
-	(void)id;
-	((struct heard *)data)->ngone++;
-}
-
-static void on_frozen(void *data, int err)
-{
-	assert_int_equal(err, 0);
-	((struct heard *)data)->nfrozen++;
-}
-
-static void on_closed(void *data, const struct problem *problem)
-{
-	struct heard *h = data;
-
-	h->nclosed++;
-	if (problem)
-		h->problem = *problem;
-}
-
-static const struct sandbox_events events = {.state = on_state,
-					     .output = on_output,
-					     .exit = on_exit_of_run,
-					     .room = on_room,
-					     .gone = on_gone_job,
-					     .frozen = on_frozen,
-					     .closed = on_closed};
-
-static void on_late(uv_timer_t *timer)
-{
-	(void)timer;
-	fail_msg("nothing was heard of it");
-}
-
-/* Goes round until *@what is at least @least, or the sandbox's end. */
-static void await(const struct heard *h, const unsigned *what, unsigned least)
-{
-	uv_timer_t timer;
-
-	uv_timer_init(&here->loop, &timer);
-	uv_timer_start(&timer, on_late, (uint64_t)patience_ms() * 4, 0);
-	while (*what < least && !h->nclosed)
-		uv_run(&here->loop, UV_RUN_ONCE);
-	uv_close((uv_handle_t *)&timer, NULL);
-	uv_run(&here->loop, UV_RUN_NOWAIT);
-	if (*what < least)
-		fail_msg("%s", h->problem.cause);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-	*(bool *)timer->data = true;
-}
-
-/* Goes round for so many ms. */
-static void pass(unsigned ms)
-{
-	bool over = false;
-	uv_timer_t timer;
-
-	uv_timer_init(&here->loop, &timer);
-	timer.data = &over;
-	uv_timer_start(&timer, on_tick, ms, 0);
-	while (!over)
-		uv_run(&here->loop, UV_RUN_ONCE);
-	uv_close((uv_handle_t *)&timer, NULL);
-	uv_run(&here->loop, UV_RUN_NOWAIT);
-}
-
-static void start_as(struct heard *h, const char *image, const char *allow,
-		     const struct sandbox_port *ports, size_t nports)
-{
-	const struct sandbox_spec spec = {
-		.name = "adopted",
-		.image = image,
-		.language = image,
-		.network = allow,
-		.allow = allow,
-		.ports = ports,
-		.nports = nports,
-		.backend = kind,
-		.memory_mb = 256,
-		.cpus = 1,
-		.limits = {.files_mb = 100, .files_inodes = 10000, .processes = 100},
-		.owner = getuid(),
-		.group = getgid(),
-	};
-
-	memset(h, 0, sizeof(*h));
-	assert_int_equal(sandbox_new(here->vm, &spec, &events, h, &h->s), 0);
-	while (h->state != SANDBOX_READY && !h->nclosed)
-		uv_run(&here->loop, UV_RUN_ONCE);
-	if (h->nclosed)
-		fail_msg("%s", h->problem.cause);
-}
-
-static void start(struct heard *h)
-{
-	start_as(h, "raw", NULL, NULL, 0);
-}
-
-static void finish(struct heard *h)
-{
-	if (!h->nclosed)
-		sandbox_close(h->s);
-	await(h, &h->nclosed, 1);
-	buf_clear(&h->out);
-	buf_clear(&h->err);
-}
-
-static uint32_t begin_run(struct heard *h, const char *code, bool input)
-{
-	static uint32_t n;
-	const struct sandbox_run r = {.id = ++n,
-				      .code = code,
-				      .code_len = strlen(code),
-				      .input = input,
-				      .timeout_ms = 600000,
-				      .limit = {1u << 26, 1u << 26}};
-
-	buf_clear(&h->out);
-	buf_clear(&h->err);
-	h->nexits = 0;
-	assert_int_equal(sandbox_run(h->s, &r), 0);
-	return r.id;
-}
-
-static const char *run(struct heard *h, const char *code)
-{
-	begin_run(h, code, false);
-	await(h, &h->nexits, 1);
-	if (h->result.outcome != VM_DONE || h->result.status)
-		fail_msg("%s: status %u: %s", code, h->result.status, buf_str(&h->err));
-	return buf_str(&h->out);
-}
-
-/* ---- daemons ---- */
-
-static void world_new(void)
-{
-	assert_true(nworlds < WORLDS_MAX);
-	here = &worlds[nworlds++];
-	uv_loop_init(&here->loop);
-	if (ends.sock > 0) {
-		here->spawner = spawner_new(&ends);
-		assert_non_null(here->spawner);
-	}
-	assert_int_equal(
-		vm_new_with(machine, &here->loop, here->spawner, &cfg, NULL, NULL, &here->vm), 0);
-}
-
-/* The record of what lives, as soon as it can be put. */
-static void put(const struct heard *h, struct buf *record, struct fdbag *copies)
-{
-	struct fdbag fds = {0};
-	int r = -EAGAIN;
-
-	for (unsigned i = 0; i < 2000 && r == -EAGAIN; i++) {
-		buf_clear(record);
-		fdbag_clear(&fds);
-		r = sandbox_put(h->s, record, &fds);
-		if (r == -EAGAIN)
-			pass(1);
-	}
-	assert_int_equal(r, 0);
-	assert_int_equal(record->failed, 0);
-	copies->owned = true;
-	for (size_t i = 0; i < fds.n; i++)
-		assert_int_equal(fdbag_put(copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 3)), i + 1);
-	fdbag_clear(&fds);
-}
-
-/* A daemon that has nothing is replaced by one with another configuration. */
-static void replace_nothing(void)
-{
-	if (ends.sock > 0) {
-		ends.sock = fcntl(ends.sock, F_DUPFD_CLOEXEC, 3);
-		ends.tie = fcntl(ends.tie, F_DUPFD_CLOEXEC, 3);
-		ends.last_id += 1000;
-	}
-	world_new();
-}
-
-/* Another daemon has @h's sandbox from now on, and holds these nodes. */
-static void replace_holding(struct heard *h, const struct vm_held_node *nodes, size_t n)
-{
-	struct record_reader fields;
-	struct fdbag copies = {0};
-	struct buf record = {0};
-
-	put(h, &record, &copies);
-	replace_nothing();
-	fields = record_reader(record.data, record.len);
-	assert_int_equal(sandbox_adopt(here->vm, &fields, &copies, &events, h, &h->s), 0);
-	if (nodes)
-		assert_int_equal(sandbox_hold_nodes(h->s, nodes, n), 0);
-	vm_go(here->vm);
-	buf_clear(&record);
-	fdbag_clear(&copies);
-	if (getenv("TALK"))
-		printf("             replaced\n");
-}
-
-static void replace(struct heard *h)
-{
-	replace_holding(h, NULL, 0);
-}
-
-static void on_vm_closed(void *data)
-{
-	*(bool *)data = true;
-}
-
-static void begin_with(enum vm_backend backend, const struct backend_ops *ops)
-{
-	static char cache[PATH_MAX];
-	const struct policy_view view = {0};
-	struct spawner_rules rules = {.job = policy_job, .runtime_dir = top};
-
-	cfg = (struct vm_config){.runtime_dir = top,
-				 .qemu = "qemu-system-x86_64",
-				 .agent = agent,
-				 .accel = "tcg",
-				 .image_builder = "none",
-				 .admission_s = 60,
-				 .boot_s = 300,
-				 .stand_still = true,
-				 .cache_dir = cache};
-	/* The spawner of the last test may still be removing its own. */
-	snprintf(top, sizeof(top), "%s/test_adopt.%d.%u",
-		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid(), nworlds);
-	snprintf(cache, sizeof(cache), "%s/cache", top);
-	if (ops == &backend_qemu && getenv("XDG_CACHE_HOME"))
-		snprintf(cache, sizeof(cache), "%s/xsbxfs", getenv("XDG_CACHE_HOME"));
-	else if (ops == &backend_qemu)
-		snprintf(cache, sizeof(cache), "%s/.cache/xsbxfs", getenv("HOME"));
-	(void)mkdir(top, 0700);
-	(void)mkdir(cache, 0700);
-	kind = backend;
-	machine = ops;
-	ends = (struct spawner_ends){.sock = -1};
-	if (backend == VM_PROCESS || ops == &backend_qemu) {
-		const struct policy_config permitted = {.vm = &cfg, .view = &view, .nviews = 1};
-
-		policy_prepare(cache);
-		assert_int_equal(policy_new(&permitted, &policy), 0);
-		cfg.policy = rules.data = policy;
-		assert_int_equal(spawner_fork(&rules, &ends), 0);
-	}
-	world_new();
-}
-
-static int begin_child(void **state)
-{
-	(void)state;
-	begin_with(VM_MICROVM, &own_ops);
-	return 0;
-}
-
-static int begin_process(void **state)
-{
-	(void)state;
-	begin_with(VM_PROCESS, &own_ops);
-	return 0;
-}
-
-static int begin_machine(void **state)
-{
-	(void)state;
-	begin_with(VM_MICROVM, &backend_qemu);
-	return 0;
-}
-
-static int end(void **state)
-{
-	bool closed = false;
-
-	(void)state;
-	vm_close(here->vm, on_vm_closed, &closed);
-	while (!closed)
-		uv_run(&here->loop, UV_RUN_ONCE);
-	uv_run(&here->loop, UV_RUN_NOWAIT);
-	assert_int_equal(uv_loop_close(&here->loop), 0);
-	spawner_stop(here->spawner);
-	here->spawner = NULL;
-	policy_free(policy);
-	policy = NULL;
-	remove_tree(top);
-	return 0;
-}
 
 /* ---- what has to hold ---- */
 
@@ -504,7 +20,7 @@ static int end(void **state)
 static void runs_go_on(void **state)
 {
 	static struct heard h;
-	const unsigned lines = machine == &backend_qemu ? 20000 : 200000;
+	const unsigned lines = in_machines() ? 20000 : 200000;
 	char code[200];
 	size_t at = 0;
 
@@ -962,6 +478,7 @@ static void network_goes_on(void **state)
 		"  while True: threading.Thread(target=serve, args=(s.accept()[0],)).start()\n"
 		"threading.Thread(target=go, daemon=True).start()\n";
 	static struct heard h;
+	struct sandbox_spec spec;
 	char allow[100], code[200];
 	uint16_t port = 0, here_port, other_port;
 	int one, two;
@@ -971,7 +488,12 @@ static void network_goes_on(void **state)
 	cfg.host_ports = (struct vm_host_ports){{here_port, other_port}, 2};
 	replace_nothing();
 	snprintf(allow, sizeof(allow), "host.internal:%u", here_port);
-	start_as(&h, "python", allow, &wanted, 1);
+	spec = spec_of("python");
+	spec.network = true;
+	spec.allow = allow;
+	spec.ports = &wanted;
+	spec.nports = 1;
+	start_as(&h, &spec);
 	run(&h, server);
 	sandbox_ports(h.s, on_port, &port);
 	assert_int_not_equal(port, 0);
@@ -1034,20 +556,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(still_machine, begin_machine, end),
 		cmocka_unit_test_setup_teardown(network_goes_on, begin_machine, end),
 	};
-	const char *where = getenv("BUILD");
-	int failed;
+	int failed = find_programs("test_adopt");
 
-	signal(SIGPIPE, SIG_IGN);
-	if (!realpath(where ? where : "build", build))
-		return 1;
-	snprintf(agent, sizeof(agent), "%s/xsbx-agent", build);
-	if (access(agent, X_OK) < 0) {
-		printf("%s is not there: make tests\n", agent);
-		return 77;
-	}
-	log_open(getenv("TALK") ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
-	if (getenv("ONLY"))
-		cmocka_set_test_filter(getenv("ONLY"));
+	if (failed)
+		return failed;
 	if (getenv("MACHINES"))
 		return cmocka_run_group_tests(machines, NULL, NULL);
 	failed = cmocka_run_group_tests(child, NULL, NULL);

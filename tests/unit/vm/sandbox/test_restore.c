@@ -300,7 +300,7 @@ static struct saved *save(struct seen *e, const char *replaced)
 	e->s->save = (struct save){.step = SAVE_POINT, .memory = true};
 	assert_int_equal(guest_point(e->s->guest), 0);
 	fake_free(fake_expect(PROTO_POINT));
-	fake_send(PROTO_POINTED, 0, 0, none, sizeof(none));
+	fake_send(PROTO_POINTED, 0, e->s->guest->points_asked, none, sizeof(none));
 	fake_settle();
 	assert_non_null(fake_agent.point);
 	fake_agent.point->base = saved_fixture_file(1 << 20, 0, 1000, 1);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of a channel: what one of them has another do. */
+#ifndef XSBX_VM_GUEST_CHANNEL_INTERNAL_H
+#define XSBX_VM_GUEST_CHANNEL_INTERNAL_H
+
+#include "channel.h"
+
+/* A record of the link without its header. */
+struct channel_fixed {
+	STAILQ_ENTRY(channel_fixed) link;
+	size_t len;
+	uint32_t done[CHANNEL_NCLASSES]; /* frames that end in it */
+	uint8_t data[LINK_DATA_MAX];
+};
+
+/* Is all that follows from what is read said later? */
+static inline bool channel_in_turns(const struct channel *ch)
+{
+	return turn_is_on(ch->scratch->turn);
+}
+
+/* What is recorded of it changes. */
+static inline void channel_touch(struct channel *ch)
+{
+	if (channel_in_turns(ch) && ch->events->touched)
+		ch->events->touched(ch->data);
+}
+
+/* ---- channel_send.c ---- */
+
+void channel_send_init(struct channel *ch);
+
+/* Adds a record that another process has fixed. Return: 0, -EBADMSG or -ENOMEM. */
+int channel_add_fixed(struct channel *ch, const void *data, size_t len);
+
+/* Writes what may be said and the socket takes. Return: 0; -EAGAIN or -ENOMEM if that was not all; or -errno. */
+int channel_flush(struct channel *ch);
+
+/* Polls for what there is to be done now. */
+void channel_poll_again(struct channel *ch);
+
+/* It is writable. Return: as channel_flush(). */
+int channel_on_writable(struct channel *ch);
+
+#endif
