@@ -19,6 +19,7 @@
 #include "vm/spawn/registry.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/spawner.h"
+#include "fs/files/files.h"
 #include "fs/fuse/devfuse.h"
 #include "fs/keep/keeper.h"
 #include "fs/keep/store.h"
@@ -592,6 +593,7 @@ static void inherit(struct daemon *d)
 		return;
 	}
 	devfuse_replay(&d->fuse);
+	files_replayed(d->fs);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
 	spec_prepare(d->fs);

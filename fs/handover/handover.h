@@ -49,7 +49,8 @@ enum handover_kind {
 	HANDOVER_STATS,
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
-	HANDOVER_CONF = 120, /* the configuration as it was read: conf_put() */
+	HANDOVER_CALLS = 100, /* key as of HANDOVER_FILES; requests that were answered in part */
+	HANDOVER_CONF = 120,  /* the configuration as it was read: conf_put() */
 };
 
 /**

@@ -50,11 +50,6 @@ static int check_session(const struct session *s, struct problem *why)
 		problem_set(why, PROBLEM_BUSY, "", "%s takes changes over", s->path);
 		return -EAGAIN;
 	}
-	if (files_are_asked(s->files)) {
-		problem_set(why, PROBLEM_BUSY, "", "requests below %s/files are not answered",
-			    s->path);
-		return -EAGAIN;
-	}
 	return 0;
 }
 
@@ -101,7 +96,8 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 			return r;
 	}
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
-	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR) {
+	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
+	    rec->kind == HANDOVER_CALLS) {
 		s = keep_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -111,6 +107,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	case HANDOVER_HANDLE: return handover_get_handle(fs, rec->key, rec->fields);
 	case HANDOVER_TEXT: return handover_get_text(fs, rec->key, rec->fields);
 	case HANDOVER_FILES: return handover_get_files(s, rec->fields);
+	case HANDOVER_CALLS: return handover_get_calls(s, rec->fields);
 	case HANDOVER_NODE: return handover_get_node(s, rec->fields);
 	case HANDOVER_SANDBOX: return inherit_sandbox(s, rec->fields, fds);
 	case HANDOVER_WORKDIR:

@@ -161,6 +161,14 @@ static int put_sandbox(struct handover_sessions *to, const struct session *s)
 	return end(to, r, HANDOVER_SANDBOX, handover_key(s), 0);
 }
 
+static int put_calls(struct handover_sessions *to, const struct session *s)
+{
+	if (!handover_has_calls(s))
+		return sink_drop(to->sink, HANDOVER_CALLS, handover_key(s), 0);
+	handover_put_calls(s, sink_begin(to->sink));
+	return end(to, 0, HANDOVER_CALLS, handover_key(s), 0);
+}
+
 static int put_workdir(struct handover_sessions *to, const struct session *s)
 {
 	if (!s->changes.work)
@@ -269,6 +277,8 @@ int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct prob
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = put_sandbox(&to, all[i]);
 		if (r == 0)
+			r = put_calls(&to, all[i]);
+		if (r == 0)
 			r = put_workdir(&to, all[i]);
 	}
 	handover_saved_fini(&to);
@@ -303,6 +313,8 @@ static int commit_session(struct handover_sessions *to, struct touch *what)
 
 	if (r == 0)
 		r = commit_going(to, s);
+	if (r == 0)
+		r = put_calls(to, s);
 	return r == 0 ? put_workdir(to, s) : r;
 }
 
@@ -357,6 +369,8 @@ static int drop_session(struct handover_sink *sink, uint64_t key)
 		r = sink_drop(sink, KEEP_SESSION, key, PART_REST);
 	if (r == 0)
 		r = sink_drop(sink, HANDOVER_SANDBOX, key, 0);
+	if (r == 0)
+		r = sink_drop(sink, HANDOVER_CALLS, key, 0);
 	if (r == 0)
 		r = sink_drop(sink, HANDOVER_WORKDIR, key, 0);
 	return r == 0 ? handover_drop_files(sink->estate, key) : r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
@@ -358,10 +358,6 @@ static void test_files(void **state)
 	struct fixture *fx = *state;
 	struct second two;
 	uint64_t root;
-	struct req *req;
-	struct problem why;
-	struct buf out = {0};
-	struct fdbag fds = {0};
 
 	fx_put(fx, TOP "ctl", "reset\n");
 	fx_run(fx, "x");
@@ -369,19 +365,11 @@ static void test_files(void **state)
 	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
 	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
 	answer_lookup(fx, root, "dir", 8, S_IFDIR | 0755);
-	/* What is not answered is waited for. */
-	req = fx_lookup(fx, root, "more");
-	assert_int_equal(handover_check(fx->fs, &why), -EAGAIN);
-	assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
-	fake_answer(fake_sandbox(), -ENOENT, NULL);
-	assert_error(req, -ENOENT);
 	take_over(fx, &two);
 	assert_int_equal(fake_held, 2);
 	assert_int_equal(fake_held_lookups, 3);
 	assert_int_equal(fx_demo(fx)->files->nodes.n, 2);
 	end(&two);
-	buf_clear(&out);
-	fdbag_clear(&fds);
 }
 
 static void test_asleep(void **state)
