@@ -49,7 +49,8 @@ enum handover_kind {
 	HANDOVER_STATS,
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
-	HANDOVER_CONF = 120, /* the configuration as it was read: conf_put() */
+	HANDOVER_COMMIT = 110, /* changes that are being applied to a directory of this host */
+	HANDOVER_CONF = 120,   /* the configuration as it was read: conf_put() */
 };
 
 /**

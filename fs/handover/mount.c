@@ -46,10 +46,6 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 
 static int check_session(const struct session *s, struct problem *why)
 {
-	if (s->changes.committing) {
-		problem_set(why, PROBLEM_BUSY, "", "%s takes changes over", s->path);
-		return -EAGAIN;
-	}
 	if (files_are_asked(s->files)) {
 		problem_set(why, PROBLEM_BUSY, "", "requests below %s/files are not answered",
 			    s->path);
@@ -105,7 +101,8 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 			return r;
 	}
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
-	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR) {
+	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
+	    rec->kind == HANDOVER_COMMIT) {
 		s = keep_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -120,6 +117,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	case HANDOVER_WORKDIR:
 		return s->changes.work ? -EBADMSG
 				       : workdir_take(fs->vm, &rec->fields, fds, &s->changes.work);
+	case HANDOVER_COMMIT: return commit_take(s, &rec->fields, fds);
 	case HANDOVER_SAVED: return handover_get_saved(fs, rec, fds);
 	default: return handover_get_whole(fs, rec, fds, ret_why);
 	}

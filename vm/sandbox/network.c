@@ -49,9 +49,7 @@ static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forw
 
 static void close_card(struct network *n)
 {
-	if (n->card >= 0)
-		close(n->card);
-	n->card = -1;
+	lent_close(&n->card);
 }
 
 static void part_gone(struct network *n)
@@ -302,6 +300,7 @@ static void on_ready(void *data)
 
 	n->served = true;
 	close_card(n);
+	sandbox_touch(n->s);
 }
 
 static void on_denied(void *data, const struct net_denied *what)
@@ -322,6 +321,7 @@ static void on_stats(void *data, const struct net_stats *stats)
 {
 	struct network *n = data;
 
+	sandbox_touch(n->s);
 	n->has_traffic = true;
 	n->traffic = (struct sandbox_traffic){.bytes_in = stats->bytes_in,
 					      .bytes_out = stats->bytes_out,
@@ -351,6 +351,7 @@ static void on_gateway_ended(void *data, int err)
 	child_kill(&n->filter.child);
 	gateway_close(n->gateway, on_gateway_closed, n);
 	n->gateway = NULL;
+	sandbox_touch(n->s);
 }
 
 static const struct gateway_events gateway_events = {
