@@ -50,7 +50,6 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	bool goes; /* the helper was told so */
 	uint32_t
 		resyncs; /* id of the NET_RESYNCED that is to come: all will be asked for again behind it; or 0 */
 	void (*closed)(void *data);
@@ -241,17 +240,6 @@ static bool is_text(const char *text, size_t size)
 	return len > 0 && len < size;
 }
 
-/* It has the card, and does nothing with it before that is known here, so that another one may be started with it. */
-static int on_ready(struct gateway *gw)
-{
-	const struct net_header go = {.type = NET_GO};
-	const bool again = gw->goes;
-
-	gw->cfg.events->ready(gw->cfg.data);
-	gw->goes = true;
-	return again ? 0 : packets_send(&gw->packets, &go, sizeof(go), NULL, 0, -1);
-}
-
 /* Others may have been asked for by processes that did not live to hear them. */
 static void on_resynced(struct gateway *gw, uint32_t id)
 {
@@ -259,7 +247,7 @@ static void on_resynced(struct gateway *gw, uint32_t id)
 		gw->resyncs = 0;
 }
 
-/* One message from the helper. Return: 0 or -errno. */
+/* One message from the helper. Return: 0 or -EPROTO. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {
@@ -273,7 +261,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	if (type >= ARRAY_SIZE(size) || len != size[type])
 		return -EPROTO;
 	switch (type) {
-	case NET_READY: return on_ready(gw);
+	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
 	case NET_RESYNCED: on_resynced(gw, m->header.id); return 0;
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
@@ -346,6 +334,13 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 	}
 	*ret_gateway = gw;
 	return 0;
+}
+
+int gateway_go(struct gateway *gw)
+{
+	const struct net_header h = {.type = NET_GO};
+
+	return packets_send(&gw->packets, &h, sizeof(h), NULL, 0, -1);
 }
 
 int gateway_allow(struct gateway *gw, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
@@ -452,7 +447,6 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 		lent_close(&fd);
 	if (r < 0)
 		return r;
-	(*ret_gateway)->goes = true;
 	/* No process before this one has had the same. */
 	(*ret_gateway)->resyncs = (uint32_t)uv_hrtime() | 1;
 	return 0;

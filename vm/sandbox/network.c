@@ -269,12 +269,24 @@ static void lost(struct network *n, const char *how)
 		tell_owner(s, network_lost, &p);
 }
 
+/* The filter has said that it is ready, and the spawner that it runs: it can be handed over from now on, and has the card. If it
+ * can't be told so, it has ended, which its process tells. */
+static void begin(struct network *n)
+{
+	if (!n->served || n->filter.child.state != CHILD_RUNNING || n->card < 0 || !n->gateway)
+		return;
+	close_card(n);
+	sandbox_touch(n->s);
+	(void)gateway_go(n->gateway);
+}
+
 static void on_started(struct program *p)
 {
-	const struct network *n = p->data;
+	struct network *n = p->data;
 
 	n->s->vm->net_seen = true;
 	n->s->vm->net_report = p->child.report;
+	begin(n);
 }
 
 static void on_over(struct program *p)
@@ -299,8 +311,7 @@ static void on_ready(void *data)
 	struct network *n = data;
 
 	n->served = true;
-	close_card(n);
-	sandbox_touch(n->s);
+	begin(n);
 }
 
 static void on_denied(void *data, const struct net_denied *what)
