@@ -576,6 +576,11 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_pump(s);
 }
 
+static void on_touched(void *data)
+{
+	(void)heard(data);
+}
+
 const struct sandbox_events binding_events = {.state = on_state,
 					      .awaits = on_awaits,
 					      .console = on_console,
@@ -591,6 +596,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .saved = on_saved,
 					      .changed = on_changed,
 					      .stirs = on_stirs,
+					      .touched = on_touched,
 					      .closed = on_closed};
 
 /* ---- starting and feeding ---- */
@@ -719,6 +725,7 @@ static bool pump_save(struct session *s)
 
 void binding_pump(struct session *s)
 {
+	touch_session(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;

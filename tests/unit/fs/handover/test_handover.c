@@ -2,7 +2,7 @@
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
 /* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
@@ -445,6 +445,24 @@ static void test_long_output(void **state)
 	end(&two);
 }
 
+/* What both streams have written shares blocks with the one that was first. */
+static void test_blocks(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	char words[600];
+
+	write_much(s, 64 << 10);
+	clock_work();
+	memset(words, 'e', sizeof(words));
+	fake_output_bytes(s, VM_STDERR, words, sizeof(words));
+	assert_int_equal(run_spool(fx_demo(fx)->active, RUN_BOTH)->nshared, 1);
+	check(fx);
+	fake_exit(s, VM_DONE, 0);
+	clock_work();
+	check(fx);
+}
+
 /* A sandbox that is gone when the other daemon comes to it. */
 static void test_lost(void **state)
 {
@@ -519,7 +537,8 @@ int main(void)
 		handover_test(test_generations), handover_test(test_jobs),
 		handover_test(test_locks),	 handover_test(test_files),
 		handover_test(test_asleep),	 handover_test(test_long_output),
-		handover_test(test_lost),	 handover_test(test_templates),
+		handover_test(test_blocks),	 handover_test(test_lost),
+		handover_test(test_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
