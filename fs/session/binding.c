@@ -576,6 +576,11 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_pump(s);
 }
 
+static void on_touched(void *data)
+{
+	(void)heard(data);
+}
+
 const struct sandbox_events binding_events = {.state = on_state,
 					      .awaits = on_awaits,
 					      .console = on_console,
@@ -591,6 +596,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .saved = on_saved,
 					      .changed = on_changed,
 					      .stirs = on_stirs,
+					      .touched = on_touched,
 					      .closed = on_closed};
 
 /* ---- starting and feeding ---- */
