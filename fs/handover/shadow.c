@@ -145,6 +145,7 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
 	case HANDOVER_CALLS:
+	case HANDOVER_COMMIT:
 	case KEEP_SESSION:
 	case KEEP_RUN:
 	case KEEP_JOB:

@@ -725,6 +725,7 @@ static bool pump_save(struct session *s)
 
 void binding_pump(struct session *s)
 {
+	touch_session(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;
