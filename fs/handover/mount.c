@@ -71,7 +71,8 @@ int handover_check(struct fs *fs, struct problem *ret_why)
 static bool is_of_sessions(uint32_t kind)
 {
 	return kind == KEEP_SESSION || kind == KEEP_RUN || kind == KEEP_JOB ||
-	       kind == KEEP_SCRATCH || kind == KEEP_TEXT || kind == KEEP_BLOCK;
+	       kind == KEEP_SCRATCH || kind == KEEP_REMOVAL || kind == KEEP_TEXT ||
+	       kind == KEEP_BLOCK;
 }
 
 static bool is_before_sessions(uint32_t kind)
