@@ -15,12 +15,10 @@
 
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why)
 {
-	int r = handover_check(fs, ret_why);
 	struct handover_sink sink;
 	struct session *s;
+	int r;
 
-	if (r < 0)
-		return r;
 	sink_to_stream(&sink, out, fds);
 	r = handover_put_mount(fs, &sink);
 	if (r == 0)
@@ -39,29 +37,6 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 	if (r < 0 && r != -EAGAIN)
 		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
 			    strerror(-r));
-	return r;
-}
-
-/* ---- is it a good moment? ---- */
-
-static int check_session(const struct session *s, struct problem *why)
-{
-	if (s->changes.committing) {
-		problem_set(why, PROBLEM_BUSY, "", "%s takes changes over", s->path);
-		return -EAGAIN;
-	}
-	return 0;
-}
-
-int handover_check(struct fs *fs, struct problem *ret_why)
-{
-	struct session *s;
-	int r = 0;
-
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (r == 0 && !s->dead)
-			r = check_session(s, ret_why);
-	}
 	return r;
 }
 
@@ -98,7 +73,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	}
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
 	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
-	    rec->kind == HANDOVER_CALLS) {
+	    rec->kind == HANDOVER_CALLS || rec->kind == HANDOVER_COMMIT) {
 		s = keep_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -114,6 +89,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	case HANDOVER_WORKDIR:
 		return s->changes.work ? -EBADMSG
 				       : workdir_take(fs->vm, &rec->fields, fds, &s->changes.work);
+	case HANDOVER_COMMIT: return commit_take(s, &rec->fields, fds);
 	case HANDOVER_SAVED: return handover_get_saved(fs, rec, fds);
 	default: return handover_get_whole(fs, rec, fds, ret_why);
 	}

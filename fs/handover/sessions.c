@@ -150,8 +150,8 @@ static int put_sandbox(struct handover_sessions *to, const struct session *s)
 		return sink_drop(to->sink, HANDOVER_SANDBOX, handover_key(s), 0);
 	r = sandbox_put(s->sandbox, sink_begin(to->sink), to->sink->fds);
 	if (r == -EAGAIN && to->sink->stream) {
-		problem_set(to->why, PROBLEM_BUSY, "",
-			    "the sandbox of %s is being reset, saved or asked", s->path);
+		problem_set(to->why, PROBLEM_BUSY, "", "the sandbox of %s is asked for files",
+			    s->path);
 		return r;
 	}
 	if (r == -EAGAIN) {
@@ -175,6 +175,13 @@ static int put_workdir(struct handover_sessions *to, const struct session *s)
 		return sink_drop(to->sink, HANDOVER_WORKDIR, handover_key(s), 0);
 	workdir_put(s->changes.work, sink_begin(to->sink), to->sink->fds);
 	return end(to, 0, HANDOVER_WORKDIR, handover_key(s), 0);
+}
+
+static int put_commit(struct handover_sessions *to, const struct session *s)
+{
+	if (!commit_put(s, sink_begin(to->sink), to->sink->fds))
+		return sink_drop(to->sink, HANDOVER_COMMIT, handover_key(s), 0);
+	return end(to, 0, HANDOVER_COMMIT, handover_key(s), 0);
 }
 
 /* ---- whole sessions ---- */
@@ -294,6 +301,8 @@ int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct prob
 			r = put_calls(&to, all[i]);
 		if (r == 0)
 			r = put_workdir(&to, all[i]);
+		if (r == 0)
+			r = put_commit(&to, all[i]);
 	}
 	for (removal = next_removal(fs, NULL); r == 0 && removal;
 	     removal = next_removal(fs, removal))
@@ -332,7 +341,9 @@ static int commit_session(struct handover_sessions *to, struct touch *what)
 		r = commit_going(to, s);
 	if (r == 0)
 		r = put_calls(to, s);
-	return r == 0 ? put_workdir(to, s) : r;
+	if (r == 0)
+		r = put_workdir(to, s);
+	return r == 0 ? put_commit(to, s) : r;
 }
 
 static int commit_rest(struct handover_sessions *to, struct touch *what)
@@ -391,6 +402,8 @@ static int drop_session(struct handover_sink *sink, uint64_t key)
 		r = sink_drop(sink, HANDOVER_CALLS, key, 0);
 	if (r == 0)
 		r = sink_drop(sink, HANDOVER_WORKDIR, key, 0);
+	if (r == 0)
+		r = sink_drop(sink, HANDOVER_COMMIT, key, 0);
 	return r == 0 ? handover_drop_files(sink->estate, key) : r;
 }
 

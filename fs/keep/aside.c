@@ -12,7 +12,14 @@ enum { NET_LINE = 1, NET_NEXT, NET_TOTAL, NET_MTIME, NET_QUIET, NET_LEFT, NET_RE
 
 enum { FE_SEQ = 1, FE_STATE, FE_START, FE_LOG, FE_BLIND, FE_BLIND_LOST, FE_TEXT };
 
-enum { CHANGES_REVIEWED = 1, CHANGES_IS_REVIEWED, CHANGES_EPOCH };
+enum {
+	CHANGES_REVIEWED = 1,
+	CHANGES_IS_REVIEWED,
+	CHANGES_EPOCH,
+	CHANGES_COMMITTING,
+	CHANGES_ASKED,
+	CHANGES_IS_ASKED,
+};
 
 enum { PAUSE_TAG_STATE = 1, PAUSE_TAG_ASKED };
 
@@ -176,6 +183,8 @@ int keep_get_file_events(struct keep_in *in, const struct record_field *f)
 void keep_put_changes(struct keep_out *o, unsigned tag)
 {
 	const struct changes *c = &o->s->changes;
+	bool is_asked;
+	const struct buf *asked = commit_asked(o->s, &is_asked);
 	size_t at;
 
 	if (!o->io->live)
@@ -184,6 +193,9 @@ void keep_put_changes(struct keep_out *o, unsigned tag)
 	keep_put_buf(o->out, CHANGES_REVIEWED, &c->reviewed);
 	keep_put_u64(o->out, CHANGES_IS_REVIEWED, c->is_reviewed);
 	keep_put_u64(o->out, CHANGES_EPOCH, c->epoch);
+	keep_put_u64(o->out, CHANGES_COMMITTING, c->committing);
+	keep_put_buf(o->out, CHANGES_ASKED, asked);
+	keep_put_u64(o->out, CHANGES_IS_ASKED, is_asked);
 	record_close(o->out, at);
 }
 
@@ -196,6 +208,9 @@ static int changes_field(struct keep_in *in, void *to, const struct record_field
 	case CHANGES_REVIEWED: return keep_get_buf(f, &c->reviewed, RECORD_MAX);
 	case CHANGES_IS_REVIEWED: return record_get_bool(f, &c->is_reviewed);
 	case CHANGES_EPOCH: return record_get_u32(f, UINT32_MAX, &c->epoch);
+	case CHANGES_COMMITTING: return record_get_bool(f, &c->committing);
+	case CHANGES_ASKED: return keep_get_buf(f, &c->asked, RECORD_MAX);
+	case CHANGES_IS_ASKED: return record_get_bool(f, &c->is_asked);
 	default: return 0;
 	}
 }

@@ -8,6 +8,9 @@
 #include "vm/base/buf.h"
 #include "vm/vm.h"
 
+struct commit;
+struct fdbag;
+struct record_reader;
 struct session;
 
 /*
@@ -15,7 +18,7 @@ struct session;
  * - `work` has the changes of the last sandbox, even when that is gone; NULL if there was none yet.
  * - `reviewed` is the last list that was read, with its checksums: only this may be committed. Once a list was
  *   read, another one has to be read after each commit, successful or not; `is_reviewed` is never reset.
- * - `asked` and `is_asked` are copies of these two from when a commit was requested, until it starts.
+ * - `asked` and `is_asked` are copies of these two from when a commit was requested, until it starts: then `commit` has them.
  * - While `committing` no run starts, no list is made, and files/ can't be changed.
  */
 struct changes {
@@ -25,7 +28,8 @@ struct changes {
 	struct buf asked;
 	bool is_asked;
 	bool committing;
-	unsigned epoch; /* incremented for each `work` */
+	struct commit *commit; /* its own; or NULL */
+	unsigned epoch;	       /* incremented for each `work` */
 };
 
 /* The session's sandbox is ready. */
@@ -47,5 +51,16 @@ size_t changes_line(const char *text, size_t len, size_t at, size_t *ret_len);
  * `error` says why. */
 int commit_begin(struct session *s);
 int commit_discard(struct session *s);
+
+/* Of a commit that was requested: what may be made. */
+const struct buf *commit_asked(const struct session *s, bool *ret_is_asked);
+
+/* For the next daemon: if changes are being applied, appends the fields of a record by which it can go on with that. Return:
+ * whether they are. */
+bool commit_put(const struct session *s, struct buf *out, struct fdbag *fds);
+/* Goes on with such a one. Return: 0, -EBADMSG, -errno. */
+int commit_take(struct session *s, const struct record_reader *fields, struct fdbag *fds);
+/* The session goes on, and has perhaps requested a commit: what nobody has begun to apply is begun once more. */
+void commit_resume(struct session *s);
 
 #endif

@@ -12,6 +12,19 @@
 #include "fs.h"
 #include "pause.h"
 #include "session.h"
+#include "touch.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ *	commit_begin()	what may be made is set aside (`asked`), and all in the sandbox is stopped
+ *	on_still()	a process lists the changes
+ *	judge()		they are those: the process makes them
+ *	on_commit()
+ *
+ * Another daemon that comes up to judge() begins with the second step again: nothing was made. Behind it, it has the process,
+ * which makes them once.
+ */
 
 /* A commit under way; holds a reference to its session. */
 struct commit {
@@ -23,9 +36,18 @@ struct commit {
 
 static void commit_free(struct commit *a)
 {
+	if (a->s->changes.commit == a)
+		a->s->changes.commit = NULL;
 	session_unref(a->s);
 	buf_clear(&a->reviewed);
 	free(a);
+}
+
+/* Its records have to be written. */
+static void touch_changes(struct session *s)
+{
+	touch_session(s);
+	touch_rest(s);
 }
 
 /* ---- versions ---- */
@@ -88,8 +110,10 @@ static bool judge(void *data, const struct vm_changes *c)
 	size_t at;
 
 	if (!a->is_reviewed ||
-	    (r->len == c->len && (c->len == 0 || memcmp(r->data, c->text, c->len) == 0)))
+	    (r->len == c->len && (c->len == 0 || memcmp(r->data, c->text, c->len) == 0))) {
+		touch_session(a->s);
 		return true;
+	}
 	at = same_lines(c->text, c->len, r->data, r->len);
 	name_missing(c->text + at, c->len - at, r->data + at, r->len - at, "", a->changed,
 		     sizeof(a->changed));
@@ -137,6 +161,12 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 		events_add(&s->fs->events, s, "commit", "refused: not what was read last");
 		return;
 	}
+	if (err == -ENODATA) {
+		session_problemf(s, PROBLEM_COMMIT, fix,
+				 "the changes were made; but whether all of them could be is not "
+				 "known, for another daemon has taken the mount over meanwhile");
+		return;
+	}
 	if (err < 0) {
 		session_problemf(s, PROBLEM_COMMIT, fix, "the changes could not be made: %s",
 				 c->why);
@@ -171,8 +201,9 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	struct session *s = a->s;
 
 	s->changes.committing = false;
+	touch_changes(s);
 	pause_still_over(s);
-	if (is_unheard(s) && err < 0) {
+	if (is_unheard(s) && err < 0 && err != -ENODATA) {
 		log_warn("%s: commit: nothing was made: %s", s->path,
 			 err == -ECANCELED ? "the changes are not those that were read last, or "
 					     "xsbxfs is ending"
@@ -221,6 +252,8 @@ static int ask_commit(struct session *s)
 	a->is_reviewed = mine->is_asked;
 	a->reviewed = mine->asked;
 	mine->asked = (struct buf){0};
+	mine->commit = a;
+	touch_changes(s);
 	e = workdir_do(mine->work, WORKDIR_COMMIT, judge, on_commit, a);
 	if (e < 0)
 		commit_free(a);
@@ -236,6 +269,7 @@ static void on_still(struct session *s, int err)
 		return;
 	s->changes.committing = false;
 	give_back(&s->changes);
+	touch_changes(s);
 	pause_still_over(s);
 	session_problemf(s, PROBLEM_COMMIT, "Commit again.", "nothing was made: %s",
 			 err == -EBUSY	     ? "not all that runs in the sandbox could be stopped"
@@ -253,6 +287,7 @@ int commit_begin(struct session *s)
 		return e;
 	take_reviewed(&s->changes);
 	s->changes.committing = true;
+	touch_changes(s);
 	e = pause_until_still(s, on_still);
 	if (e < 0) {
 		s->changes.committing = false;
@@ -280,4 +315,52 @@ int commit_discard(struct session *s)
 	session_problem(s, NULL);
 	wait_wake(&s->front.wait);
 	return 0;
+}
+
+/* ---- from one daemon to the next ---- */
+
+const struct buf *commit_asked(const struct session *s, bool *ret_is_asked)
+{
+	const struct changes *c = &s->changes;
+
+	*ret_is_asked = c->commit ? c->commit->is_reviewed : c->is_asked;
+	return c->commit ? &c->commit->reviewed : &c->asked;
+}
+
+bool commit_put(const struct session *s, struct buf *out, struct fdbag *fds)
+{
+	const struct commit *a = s->changes.commit;
+
+	return a && workdir_put_commit(s->fs->vm, a, out, fds);
+}
+
+int commit_take(struct session *s, const struct record_reader *fields, struct fdbag *fds)
+{
+	struct commit *a =
+		s->changes.committing && !s->changes.commit ? calloc(1, sizeof(*a)) : NULL;
+	int r;
+
+	if (!a)
+		return s->changes.committing && !s->changes.commit ? -ENOMEM : -EBADMSG;
+	a->s = session_ref(s);
+	r = workdir_take_commit(s->fs->vm, fields, fds, on_commit, a);
+	if (r < 0)
+		commit_free(a);
+	else
+		s->changes.commit = a;
+	return r;
+}
+
+void commit_resume(struct session *s)
+{
+	struct pause *p = &s->pause;
+	int e = 0;
+
+	if (!s->changes.committing)
+		return;
+	p->still = on_still;
+	if (!s->changes.commit && p->state != PAUSE_ASKED)
+		e = pause_until_still(s, on_still);
+	if (e < 0)
+		on_still(s, e);
 }

@@ -37,6 +37,13 @@ static void lost(struct session *s)
 	binding_lost(s, &why);
 }
 
+static void go_on(struct session *s)
+{
+	if (s->sandbox)
+		network_resume(s);
+	binding_pump(s);
+}
+
 void inherit_go(struct session *s)
 {
 	const bool up = s->state == SESSION_STARTING || s->state == SESSION_IDLE ||
@@ -44,10 +51,11 @@ void inherit_go(struct session *s)
 
 	if (s->dead)
 		return;
+	commit_resume(s);
 	if (up && s->ready && !s->sandbox)
 		lost(s);
 	else if (up && !s->sandbox)
 		(void)binding_start(s); /* its `error` says why not */
 	else
-		binding_pump(s);
+		go_on(s);
 }

@@ -135,6 +135,21 @@ struct asked {
 	struct sandbox_port port;
 };
 
+static struct asked *asked_new(struct session *s, const struct sandbox_port *p)
+{
+	struct asked *a = malloc(sizeof(*a));
+
+	if (a)
+		*a = (struct asked){session_ref(s), s->sandbox, *p};
+	return a;
+}
+
+static void asked_free(struct asked *a)
+{
+	session_unref(a->s);
+	free(a);
+}
+
 static bool has_port(const struct sandbox_spec *spec, const struct sandbox_port *p)
 {
 	for (size_t i = 0; i < spec->nports; i++)
@@ -193,18 +208,16 @@ static void on_forwarded(void *data, int err, const struct sandbox_port *port, c
 
 static int forward(struct session *s, const struct sandbox_port *p)
 {
-	struct asked *a = malloc(sizeof(*a));
+	struct asked *a = asked_new(s, p);
 	char why[VM_WHY_MAX] = "";
 	int e;
 
 	if (!a)
 		return -ENOMEM;
-	*a = (struct asked){session_ref(s), s->sandbox, *p};
 	e = sandbox_forward(s->sandbox, p->guest, p->host, on_forwarded, a, why);
 	if (e == 0)
 		return 0;
-	session_unref(s);
-	free(a);
+	asked_free(a);
 	return refuse_port(s, p, e, why);
 }
 
@@ -244,4 +257,29 @@ int network_apply(struct session *s, const struct settings *with)
 		problem_keep(&s->front.error, &first);
 	}
 	return e;
+}
+
+void network_resume(struct session *s)
+{
+	const struct sandbox_spec *spec = &s->settings.spec;
+	struct sandbox_port ports[SANDBOX_PORTS_MAX];
+	const size_t n = spec->nports;
+	char why[VM_WHY_MAX];
+
+	memcpy(ports, spec->ports, n * sizeof(ports[0])); /* the settings may lose one */
+	for (size_t i = 0; i < n; i++) {
+		struct asked *a = asked_new(s, &ports[i]);
+		const int e = a ? sandbox_forward(s->sandbox, ports[i].guest, ports[i].host,
+						  on_forwarded, a, why)
+				: 0;
+
+		if (e == 0)
+			continue;
+		asked_free(a);
+		/* It is there; or there is nothing that it could lead to, of which the user was told. */
+		if (e == -EEXIST || e == -EOPNOTSUPP || e == -ENETDOWN || e == -ESTALE)
+			continue;
+		refuse_port(s, &ports[i], e, why);
+		forget_port(s, &ports[i]);
+	}
 }

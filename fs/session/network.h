@@ -44,6 +44,9 @@ void network_ports_changed(struct session *s);
  */
 int network_apply(struct session *s, const struct settings *with);
 
+/* Its sandbox is of another daemon, which may have been about to forward ports that the settings have: asks for them once more. */
+void network_resume(struct session *s);
+
 /* Its ports, a line for each. */
 void network_list_ports(const struct session *s, struct buf *out);
 

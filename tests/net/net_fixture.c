@@ -56,6 +56,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 static void on_ready(void *data)
 {
 	(void)data;
+	(void)gateway_go(gateway);
 	puts("ready");
 }
 

@@ -238,7 +238,7 @@ void qmp_close(struct qmp *q)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LINE, TAG_LOST };
+enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LOST = 5 };
 
 /* More than a process asks for after it has written down what it has asked for. */
 #define IDS_BETWEEN 0x10000u
@@ -251,7 +251,6 @@ void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_LOST, lost);
 	record_u64(out, TAG_LAST_ID, q->last_id);
 	record_u64(out, TAG_GREETED, q->greeted);
-	record_bytes(out, TAG_LINE, q->line.data, q->line.len);
 }
 
 int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds)
@@ -265,7 +264,6 @@ int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdba
 		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, &number); break;
 		case TAG_LAST_ID: n = record_get(&f, 0, INT64_MAX / 2, &q->last_id); break;
 		case TAG_GREETED: n = record_get_bool(&f, &q->greeted); break;
-		case TAG_LINE: n = record_get_buf(&f, &q->line); break;
 		case TAG_LOST: n = record_get_bool(&f, &q->lost); break;
 		default: break;
 		}
@@ -274,15 +272,8 @@ int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdba
 	}
 	q->former = q->last_id += IDS_BETWEEN;
 	q->resumed = true;
-	if (n == 0 && q->lost) {
-		buf_clear(&q->line);
+	if (n == 0 && q->lost)
 		return 0;
-	}
-	fd = n < 0 || memchr(q->line.data ? q->line.data : "", '\n', q->line.len)
-		     ? -1
-		     : fdbag_take(fds, number);
-	if (fd >= 0)
-		return reader_open(&q->reader, loop, fd);
-	buf_clear(&q->line);
-	return -EBADMSG;
+	fd = n < 0 ? -1 : fdbag_take(fds, number);
+	return fd < 0 ? -EBADMSG : reader_open(&q->reader, loop, fd);
 }

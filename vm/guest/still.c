@@ -54,6 +54,7 @@ static_assert(ARRAY_SIZE(state_str) == STILL_NSTATES, "words for each state");
 static void enter(struct guest *g, enum still_state state)
 {
 	g->still.state = state;
+	tell_owner(g, touched);
 	log_trace(&g->label, "guest", "%s", state_str[state]);
 }
 

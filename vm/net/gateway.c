@@ -54,7 +54,6 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	bool goes;    /* the helper was told so */
 	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
 	uint32_t resync; /* its number */
 	uint32_t denied; /* number of the last NET_DENIED, or 0 */
@@ -247,17 +246,6 @@ static bool is_text(const char *text, size_t size)
 	return len > 0 && len < size;
 }
 
-/* It has the card, and does nothing with it before that is known here, so that another one may be started with it. */
-static int on_ready(struct gateway *gw)
-{
-	const struct net_header go = {.type = NET_GO};
-	const bool again = gw->goes;
-
-	gw->cfg.events->ready(gw->cfg.data);
-	gw->goes = true;
-	return again ? 0 : packets_send(&gw->packets, &go, sizeof(go), NULL, 0, -1);
-}
-
 /* That of a process before comes first, if it has died before it took it out of the socket. */
 static int on_resynced(struct gateway *gw, uint32_t number)
 {
@@ -279,7 +267,7 @@ static int on_denied(struct gateway *gw, const struct net_denied *m)
 	return 0;
 }
 
-/* One message from the helper. Return: 0 or -errno. */
+/* One message from the helper. Return: 0 or -EPROTO. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {
@@ -293,7 +281,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	if (type >= ARRAY_SIZE(size) || len != size[type])
 		return -EPROTO;
 	switch (type) {
-	case NET_READY: return on_ready(gw);
+	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
 	case NET_RESYNCED: return on_resynced(gw, m->header.id);
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
@@ -391,6 +379,13 @@ int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 	}
 	*ret_gateway = gw;
 	return 0;
+}
+
+int gateway_go(struct gateway *gw)
+{
+	const struct net_header h = {.type = NET_GO};
+
+	return packets_send(&gw->packets, &h, sizeof(h), NULL, 0, -1);
 }
 
 int gateway_allow(struct gateway *gw, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
@@ -510,7 +505,7 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 		free(gw);
 		return r;
 	}
-	gw->goes = gw->resyncs = true;
+	gw->resyncs = true;
 	gw->resync++;
 	*ret_gateway = gw;
 	return 0;

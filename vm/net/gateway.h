@@ -26,7 +26,7 @@ struct turn;
 
 /* Called from the loop; only `ended` may close the gateway. */
 struct gateway_events {
-	void (*ready)(void *data);
+	void (*ready)(void *data); /* it has the card, and waits for gateway_go() */
 	void (*denied)(void *data, const struct net_denied *what);
 	void (*stats)(void *data, const struct net_stats *stats);
 	/* The helper ended or violated the protocol; -errno. No more calls follow; close the gateway. */
@@ -61,6 +61,9 @@ struct gateway_config {
  */
 int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 		struct gateway **ret_gateway);
+
+/* The helper may use the card: it is known that it has it, and no other will be started with it. Return: 0 or -errno. */
+int gateway_go(struct gateway *gw);
 
 /**
  * gateway_allow() - Replace the allow list, effective at once, even for open connections

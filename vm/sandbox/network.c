@@ -49,9 +49,7 @@ static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forw
 
 static void close_card(struct network *n)
 {
-	if (n->card >= 0)
-		close(n->card);
-	n->card = -1;
+	lent_close(&n->card);
 }
 
 static void part_gone(struct network *n)
@@ -271,12 +269,24 @@ static void lost(struct network *n, const char *how)
 		tell_owner(s, network_lost, &p);
 }
 
+/* The filter has said that it is ready, and the spawner that it runs: it can be handed over from now on, and has the card. If it
+ * can't be told so, it has ended, which its process tells. */
+static void begin(struct network *n)
+{
+	if (!n->served || n->filter.child.state != CHILD_RUNNING || n->card < 0 || !n->gateway)
+		return;
+	close_card(n);
+	sandbox_touch(n->s);
+	(void)gateway_go(n->gateway);
+}
+
 static void on_started(struct program *p)
 {
-	const struct network *n = p->data;
+	struct network *n = p->data;
 
 	n->s->vm->net_seen = true;
 	n->s->vm->net_report = p->child.report;
+	begin(n);
 }
 
 static void on_over(struct program *p)
@@ -301,7 +311,7 @@ static void on_ready(void *data)
 	struct network *n = data;
 
 	n->served = true;
-	close_card(n);
+	begin(n);
 }
 
 static void on_touched(void *data)
@@ -329,6 +339,7 @@ static void on_stats(void *data, const struct net_stats *stats)
 {
 	struct network *n = data;
 
+	sandbox_touch(n->s);
 	n->has_traffic = true;
 	n->traffic = (struct sandbox_traffic){.bytes_in = stats->bytes_in,
 					      .bytes_out = stats->bytes_out,
@@ -358,6 +369,7 @@ static void on_gateway_ended(void *data, int err)
 	child_kill(&n->filter.child);
 	gateway_close(n->gateway, on_gateway_closed, n);
 	n->gateway = NULL;
+	sandbox_touch(n->s);
 }
 
 static const struct gateway_events gateway_events = {

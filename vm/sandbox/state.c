@@ -61,6 +61,7 @@ static void end(struct sandbox *s, const struct problem *problem)
 		s->vm->failed++;
 	}
 	s->state = SANDBOX_CLOSING;
+	sandbox_touch(s);
 	save_cancel(&s->save);
 	network_let_go(s);
 	if (s->guest && problem)

@@ -10,10 +10,12 @@
 #include "vm/base/buf.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/lent.h"
+#include "vm/base/turn.h"
 #include "vm/base/record_table.h"
 #include "vm/jail/jail.h"
 #include "vm/spawn/order.h"
 #include "vm/spawn/policy.h"
+#include "vm/spawn/child_record.h"
 #include "vm/spawn/program.h"
 #include "vm/spawn/overlay_diff.h"
 
@@ -27,6 +29,9 @@
  * The daemon itself can neither read them nor write to the directory: it has confined itself to its own
  * directories. Each request is executed by a process, see spawn/overlay_diff.c, in a jail with the two trees
  * and the permissions of the session's owner. As it reads untrusted files, its output is limited.
+ *
+ * One that applies changes goes on when this process ends, and the next one waits for it: it must never be done twice. All
+ * others may be: their processes end with this one.
  */
 
 #define WORDS_MAX (16u << 20)
@@ -48,8 +53,10 @@ struct workdir_task {
 	struct program program;
 	struct buf said;
 	int begin;   /* a byte for it to begin, and one to make what it has listed; or -1 */
-	bool judged; /* it may make what it has listed */
-	int err;     /* why it was ended */
+	bool judged; /* it may make what it has listed; and is told so behind the commit of that */
+	bool taken;  /* by this process, from one before it */
+	struct turn_speaker permit;
+	int err; /* why it was ended */
 	workdir_judge_fn judge;
 	workdir_fn fn;
 	void *data;
@@ -173,14 +180,38 @@ static void on_over(struct program *p)
 	}
 	if (t->err == 0)
 		t->err = conclude(&t->said, OVERLAY_DONE, &c);
+	/* The process before has heard it, and told nobody. */
+	if (t->err == -EIO && t->taken && !p->failed && p->status == 0)
+		t->err = -ENODATA;
 	c.why = t->err < 0 && !why[0] ? strerror(-t->err) : why;
 	TAILQ_REMOVE(&vm->workdir_tasks, t, link);
-	if (t->begin >= 0)
-		close(t->begin);
+	turn_hush(vm->ctx.turn, &t->permit);
+	lent_close(&t->begin);
 	t->fn(t->data, t->err, &c);
 	buf_clear(&t->said);
 	free(t);
 	context_release(&vm->ctx);
+}
+
+/* It is told once more if nobody knows whether it was: it reads one byte. */
+static void on_permit(struct turn_speaker *sp)
+{
+	const struct workdir_task *t = container_of(sp, struct workdir_task, permit);
+
+	(void)!write(t->begin, "", 1);
+}
+
+/* Whoever comes after this process must know of it, or he would have it done again. */
+static void permit(struct workdir_task *t)
+{
+	struct turn *turn = t->vm->ctx.turn;
+
+	t->permit.speak = on_permit;
+	turn_due(turn);
+	if (turn_is_on(turn))
+		turn_speak(turn, TURN_FRAMES, &t->permit);
+	else
+		on_permit(&t->permit);
 }
 
 /* Once all changes are listed, permits the process to make them. Return: 0, or -ECANCELED if `judge` refuses. */
@@ -194,7 +225,7 @@ static int look(struct workdir_task *t)
 		return -ECANCELED;
 	t->judged = true;
 	t->said.len = 0;
-	(void)!write(t->begin, "", 1);
+	permit(t);
 	return 0;
 }
 
@@ -217,7 +248,92 @@ static void on_started(struct program *p)
 
 	(void)!write(t->begin, "", 1);
 	if (t->op != WORKDIR_COMMIT)
-		close(steal_fd(&t->begin));
+		lent_close(&t->begin);
+}
+
+/* Sets what is called for its process. */
+static void prepare(struct workdir_task *t)
+{
+	t->program = (struct program){
+		.bytes = on_bytes, .started = on_started, .over = on_over, .data = t};
+	t->said.limit = WORDS_MAX;
+}
+
+static void enter(struct workdir_task *t)
+{
+	TAILQ_INSERT_TAIL(&t->vm->workdir_tasks, t, link);
+	context_hold(&t->vm->ctx);
+}
+
+/* ---- one that applies changes, from one daemon to the next ---- */
+
+/* Never reuse one. */
+enum { TAG_TASK_PROGRAM = 1, TAG_TASK_BEGIN };
+
+bool workdir_put_commit(const struct vm *vm, const void *data, struct buf *out, struct fdbag *fds)
+{
+	const struct workdir_task *t;
+	size_t at;
+
+	TAILQ_FOREACH(t, &vm->workdir_tasks, link)
+		if (t->data == data && t->judged)
+			break;
+	if (!t)
+		return false;
+	at = record_open(out, TAG_TASK_PROGRAM);
+	program_put(&t->program, out, fds);
+	record_close(out, at);
+	record_u64(out, TAG_TASK_BEGIN, fdbag_put(fds, t->begin));
+	return true;
+}
+
+static int take_task(struct workdir_task *t, struct record_reader r, struct fdbag *fds)
+{
+	struct context *ctx = &t->vm->ctx;
+	struct record_reader program = {0};
+	struct record_field f;
+	uint32_t begin = 0;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_TASK_PROGRAM && f.is_bytes)
+			program = record_inside(&f);
+		else if (f.tag == TAG_TASK_BEGIN)
+			n = record_get_u32(&f, FDBAG_MAX, &begin);
+		if (n < 0)
+			return n;
+	}
+	if (n == 0)
+		n = program_take(&t->program, ctx->loop, ctx->spawner, program, fds);
+	t->begin = n == 0 ? fdbag_take(fds, begin) : -1;
+	return n;
+}
+
+int workdir_take_commit(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+			workdir_fn fn, void *data)
+{
+	struct workdir_task *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct workdir_task){.vm = vm,
+				   .op = WORKDIR_COMMIT,
+				   .judged = true,
+				   .taken = true,
+				   .fn = fn,
+				   .data = data,
+				   .begin = -1};
+	prepare(t);
+	r = take_task(t, *fields, fds);
+	if (r < 0) {
+		free(t);
+		return r;
+	}
+	enter(t);
+	if (t->begin >= 0)
+		permit(t);
+	return 0;
 }
 
 /* ---- the question ---- */
@@ -238,12 +354,9 @@ static int ask(const struct workdir *w, struct workdir_task *t)
 	const int fds[] = {pair[0], w->upper};
 
 	t->begin = pair[1];
-	t->program = (struct program){.fds = fds,
-				      .nfds = ARRAY_SIZE(fds),
-				      .bytes = on_bytes,
-				      .started = on_started,
-				      .over = on_over,
-				      .data = t};
+	prepare(t);
+	t->program.fds = fds;
+	t->program.nfds = ARRAY_SIZE(fds);
 	r = program_start(&t->program, w->vm->ctx.loop, w->vm->ctx.spawner, &order, sizeof(order));
 	t->program.fds = NULL;
 	close(pair[0]);
@@ -264,16 +377,13 @@ int workdir_do(struct workdir *w, enum workdir_op op, workdir_judge_fn judge, wo
 	t->fn = fn;
 	t->data = data;
 	t->begin = -1;
-	t->said.limit = WORDS_MAX;
 	r = ask(w, t);
 	if (r < 0) {
-		if (t->begin >= 0)
-			close(t->begin);
+		lent_close(&t->begin);
 		free(t);
 		return r;
 	}
-	TAILQ_INSERT_TAIL(&w->vm->workdir_tasks, t, link);
-	context_hold(&w->vm->ctx);
+	enter(t);
 	return 0;
 }
 

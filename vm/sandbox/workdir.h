@@ -53,7 +53,8 @@ typedef bool (*workdir_judge_fn)(void *data, const struct vm_changes *c);
  * @w: Changes; may be freed while this is under way
  * @op: Which
  * @judge: Called once before a commit, from the loop, unless it fails earlier; NULL for a list
- * @fn: Called once, from the loop; with -ECANCELED if @judge refused
+ * @fn: Called once, from the loop; with -ECANCELED if @judge refused; -ENODATA if changes were made by a process that was taken
+ *	over, and what it has said of that is lost
  * @data: Their first argument
  *
  * Return: 0 or -errno; @fn is only called if 0.
@@ -73,5 +74,12 @@ void workdir_put(const struct workdir *w, struct buf *out, struct fdbag *fds);
  * Return: 0, -EBADMSG or -ENOMEM. */
 int workdir_take(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
 		 struct workdir **ret_workdir);
+
+/* If a commit with this @data is being applied: appends its fields likewise. Return: whether it is. */
+bool workdir_put_commit(const struct vm *vm, const void *data, struct buf *out, struct fdbag *fds);
+
+/* Goes on with such a one; @fn and @data as of workdir_do(). Return: 0, -EBADMSG, -EPIPE, -ENOMEM. */
+int workdir_take_commit(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
+			workdir_fn fn, void *data);
 
 #endif
