@@ -19,6 +19,7 @@
 #include "vm/spawn/registry.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/spawner.h"
+#include "fs/files/files.h"
 #include "fs/fuse/devfuse.h"
 #include "fs/keep/keeper.h"
 #include "fs/keep/store.h"
@@ -539,6 +540,7 @@ static void load(struct daemon *d)
 		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
 		    0)
 			die(d, why);
+		survival_go(&d->survival);
 		return;
 	}
 	start_loop(d);
@@ -591,6 +593,7 @@ static void inherit(struct daemon *d)
 		return;
 	}
 	devfuse_replay(&d->fuse);
+	files_replayed(d->fs);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
 	spec_prepare(d->fs);

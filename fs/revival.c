@@ -109,6 +109,7 @@ static int load(struct loading *l, struct turn *t)
 			    "the descriptors of the daemon did not arrive: %s", strerror(-r));
 		return r;
 	}
+	l->s->fs->inherited.estate = true;
 	r = handover_each(t->estate, on_record, l);
 	if (r == 0)
 		r = handover_join(l->s->fs, &l->why);

@@ -156,19 +156,24 @@ void survival_resume(struct survival *sv, struct estate *e)
 	sv->resumed = true;
 }
 
+void survival_go(struct survival *sv)
+{
+	sv->fs->touched.turn = &sv->turn;
+	vm_set_turn(sv->fs->vm, &sv->turn);
+}
+
 void survival_start(struct survival *sv)
 {
-	struct fs *fs = sv->fs;
 	int r;
 
 	if (!sv->estate)
 		return;
 	lent_verify(SHADOW);
 	turn_start(&sv->turn, sv->loop, sv->estate, &turn_ops, sv);
-	fs->touched.turn = &sv->turn;
-	fs->handles.turn = &sv->turn;
-	vm_set_turn(fs->vm, &sv->turn);
-	r = sv->resumed ? 0 : devfuse_survive(sv->fuse, &sv->turn); /* else by devfuse_load() */
+	if (sv->resumed)
+		return;
+	survival_go(sv);
+	r = devfuse_survive(sv->fuse, &sv->turn);
 	if (r < 0) {
 		on_lost(sv, r);
 		turn_close(&sv->turn);

@@ -37,6 +37,15 @@ void files_op_free(struct file_op *op)
 	session_unref(s);
 }
 
+void files_op_fail(struct file_op *op, int err)
+{
+	struct req *req = files_op_req(op);
+
+	if (req)
+		reply_err(req, files_lock_error(op, err));
+	files_op_free(op);
+}
+
 struct req *files_op_req(struct file_op *op)
 {
 	struct req *req = op->req;
@@ -82,16 +91,9 @@ void files_node_gone(void *data, struct filenode *fn)
 /* The caller is gone: what the agent gave it must be given back. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply)
 {
-	switch ((int)op->rq.op) {
-	case VM_CREATE: files_tell_release(op->s, reply->handle); /* fall through */
-	case VM_LOOKUP:
-	case VM_MKDIR:
-	case VM_SYMLINK:
-	case VM_LINK: tell_forget(op->s, reply->node, 1); break;
-	case VM_OPEN:
-	case VM_OPENDIR: files_tell_release(op->s, reply->handle); break;
-	default: break; /* a lock was taken back when its caller gave up */
-	}
+	/* A lock was taken back when its caller gave up. */
+	if (op->s->sandbox)
+		sandbox_file_undo(op->s->sandbox, op->rq.op, reply);
 }
 
 /* ---- locks ---- */
@@ -128,7 +130,7 @@ int files_lock_error(const struct file_op *op, int err)
 	if (op->rq.op == VM_DROP_LOCKS)
 		return 0;
 	/* The kernel takes EINTR for a signal's, and starts the call anew, which needs a signal. */
-	if (op->rq.op == VM_LOCK && err == -EINTR && op->renew)
+	if (op->rq.op == VM_LOCK && err == -EINTR && (op->renew || (op->resumed && !op->give_up)))
 		return -EAGAIN;
 	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
 		return -EIO;

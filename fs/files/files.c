@@ -16,15 +16,6 @@
 #include "fs/session/session.h"
 #include "vm/base/turn.h"
 
-static void op_fail(struct file_op *op, int err)
-{
-	struct req *req = files_op_req(op);
-
-	if (req)
-		reply_err(req, files_lock_error(op, err));
-	files_op_free(op);
-}
-
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
@@ -38,7 +29,7 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 		return;
 	}
 	if (err < 0) {
-		op_fail(op, err);
+		files_op_fail(op, err);
 		return;
 	}
 	if (op->req)
@@ -119,7 +110,7 @@ static void renew_held(struct file_ops *held, uint64_t before)
 	for (op = TAILQ_FIRST(held); op; op = next) {
 		next = TAILQ_NEXT(op, link);
 		if (op->req && op->since <= before)
-			op_fail(op, -EAGAIN);
+			files_op_fail(op, -EAGAIN);
 	}
 }
 
@@ -149,14 +140,14 @@ static void op_send(struct file_op *op)
 	int e;
 
 	if (op->epoch != s->epoch && !is_of_any(op)) {
-		op_fail(op, -ESTALE);
+		files_op_fail(op, -ESTALE);
 		return;
 	}
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
 	e = sandbox_file(s->sandbox, &op->rq, on_answer, op);
 	if (e < 0)
-		op_fail(op, e);
+		files_op_fail(op, e);
 }
 
 static bool starts_sandbox(enum vm_file_op op)
@@ -215,6 +206,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 	op->newname = rq->newname ? strdup(rq->newname) : NULL;
 	op->rq.name = op->name;
 	op->rq.newname = op->newname;
+	op->rq.claim = n->fs->request;
 	op->ino = n->ino;
 	op->epoch = n->s->epoch;
 	op->nodes = &n->s->files->nodes;
@@ -251,7 +243,7 @@ static void translate_offset(struct vm_file *rq)
 static void op_hold(struct file_op *op)
 {
 	if (op->give_up)
-		op_fail(op, -EINTR);
+		files_op_fail(op, -EINTR);
 	else
 		files_op_list(op, &op->s->files->pending);
 }
@@ -275,7 +267,7 @@ static void op_wake(struct file_op *op, struct session *s)
 	const int e = session_start(s);
 
 	if (e < 0)
-		op_fail(op, e == -ESTALE ? e : -EIO);
+		files_op_fail(op, e == -ESTALE ? e : -EIO);
 	else
 		op_hold(op);
 }
@@ -295,7 +287,7 @@ static void op_route(struct file_op *op, struct session *s)
 		return;
 	}
 	if (s->dead || s->state == SESSION_CLOSED) {
-		op_fail(op, -ESTALE);
+		files_op_fail(op, -ESTALE);
 		return;
 	}
 	if (s->saving.of && !starts_sandbox(op->rq.op))
@@ -317,10 +309,10 @@ static void on_loaded(struct file_op *op, const struct problem *why)
 	if (why && !saved_pack(op->saved)) {
 		if (!s->dead)
 			session_problem(s, why);
-		op_fail(op, -EIO);
+		files_op_fail(op, -EIO);
 	} else if (of_checkpoint ? !checkpoint_by_number(s, op->epoch)
 				 : op->epoch != s->epoch && !is_of_any(op)) {
-		op_fail(op, -ESTALE);
+		files_op_fail(op, -ESTALE);
 	} else if (of_checkpoint) {
 		op_answer_saved(op, op->saved);
 	} else {
@@ -400,6 +392,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 {
 	struct session *s = n->s;
 	struct file_op *op;
+	bool asked;
 	int e;
 
 	if (is_saved(n)) {
@@ -426,8 +419,9 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	}
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
-	e = pause_may(s, rq);
-	if (e == 0 && rq->op == VM_RENAME)
+	asked = files_is_asked(op);
+	e = asked ? 0 : pause_may(s, rq);
+	if (e == 0 && !asked && rq->op == VM_RENAME)
 		e = prepare_rename(op);
 	if (e < 0) {
 		op->req = NULL;
@@ -438,8 +432,10 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	session_touch(s);
 	/* It may be called at once: not pending yet, the operation stays. */
 	req_on_interrupt(req, on_interrupt, op);
-	if (op->give_up && files_waits_for_lock(op))
-		op_fail(op, -EINTR);
+	if (asked)
+		files_resume(op, on_answer);
+	else if (op->give_up && files_waits_for_lock(op))
+		files_op_fail(op, -EINTR);
 	else
 		op_route(op, s);
 }
@@ -504,17 +500,6 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 		reply_err(req, 0);
 }
 
-bool files_are_asked(const struct files *f)
-{
-	const struct file_op *op;
-
-	TAILQ_FOREACH(op, &f->sent, link) {
-		if (!op->req || op->give_up || !files_waits_for_lock(op))
-			return true;
-	}
-	return false;
-}
-
 /* ---- what becomes of the session ---- */
 
 /* Nobody has to be told. */
@@ -560,6 +545,7 @@ static int on_made(struct session *s)
 	TAILQ_INIT(&f->loading);
 	TAILQ_INIT(&f->sent);
 	TAILQ_INIT(&f->kept);
+	SLIST_INIT(&f->linked);
 	s->files = f;
 	files_touch(f);
 	return 0;
@@ -582,7 +568,7 @@ static void on_gone(struct session *s, int err)
 	files_drop_kept(f);
 	/* Those that were sent are answered by vm/, with ESTALE. */
 	while (err && (op = TAILQ_FIRST(&f->pending)))
-		op_fail(op, err);
+		files_op_fail(op, err);
 }
 
 /* What was held back goes its way. */
@@ -614,6 +600,7 @@ static void on_freed(struct session *s)
 {
 	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
 	       TAILQ_EMPTY(&s->files->sent));
+	files_drop_linked(s->files);
 	if (s->files->touched)
 		TAILQ_REMOVE(&s->fs->touched_files, s->files, touched_link);
 	filenodes_fini(&s->files->nodes);

@@ -40,12 +40,20 @@
  * than a short delay; then the caller gets EINTR, and the effects are undone when the answer arrives.
  */
 
+struct fs;
 struct handle;
 struct lock_ask;
 struct req;
 struct session;
 struct session_watch;
 struct file_op;
+
+/* A request about a link, answered by the agent; the kernel is answered when the link's target is there. */
+struct files_linked {
+	uint64_t claim; /* of the request, see struct vm_file */
+	enum vm_file_op op;
+	struct vm_file_reply reply; /* node and attributes */
+};
 
 struct files {
 	struct session *s;
@@ -57,7 +65,9 @@ struct files {
 	unsigned nkept;
 	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
 	uint64_t last_token;	  /* of a lock request that may wait */
-	bool touched;		  /* something changes that its records say, see files_touch() */
+	SLIST_HEAD(, linked)
+	linked;	      /* of a daemon before this one, until its requests were made again */
+	bool touched; /* something changes that its records say, see files_touch() */
 	TAILQ_ENTRY(files) touched_link;
 };
 
@@ -103,8 +113,14 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 /* Ends with EAGAIN all waits for locks, and requests that have waited for an answer since @before (uv_now()). */
 void files_renew(struct files *f, uint64_t before);
 
-/* Has the agent requests that it has not answered, but for waits for locks, which can be asked for again? */
-bool files_are_asked(const struct files *f);
+/* Those that there are, for the next daemon; and there: one of them. Return: 0 or -ENOMEM. */
+void files_each_linked(const struct files *f, void (*fn)(void *data, const struct files_linked *l),
+		       void *data);
+int files_link_again(struct files *f, const struct files_linked *of);
+
+/* All requests that the daemon before this one had not answered were handled again, if they live: what nobody asks for any
+ * more is given up. */
+void files_replayed(struct fs *fs);
 
 /* access(2) with R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with these in `flags`
  * is answered accordingly. Return: 0 or -EACCES. */

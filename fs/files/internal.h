@@ -34,7 +34,8 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
-	bool renew; /* a wait for a lock that is ended because the kernel needs it */
+	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
+	bool resumed; /* it was asked by a daemon before this one */
 	/* While what was saved is being read from a disk, see packed_load(): */
 	struct wait wait;
 	struct saved *saved; /* reference, or NULL */
@@ -44,6 +45,8 @@ struct file_op {
 /* Moves it to another list, or with NULL to none. */
 void files_op_list(struct file_op *op, struct file_ops *list);
 void files_op_free(struct file_op *op);
+/* Answers the request, if its process has not given up, and frees it. */
+void files_op_fail(struct file_op *op, int err);
 
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);
@@ -79,6 +82,11 @@ bool files_measure_link(struct file_op *op, const struct vm_file_reply *reply, v
 /* Return: the answer to @op, with the size of the link's target as shown on the host. */
 const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 						const struct vm_file_reply *reply);
+
+/* Was it asked by a daemon before this one? Then it goes on with that: files_resume(). @fn: called with the answer. */
+bool files_is_asked(struct file_op *op);
+void files_resume(struct file_op *op, vm_file_fn fn);
+void files_drop_linked(struct files *f);
 
 /* The process has given up: returns what the agent has granted. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);

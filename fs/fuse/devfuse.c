@@ -238,6 +238,7 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 
 	if (in->opcode == FUSE_INIT && !d->init.len)
 		(void)buf_append(&d->init, mem, size);
+	d->fs->request = in->unique;
 	d->current = devfuse_has_answer(in->opcode) ? in->unique : 0;
 	if (blackbox_is_poison(BLACKBOX_REQUEST, in->unique)) {
 		refuse(d, in->unique);

@@ -273,11 +273,11 @@ static int load_state(void *data, const struct record *rec, uint64_t sub)
 	(void)sub;
 	while (rec->key == 0 && r >= 0 && (r = record_field(&fields, &f)) > 0) {
 		if (f.tag == TAG_TURN)
-			r = record_get(&f, 0, UINT64_MAX - 1, &a->turn);
+			r = record_get(&f, 0, INT64_MAX, &a->turn);
 		else if (f.tag == TAG_LEN)
 			r = record_get(&f, 0, OUTBOX_SIZE, &a->len);
 		else if (f.tag == TAG_HANDLED)
-			r = record_get(&f, 0, UINT64_MAX - 1, &a->handled);
+			r = record_get(&f, 0, INT64_MAX, &a->handled);
 	}
 	return MIN(r, 0);
 }

@@ -49,6 +49,7 @@ enum handover_kind {
 	HANDOVER_STATS,
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
+	HANDOVER_CALLS = 100,  /* key as of HANDOVER_FILES; requests that were answered in part */
 	HANDOVER_COMMIT = 110, /* changes that are being applied to a directory of this host */
 	HANDOVER_CONF = 120,   /* the configuration as it was read: conf_put() */
 };
@@ -60,7 +61,7 @@ enum handover_kind {
  * @fds: Descriptors that they speak of
  * @ret_why: Why not
  *
- * Return: 0; -EAGAIN: something is going on that will be over soon; -EBUSY: ... maybe not soon; -ENOMEM.
+ * At any moment: what is under way goes on, or is begun again. Return: 0 or -errno.
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
 
@@ -73,9 +74,6 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
  * Return: 0 or -errno: the estate is not what it should be.
  */
 int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
-
-/* Return: 0 if there is nothing that handover_put() would have to wait for, but perhaps a sandbox; else as that. */
-int handover_check(struct fs *fs, struct problem *ret_why);
 
 /* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG, -errno. */
 int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,

@@ -101,4 +101,10 @@ int handover_join_files(struct session *s);
 /* Its sandbox is told. Return: 0 or -ENOMEM. */
 int handover_hold_files(struct session *s);
 
+/* ---- calls.c: what was answered by the agent, and not yet the kernel ---- */
+
+bool handover_has_calls(const struct session *s);
+void handover_put_calls(const struct session *s, struct buf *out);
+int handover_get_calls(struct session *s, struct record_reader fields);
+
 #endif

@@ -15,12 +15,10 @@
 
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why)
 {
-	int r = handover_check(fs, ret_why);
 	struct handover_sink sink;
 	struct session *s;
+	int r;
 
-	if (r < 0)
-		return r;
 	sink_to_stream(&sink, out, fds);
 	r = handover_put_mount(fs, &sink);
 	if (r == 0)
@@ -36,37 +34,9 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 	sink_fini(&sink);
 	if (r == 0 && fds->failed)
 		r = -ENOMEM;
-	if (r < 0 && r != -EAGAIN)
+	if (r < 0)
 		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
 			    strerror(-r));
-	return r;
-}
-
-/* ---- is it a good moment? ---- */
-
-static int check_session(const struct session *s, struct problem *why)
-{
-	if (files_are_asked(s->files)) {
-		problem_set(why, PROBLEM_BUSY, "", "requests below %s/files are not answered",
-			    s->path);
-		return -EAGAIN;
-	}
-	return 0;
-}
-
-int handover_check(struct fs *fs, struct problem *ret_why)
-{
-	struct session *s;
-	int r = 0;
-
-	if (fs->depot.busy) {
-		problem_set(ret_why, PROBLEM_BUSY, "", "output is being written to the disk");
-		return -EAGAIN;
-	}
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (r == 0 && !s->dead)
-			r = check_session(s, ret_why);
-	}
 	return r;
 }
 
@@ -102,7 +72,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	}
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
 	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
-	    rec->kind == HANDOVER_COMMIT) {
+	    rec->kind == HANDOVER_COMMIT || rec->kind == HANDOVER_CALLS) {
 		s = keep_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -112,6 +82,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	case HANDOVER_HANDLE: return handover_get_handle(fs, rec->key, rec->fields);
 	case HANDOVER_TEXT: return handover_get_text(fs, rec->key, rec->fields);
 	case HANDOVER_FILES: return handover_get_files(s, rec->fields);
+	case HANDOVER_CALLS: return handover_get_calls(s, rec->fields);
 	case HANDOVER_NODE: return handover_get_node(s, rec->fields);
 	case HANDOVER_SANDBOX: return inherit_sandbox(s, rec->fields, fds);
 	case HANDOVER_WORKDIR:

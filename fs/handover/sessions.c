@@ -141,7 +141,7 @@ static int put_scratch(struct handover_sessions *to, const struct session *s,
 	return end(to, r, KEEP_SCRATCH, handover_key(s), file->id);
 }
 
-/* In a state in which it has no record the last one stays: the heir does what it can with that. */
+/* One that was not READY yet the next daemon asks for anew. */
 static int put_sandbox(struct handover_sessions *to, const struct session *s)
 {
 	int r;
@@ -149,16 +149,15 @@ static int put_sandbox(struct handover_sessions *to, const struct session *s)
 	if (!s->ready || !s->sandbox)
 		return sink_drop(to->sink, HANDOVER_SANDBOX, handover_key(s), 0);
 	r = sandbox_put(s->sandbox, sink_begin(to->sink), to->sink->fds);
-	if (r == -EAGAIN && to->sink->stream) {
-		problem_set(to->why, PROBLEM_BUSY, "", "the sandbox of %s is asked for files",
-			    s->path);
-		return r;
-	}
-	if (r == -EAGAIN) {
-		log_debug("%s: its sandbox has no record in this state", s->path);
-		return 0;
-	}
 	return end(to, r, HANDOVER_SANDBOX, handover_key(s), 0);
+}
+
+static int put_calls(struct handover_sessions *to, const struct session *s)
+{
+	if (!handover_has_calls(s))
+		return sink_drop(to->sink, HANDOVER_CALLS, handover_key(s), 0);
+	handover_put_calls(s, sink_begin(to->sink));
+	return end(to, 0, HANDOVER_CALLS, handover_key(s), 0);
 }
 
 static int put_workdir(struct handover_sessions *to, const struct session *s)
@@ -276,6 +275,8 @@ int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct prob
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = put_sandbox(&to, all[i]);
 		if (r == 0)
+			r = put_calls(&to, all[i]);
+		if (r == 0)
 			r = put_workdir(&to, all[i]);
 		if (r == 0)
 			r = put_commit(&to, all[i]);
@@ -312,6 +313,8 @@ static int commit_session(struct handover_sessions *to, struct touch *what)
 
 	if (r == 0)
 		r = commit_going(to, s);
+	if (r == 0)
+		r = put_calls(to, s);
 	if (r == 0)
 		r = put_workdir(to, s);
 	return r == 0 ? put_commit(to, s) : r;
@@ -368,6 +371,8 @@ static int drop_session(struct handover_sink *sink, uint64_t key)
 		r = sink_drop(sink, KEEP_SESSION, key, PART_REST);
 	if (r == 0)
 		r = sink_drop(sink, HANDOVER_SANDBOX, key, 0);
+	if (r == 0)
+		r = sink_drop(sink, HANDOVER_CALLS, key, 0);
 	if (r == 0)
 		r = sink_drop(sink, HANDOVER_WORKDIR, key, 0);
 	if (r == 0)

@@ -86,6 +86,7 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
 	case HANDOVER_COMMIT:
+	case HANDOVER_CALLS:
 	case KEEP_SESSION:
 	case KEEP_RUN:
 	case KEEP_JOB:

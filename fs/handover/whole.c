@@ -365,7 +365,10 @@ static int get_mount_field(struct fs *fs, struct mount_in *in, const struct reco
 				     : -EBADMSG;
 	case TAG_STARTED: return record_get_time(f, &fs->started);
 	case TAG_STARTED_MS: return record_get(f, 0, uv_now(fs->loop), &fs->started_ms);
-	case TAG_FRESH: return record_get_u32(f, UINT32_MAX, &fs->fresh);
+	case TAG_FRESH:
+		r = record_get_u32(f, UINT32_MAX, &fs->fresh);
+		fs->record.fresh = fs->fresh;
+		return r;
 	case TAG_DEPOT_FILE: return record_get_u32(f, UINT32_MAX, &in->depot_file);
 	case TAG_DEPOT_SLOTS: return record_get_u32(f, DEPOT_SLOTS_MAX, &in->depot_slots);
 	case TAG_LOG_LEVEL: return get_log_level(f);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
+#include "fs/session/touch.h"
 #include "keeper_internal.h"
 #include "vm/base/log.h"
 
@@ -18,8 +19,10 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 	struct problem p;
 	bool first = s && !s->on_disk.err;
 
-	if (s)
+	if (s) {
+		touch_session(s);
 		s->on_disk.err = err;
+	}
 	if (first) {
 		(void)keeping_problem(s, &p);
 		session_problem(s, &p);
@@ -58,6 +61,7 @@ static void is_written(struct session *s)
 	}
 	if (!s->on_disk.err)
 		return;
+	touch_session(s);
 	s->on_disk.err = 0;
 	if (problem_kept(&s->front.error)->code == PROBLEM_NOT_KEPT)
 		session_problem(s, NULL);

@@ -8,6 +8,7 @@
 
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
+#include "fs/session/touch.h"
 #include "keeper_internal.h"
 #include "vm/base/io.h"
 
@@ -307,6 +308,7 @@ static int attach(struct bringing *b, struct depot *d)
 		return e;
 	}
 	there.kept = true;
+	touch_run(b->r);
 	*sp = there;
 	for (uint32_t i = 0; i < sp->nblocks; i++)
 		depot_put(d, sp->block[i]);

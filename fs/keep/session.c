@@ -60,6 +60,7 @@ enum {
 	S_ORIGIN,
 	S_NETLOG,
 	S_CONSOLE_TEXT,
+	S_NOT_KEPT, /* live: why it could not be written to the state directory */
 };
 
 /* ---- writing ---- */
@@ -155,6 +156,7 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_DIR_EPOCH, s->dir_epoch);
 	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
+	keep_put_u64(o->out, S_NOT_KEPT, (uint64_t)-s->on_disk.err);
 }
 
 static void put_state(struct keep_out *o)
@@ -374,6 +376,16 @@ static int number_field(struct session *s, const struct record_field *f)
 	}
 }
 
+static int get_not_kept(const struct record_field *f, int *ret_err)
+{
+	uint64_t v;
+	const int e = record_get(f, 0, 4095, &v);
+
+	if (e == 0)
+		*ret_err = -(int)v;
+	return e;
+}
+
 static int live_field(struct session *s, const struct record_field *f)
 {
 	switch (f->tag) {
@@ -384,6 +396,7 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
 	case S_STANDING: return keep_get_kept(f, &s->standing);
+	case S_NOT_KEPT: return get_not_kept(f, &s->on_disk.err);
 	default: return number_field(s, f);
 	}
 }

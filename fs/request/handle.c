@@ -143,17 +143,18 @@ int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generati
 	int r = reserve(hs, index);
 
 	if (r == 0)
-		hs->table[index].generation = generation;
+		hs->table[index].generation = hs->table[index].written = generation;
 	return r;
 }
 
 int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, uint32_t index,
 		  uint32_t generation, struct handle **ret_h)
 {
-	int r = handles_set_generation(hs, index, generation);
+	int r = reserve(hs, index);
 
 	if (r < 0)
 		return r;
+	hs->table[index].generation = generation;
 	*ret_h = add_at(hs, like, payer, index);
 	if (!*ret_h)
 		return -ENOMEM;

@@ -11,12 +11,14 @@
 #include "fs.h"
 #include "job.h"
 #include "session.h"
+#include "touch.h"
 
 void asleep_begin(struct session *s, struct saved *saved)
 {
 	struct asleep *a = &s->asleep;
 	const bool copy = a->copy && !a->saved; /* what it waited for is there */
 
+	touch_session(s);
 	saved_unref(a->saved);
 	problem_keep(&a->unfit, NULL);
 	*a = (struct asleep){
@@ -39,6 +41,7 @@ void asleep_begin(struct session *s, struct saved *saved)
 
 void asleep_end(struct session *s)
 {
+	touch_session(s);
 	saved_unref(s->asleep.saved);
 	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
@@ -80,6 +83,7 @@ bool asleep_back(struct session *s)
 
 void asleep_forget(struct session *s)
 {
+	touch_session(s);
 	saved_unref(s->asleep.before);
 	s->asleep.before = NULL;
 }
@@ -110,6 +114,7 @@ struct saved *asleep_wake(struct session *s, int *ret_err)
 	*ret_err = 0;
 	if (!a->saved)
 		return NULL;
+	touch_session(s);
 	a->asked_ms = uv_now(s->fs->loop);
 	a->wake = false;
 	from = a->files_only ? saved_files_only(a->saved) : saved_ref(a->saved);
@@ -201,6 +206,7 @@ void asleep_woken(struct session *s)
 {
 	struct asleep *a = &s->asleep;
 
+	touch_session(s);
 	a->kept = s->info.kept && !a->files_only;
 	a->took_ms = uv_now(s->fs->loop) - a->asked_ms;
 	a->slept_ms = a->asked_ms - a->since_ms;
@@ -223,6 +229,7 @@ bool asleep_again(struct session *s, const struct problem *why)
 	if (why->code != PROBLEM_NOT_RESTORED || !a->saved || !saved_has_memory(a->saved) ||
 	    a->files_only)
 		return false;
+	touch_session(s);
 	a->files_only = true;
 	problem_keep(&a->unfit, why);
 	return true;
@@ -244,6 +251,7 @@ int asleep_reset(struct session *s)
 
 	if (!files)
 		return -ENOMEM;
+	touch_session(s);
 	saved_unref(s->asleep.saved);
 	s->asleep.saved = files;
 	s->asleep.anew = true;

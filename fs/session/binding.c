@@ -576,6 +576,12 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_pump(s);
 }
 
+/* What is recorded of the sandbox is a part of the session. */
+static void on_touched(void *data)
+{
+	touch_session(data);
+}
+
 const struct sandbox_events binding_events = {.state = on_state,
 					      .awaits = on_awaits,
 					      .console = on_console,
@@ -591,6 +597,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .saved = on_saved,
 					      .changed = on_changed,
 					      .stirs = on_stirs,
+					      .touched = on_touched,
 					      .closed = on_closed};
 
 /* ---- starting and feeding ---- */

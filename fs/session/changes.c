@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "session.h"
+#include "touch.h"
 
 void changes_drop(struct session *s)
 {
+	touch_rest(s);
 	workdir_free(s->changes.work);
 	s->changes.work = NULL;
 	s->changes.epoch++;
@@ -29,6 +31,7 @@ int changes_remember(struct session *s, unsigned epoch, const struct vm_changes 
 
 	if (epoch != mine->epoch)
 		return 0;
+	touch_rest(s);
 	buf_clear(&mine->reviewed);
 	mine->is_reviewed = true;
 	return buf_append(&mine->reviewed, c->text, c->len);

@@ -11,6 +11,7 @@
 
 #include "fs.h"
 #include "session.h"
+#include "touch.h"
 #include "vm/base/problem.h"
 
 static const char *const state_names[] = {
@@ -146,6 +147,7 @@ int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_
 	cp->run = s->last_ran;
 	TAILQ_INSERT_TAIL(&s->checkpoints.list, cp, link);
 	s->checkpoints.n++;
+	touch_rest(s);
 	*ret_cp = cp;
 	return 0;
 }
@@ -154,6 +156,7 @@ void checkpoint_remove(struct session *s, struct checkpoint *cp)
 {
 	TAILQ_REMOVE(&s->checkpoints.list, cp, link);
 	s->checkpoints.n--;
+	touch_rest(s);
 	s->checkpoints.mtime = clock_now();
 	saved_unref(cp->saved);
 	settings_clear(&cp->settings);
@@ -191,6 +194,7 @@ static void trim(struct session *s)
 void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved)
 {
 	assert(cp->state == CHECKPOINT_SAVING);
+	touch_rest(s);
 	cp->state = CHECKPOINT_WHOLE;
 	cp->saved = saved_ref(saved);
 	cp->time = s->checkpoints.mtime = clock_now();
@@ -203,6 +207,7 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)
 {
 	assert(cp->state == CHECKPOINT_SAVING);
+	touch_rest(s);
 	cp->state = CHECKPOINT_FAILED;
 	problem_keep(&cp->problem, why);
 	cp->time = s->checkpoints.mtime = clock_now();

@@ -92,6 +92,7 @@ struct fs {
 	struct events events;
 	struct complaints complaints;
 	uid_t caller;	    /* of the current request */
+	uint64_t request;   /* the kernel's number of it */
 	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
 	uint32_t fresh;	    /* for node_fresh() */
 	struct depot depot; /* of output */

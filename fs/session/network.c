@@ -10,6 +10,7 @@
 #include "fs.h"
 #include "fs/config/network.h"
 #include "session.h"
+#include "touch.h"
 
 /* Limits lines in `events`, which all share: a sandbox can have many connections refused in a second. */
 #define EVENTS_BURST 20u
@@ -76,6 +77,7 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	char *line = make_line(what), **slot;
 	bool report = may_report(log, uv_now(s->fs->loop));
 
+	touch_rest(s);
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
 	log->mtime = clock_now();
@@ -112,6 +114,7 @@ void network_ports_changed(struct session *s)
 	struct buf words = {0};
 	const char *text;
 
+	touch_session(s);
 	s->ports_mtime = clock_now();
 	network_list_ports(s, &words);
 	for (size_t i = 0; i < words.len; i++)

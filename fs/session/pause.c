@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "session.h"
+#include "touch.h"
 
 static int freeze(struct session *s)
 {
@@ -107,6 +108,7 @@ int pause_until_still(struct session *s, void (*still)(struct session *s, int er
 		e = freeze(s);
 	if (e < 0)
 		return e;
+	touch_session(s);
 	p->still = still;
 	if (p->state != PAUSE_ASKED)
 		still(s, 0);
@@ -119,6 +121,7 @@ void pause_still_over(struct session *s)
 
 	if (!p->still)
 		return;
+	touch_session(s);
 	p->still = NULL;
 	if (!p->asked && p->state != PAUSE_NONE)
 		thaw(s);
@@ -130,6 +133,7 @@ void pause_answered(struct session *s, int err)
 
 	if (p->state != PAUSE_ASKED)
 		return; /* it is no longer wanted */
+	touch_session(s);
 	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
 	if (p->still) {
 		if (err < 0 && p->asked) {
@@ -152,6 +156,7 @@ void pause_void(struct session *s)
 	struct pause *p = &s->pause;
 	const bool awaited = p->still && p->state == PAUSE_ASKED;
 
+	touch_session(s);
 	*p = (struct pause){.still = p->still};
 	if (awaited)
 		p->still(s, 0); /* everything in it is being killed */

@@ -15,11 +15,11 @@
 
 struct roster_slot {
 	struct session *s; /* NULL: free */
-	uint32_t next,
-		prev; /* of a free one: that became free after it, and before, and one more; 0: none */
+	/* Of a free one: that became free after it, and before, and one more; 0: none. */
+	uint32_t next, prev;
 	uint64_t freed; /* of a free one: when, as last_freed */
-	uint32_t
-		next_touched; /* and one more; ROSTER_END: there is none; 0: it is not among them */
+	/* Of one that was touched: the next of them, and one more; ROSTER_END: there is none; 0: it is none. */
+	uint32_t next_touched;
 	uint16_t generation;
 	bool said; /* while it is read: by a record */
 };

@@ -9,6 +9,7 @@
 #include "fs.h"
 #include "quota.h"
 #include "session.h"
+#include "touch.h"
 #include "vm/base/problem.h"
 
 static int refuse_kind(const struct session *s, struct problem *why)
@@ -104,6 +105,7 @@ void saving_done(struct session *s, struct saved *saved)
 {
 	struct checkpoint *cp;
 
+	touch_session(s);
 	s->saving.going = false;
 	s->fs->stats.saved++;
 	while ((cp = first_saving(s)))
@@ -114,6 +116,7 @@ void saving_failed(struct session *s, const struct problem *why)
 {
 	struct checkpoint *cp;
 
+	touch_session(s);
 	s->saving.going = s->saving.sleep = s->saving.by_idle = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);
@@ -133,6 +136,7 @@ struct session *saving_next(struct session *s)
 void saving_join(struct session *copy, struct session *s)
 {
 	assert(!copy->saving.of && copy != s);
+	touch_session(copy);
 	copy->saving.of = s;
 	LIST_INSERT_HEAD(&s->saving.copies, copy, saving.copy);
 }
@@ -141,6 +145,7 @@ void saving_leave(struct session *copy)
 {
 	if (!copy->saving.of)
 		return;
+	touch_session(copy);
 	copy->saving.of = NULL;
 	LIST_REMOVE(copy, saving.copy);
 }

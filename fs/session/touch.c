@@ -62,6 +62,19 @@ void touch_session_gone(struct session *s)
 	text_gone(t, &s->file_events.trail);
 }
 
+/* Whoever writes them to the disk may have them for a while. */
+static void blocks_gone(struct touched *t, struct spool *sp)
+{
+	for (uint32_t i = 0; i < sp->nblocks; i++) {
+		struct block *b = sp->block[i];
+
+		touched_take(t, TOUCHED_BLOCK, &b->touch);
+		if (b->trail.id)
+			touched_add_gone(t, TOUCHED_BLOCK, b->trail.id, 0);
+		b->trail.id = 0;
+	}
+}
+
 void touch_run_gone(struct run *r)
 {
 	struct touched *t;
@@ -73,6 +86,8 @@ void touch_run_gone(struct run *r)
 	if (r->mark)
 		touched_add_gone(t, TOUCHED_RUN, touch_key(r->s), r->mark);
 	text_gone(t, &r->feed.trail);
+	for (unsigned i = 0; i < RUN_NOUTPUTS; i++)
+		blocks_gone(t, &r->spool[i]);
 }
 
 void touch_job_gone(struct job *j)

@@ -318,6 +318,10 @@ static void on_readable(struct channel *ch)
 {
 	int r = 0;
 
+	/* Others' answers are said first, if they are many. */
+	turn_pause(ch->scratch->turn);
+	if (!ch->open || ch->lost)
+		return;
 	if (!channel_in_turns(ch)) {
 		r = read_all(ch);
 		if (ch->half.watched && r == 0)

@@ -57,6 +57,7 @@ int early_restore(struct early_table *t, const struct early *from, void *owner)
 	e->node = from->node;
 	e->remote = from->remote;
 	e->err = from->err;
+	e->closed = from->closed;
 	e->since = t->requests;
 	e->owner = owner;
 	STAILQ_INIT(&e->waiting);

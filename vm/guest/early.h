@@ -81,7 +81,7 @@ void early_fini(struct early_table *t);
 
 /* Return: a handle that is held, or NULL if out of memory. */
 struct early *early_new(struct early_table *t, uint64_t node, void *owner);
-/* One that another process has given out, with this handle, node, state, remote handle and error. Return: 0, -EBADMSG if there
+/* One that another process has given out, with this handle, node, state and so on. Return: 0, -EBADMSG if there
  * is such a handle, or -ENOMEM. */
 int early_restore(struct early_table *t, const struct early *from, void *owner);
 void early_free(struct early_table *t, struct early *e);

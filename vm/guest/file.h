@@ -76,6 +76,8 @@ bool vm_attr_is_touched(const struct vm_attr *a);
  * Strings and @data need only be valid until sandbox_file() returns. */
 struct vm_file {
 	enum vm_file_op op;
+	uint64_t
+		claim; /* its number: the same request made to another process has the same. 0: none */
 	uint64_t node; /* the node, or the parent directory */
 	uint64_t handle;
 	uint64_t newparent;

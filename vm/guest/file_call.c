@@ -8,45 +8,24 @@
 #include <string.h>
 
 #include "channel.h"
+#include "file_call_internal.h"
 #include "file_wire.h"
 #include "vm/base/util.h"
 
-#define SLOT_BITS    8
-#define DISOWNED_MAX 4096u
-#define PIECES_MAX   (GUEST_FILE_REQUEST_MAX / PROTO_DATA_MAX)
+#define SLOT_BITS 8
 
 static_assert(PROTO_FILES_INFLIGHT == 1u << SLOT_BITS, "a slot is the low byte of an id");
 static_assert(GUEST_FILE_REQUEST_MAX % PROTO_DATA_MAX == 0, "whole pieces");
 
-struct file_call {
-	TAILQ_ENTRY(file_call) link; /* of those that wait for a lock */
-	struct file_calls *calls;
-	enum vm_file_op op;
-	file_call_fn fn;
-	void *data;
-	uint64_t handle, offset; /* READ */
-	size_t size;		 /* bytes to be read or written */
-	unsigned npieces, unanswered;
-	unsigned kept_back; /* READ: pieces that are sent when the first is not short */
-	uint64_t token;	    /* LOCK */
-	bool may_wait, waits, urgent;
-	int32_t result[PIECES_MAX]; /* bytes, or -errno */
-	uint8_t *bytes;		    /* READ of several pieces: where they are reassembled */
-};
-
-struct file_piece {
-	STAILQ_ENTRY(file_piece) link;
-	struct file_call *call; /* NULL: there is no answer */
-	unsigned number;
-	struct channel_frame *frame;
-};
-
-void file_calls_init(struct file_calls *calls, struct channel *channel, const unsigned *reserved)
+void file_calls_init(struct file_calls *calls, struct channel *channel, const unsigned *reserved,
+		     file_orphan_fn fn, void *owner)
 {
 	calls->channel = channel;
 	calls->reserved = reserved;
+	calls->orphan_done = fn;
+	calls->owner = owner;
 	STAILQ_INIT(&calls->waiting);
-	TAILQ_INIT(&calls->locks);
+	TAILQ_INIT(&calls->all);
 	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++)
 		calls->free[i] = (uint8_t)(PROTO_FILES_INFLIGHT - 1 - i);
 	calls->nfree = PROTO_FILES_INFLIGHT;
@@ -96,21 +75,31 @@ static struct file_piece *piece_new(const struct vm_file *req, struct file_call 
 	return p;
 }
 
-static void call_free(struct file_call *call)
+void file_call_add(struct file_calls *calls, struct file_call *call)
 {
-	if (call)
-		free(call->bytes);
+	call->calls = calls;
+	TAILQ_INSERT_TAIL(&calls->all, call, link);
+	calls->norphans += call->orphan;
+}
+
+void file_call_free(struct file_call *call)
+{
+	TAILQ_REMOVE(&call->calls->all, call, link);
+	call->calls->norphans -= call->orphan;
+	free(call->bytes);
 	free(call);
 }
 
-static void piece_free(struct file_piece *p)
+void file_piece_free(struct file_piece *p)
 {
 	free(p->frame);
 	free(p);
 }
 
-static unsigned pieces_of(size_t size)
+unsigned file_call_pieces(enum vm_file_op op, size_t size)
 {
+	if (op != VM_READ && op != VM_WRITE)
+		return 1;
 	return MAX((unsigned)((size + PROTO_DATA_MAX - 1) / PROTO_DATA_MAX), 1u);
 }
 
@@ -127,7 +116,8 @@ static struct file_call *call_new(struct file_calls *calls, const struct vm_file
 
 	if (!call)
 		return NULL;
-	call->calls = calls;
+	call->number = ++calls->last;
+	call->claim = req->claim;
 	call->op = req->op;
 	call->fn = fn;
 	call->data = data;
@@ -139,10 +129,11 @@ static struct file_call *call_new(struct file_calls *calls, const struct vm_file
 	call->urgent = how & FILE_CALL_URGENT;
 	if (req->op == VM_READDIR)
 		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
-	call->npieces = req->op == VM_READ || req->op == VM_WRITE ? pieces_of(req->size) : 1;
+	call->npieces = file_call_pieces(req->op, req->size);
 	if (req->op == VM_READ && !(how & FILE_CALL_EXACT) && !goes_on(calls, req))
 		call->kept_back = call->npieces - 1;
 	call->unanswered = call->npieces - call->kept_back;
+	file_call_add(calls, call);
 	return call;
 }
 
@@ -154,17 +145,19 @@ static bool call_reserve(struct file_call *call)
 	return call->op != VM_READ || call->npieces == 1 || call->kept_back || call->bytes;
 }
 
-static bool has_slot(const struct file_calls *calls, const struct file_piece *p)
+/* May it be sent? */
+static bool may_go(const struct file_calls *calls, const struct file_piece *p)
 {
+	if (!p->frame)
+		return false;
 	return !p->call || (p->call->urgent ? calls->nfree > 0 : file_calls_have_slot(calls));
 }
 
-/* Sends what may be in flight. */
-static void pump(struct file_calls *calls)
+void file_calls_pump(struct file_calls *calls)
 {
 	struct file_piece *p;
 
-	while ((p = STAILQ_FIRST(&calls->waiting)) && has_slot(calls, p)) {
+	while ((p = STAILQ_FIRST(&calls->waiting)) && may_go(calls, p)) {
 		unsigned i = 0;
 		uint64_t ticket;
 
@@ -172,9 +165,10 @@ static void pump(struct file_calls *calls)
 		calls->held -= p->frame->out.len;
 		if (p->call) {
 			i = calls->free[--calls->nfree];
+			p->call->in_flight++;
 			calls->slot[i].call = p->call;
 			calls->slot[i].piece = p->number;
-			calls->slot[i].round = (calls->slot[i].round + 1) & 0xffffff;
+			calls->slot[i].round = (calls->slot[i].round + 1) & FILE_ROUND_MAX;
 			p->frame->header.id = calls->slot[i].round << SLOT_BITS | i;
 		}
 		ticket = channel_push(calls->channel, p->frame,
@@ -189,14 +183,14 @@ static void pump(struct file_calls *calls)
 static ssize_t make_pieces(struct file_calls *calls, const struct vm_file *req,
 			   struct file_call *call, unsigned first, unsigned n)
 {
-	struct file_piece *pieces[PIECES_MAX];
+	struct file_piece *pieces[FILE_PIECES_MAX];
 	ssize_t bytes = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		pieces[i] = piece_new(req, call, first + i);
 		if (!pieces[i]) {
 			while (i--)
-				piece_free(pieces[i]);
+				file_piece_free(pieces[i]);
 			return -ENOMEM;
 		}
 		bytes += (ssize_t)pieces[i]->frame->out.len;
@@ -219,10 +213,10 @@ int file_call_send(struct file_calls *calls, const struct vm_file *req, unsigned
 	if (!call)
 		return -ENOMEM;
 	if (!call_reserve(call) || make_pieces(calls, req, call, 0, call->unanswered) < 0) {
-		call_free(call);
+		file_call_free(call);
 		return -ENOMEM;
 	}
-	pump(calls);
+	file_calls_pump(calls);
 	return 0;
 }
 
@@ -232,7 +226,7 @@ int file_call_tell(struct file_calls *calls, const struct vm_file *req)
 
 	if (r < 0)
 		return (int)r;
-	pump(calls);
+	file_calls_pump(calls);
 	return 0;
 }
 
@@ -240,7 +234,10 @@ int file_call_tell(struct file_calls *calls, const struct vm_file *req)
 
 static void call_done(struct file_call *call, int err, struct vm_file_reply *reply)
 {
-	call->fn(call->data, err, err ? NULL : reply);
+	if (call->fn)
+		call->fn(call->data, err, err ? NULL : reply);
+	else
+		call->calls->orphan_done(call->calls->owner, call->op, err, err ? NULL : reply);
 }
 
 static int reply_listing(struct file_call *call, struct proto_in *in)
@@ -271,7 +268,7 @@ static int reply_other(struct file_call *call, struct proto_in *in)
 	return 0;
 }
 
-static size_t piece_size(const struct file_call *call, unsigned number)
+size_t file_piece_size(const struct file_call *call, unsigned number)
 {
 	return MIN(call->size - (size_t)number * PROTO_DATA_MAX, (size_t)PROTO_DATA_MAX);
 }
@@ -288,7 +285,7 @@ static void transfer_done(struct file_call *call, const void *bytes)
 			break;
 		}
 		reply.size += (size_t)call->result[i];
-		if ((size_t)call->result[i] < piece_size(call, i))
+		if ((size_t)call->result[i] < file_piece_size(call, i))
 			break;
 	}
 	if (call->op == VM_READ && reply.size == call->size) {
@@ -326,7 +323,7 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 		struct proto_str s = get_rest(in);
 
 		n = s.len;
-		if (n > piece_size(call, number))
+		if (n > file_piece_size(call, number))
 			return -EPROTO;
 		if (call->kept_back && n == PROTO_DATA_MAX) {
 			call->result[0] = (int32_t)n;
@@ -338,7 +335,7 @@ static int reply_transfer(struct file_call *call, unsigned number, struct proto_
 		bytes = call->bytes ? (const void *)call->bytes : s.data;
 	} else {
 		n = get_u32(in);
-		if (!get_end(in) || n > piece_size(call, number))
+		if (!get_end(in) || n > file_piece_size(call, number))
 			return -EPROTO;
 	}
 	call->result[number] = (int32_t)n;
@@ -393,126 +390,52 @@ int file_calls_on_reply(struct file_calls *calls, uint32_t id, struct proto_in *
 		call->unanswered++;
 		return r;
 	}
+	call->in_flight--;
+	call->answered |= 1u << calls->slot[i].piece;
 	calls->slot[i].call = NULL;
 	calls->free[calls->nfree++] = (uint8_t)i;
-	if (call->waits)
-		TAILQ_INSERT_TAIL(&calls->locks, call, link);
-	else if (call->unanswered == 0)
-		call_free(call);
-	pump(calls);
+	if (call->unanswered == 0 && !call->waits)
+		file_call_free(call);
+	file_calls_pump(calls);
 	return 0;
-}
-
-static void lock_done(struct file_calls *calls, struct file_call *call, int err)
-{
-	struct vm_file_reply granted = {.handle = 0};
-
-	TAILQ_REMOVE(&calls->locks, call, link);
-	call_done(call, err, &granted);
-	call_free(call);
-}
-
-void file_calls_each_lock(const struct file_calls *calls, void (*fn)(void *data, uint64_t token),
-			  void *data)
-{
-	const struct file_call *call;
-
-	TAILQ_FOREACH(call, &calls->locks, link)
-		fn(data, call->token);
-	for (size_t i = 0; i < calls->ndisowned; i++)
-		fn(data, calls->disowned[i]);
-}
-
-int file_calls_disown(struct file_calls *calls, uint64_t token)
-{
-	if (!calls->disowned)
-		calls->disowned = calloc(DISOWNED_MAX, sizeof(*calls->disowned));
-	if (!calls->disowned || calls->ndisowned == DISOWNED_MAX)
-		return calls->disowned ? -EBADMSG : -ENOMEM;
-	calls->disowned[calls->ndisowned++] = token;
-	return 0;
-}
-
-int file_calls_cancel_disowned(struct file_calls *calls)
-{
-	struct vm_file req = {.op = VM_CANCEL_LOCK, .lock = {.undo = true}};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < calls->ndisowned; i++) {
-		req.lock.token = calls->disowned[i];
-		r = file_call_tell(calls, &req);
-	}
-	return r;
-}
-
-/* Its end, which comes once, is for nobody; if it was granted, the agent undoes that as it is told. */
-static bool take_disowned(struct file_calls *calls, uint64_t token)
-{
-	for (size_t i = 0; i < calls->ndisowned; i++) {
-		if (calls->disowned[i] != token)
-			continue;
-		calls->disowned[i] = calls->disowned[--calls->ndisowned];
-		if (!calls->ndisowned) {
-			free(calls->disowned);
-			calls->disowned = NULL;
-		}
-		return true;
-	}
-	return false;
 }
 
 int file_calls_on_locked(struct file_calls *calls, struct proto_in *in)
 {
-	uint64_t token = get_u64(in);
-	uint32_t err = get_u32(in);
+	struct vm_file_reply granted = {.handle = 0};
+	const uint64_t token = get_u64(in);
+	const uint32_t err = get_u32(in);
 	struct file_call *call;
 
-	if (get_end(in) && take_disowned(calls, token))
-		return 0;
-	TAILQ_FOREACH(call, &calls->locks, link)
-		if (call->token == token)
+	TAILQ_FOREACH(call, &calls->all, link)
+		if (call->waits && call->token == token)
 			break;
 	if (!get_end(in) || !call)
 		return -EPROTO;
-	lock_done(calls, call, file_wire_errno(err));
+	call_done(call, file_wire_errno(err), &granted);
+	file_call_free(call);
 	return 0;
 }
 
 /* ---- the end ---- */
 
-/* Counts one piece of a call as answered, and answers the call with the last. */
-static void fail_piece(struct file_call *call, int err)
-{
-	if (--call->unanswered)
-		return;
-	call_done(call, err, NULL);
-	call_free(call);
-}
-
 void file_calls_fail(struct file_calls *calls, int err)
 {
-	struct file_call *lock;
+	struct file_call *call;
 	struct file_piece *p;
 
-	while ((lock = TAILQ_FIRST(&calls->locks)))
-		lock_done(calls, lock, err);
 	for (unsigned i = 0; i < PROTO_FILES_INFLIGHT; i++) {
-		struct file_call *call = calls->slot[i].call;
-
-		if (!call)
-			continue;
+		if (calls->slot[i].call)
+			calls->free[calls->nfree++] = (uint8_t)i;
 		calls->slot[i].call = NULL;
-		calls->free[calls->nfree++] = (uint8_t)i;
-		fail_piece(call, err);
 	}
 	while ((p = STAILQ_FIRST(&calls->waiting))) {
 		STAILQ_REMOVE_HEAD(&calls->waiting, link);
-		if (p->call)
-			fail_piece(p->call, err);
-		piece_free(p);
+		file_piece_free(p);
 	}
 	calls->held = 0;
-	free(calls->disowned);
-	calls->disowned = NULL;
-	calls->ndisowned = 0;
+	while ((call = TAILQ_FIRST(&calls->all))) {
+		call_done(call, err, NULL);
+		file_call_free(call);
+	}
 }

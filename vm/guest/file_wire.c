@@ -159,6 +159,20 @@ struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, siz
 	return f;
 }
 
+enum proto_type file_wire_type(enum vm_file_op op)
+{
+	return ops[op].type;
+}
+
+enum vm_file_op file_wire_op(uint64_t type)
+{
+	unsigned op = 0;
+
+	while (op < VM_NFILEOPS && (uint64_t)ops[op].type != type)
+		op++;
+	return (enum vm_file_op)op;
+}
+
 /* ---- answers ---- */
 
 enum file_answer file_wire_answer(enum vm_file_op op)

@@ -27,6 +27,10 @@ enum file_answer {
 /* What kind of answer there is to a request. */
 enum file_answer file_wire_answer(enum vm_file_op op);
 
+/* The frame of a request; and the operation of such a frame, or VM_NFILEOPS if it is none. */
+enum proto_type file_wire_type(enum vm_file_op op);
+enum vm_file_op file_wire_op(uint64_t type);
+
 /**
  * file_wire_pack() - Make the frame of a request, or of a piece of one
  * @req: Request

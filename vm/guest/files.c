@@ -18,7 +18,8 @@
  * be read, and is known, is not opened before the lease ends (early.h).
  *
  * All else goes to the agent (file_call.h), with a question beside it: what it was about, so that its answer can be
- * learned from before it is passed on.
+ * learned from before it is passed on. Of what another process has asked it is only known what kind of request it was, until
+ * that is made here, too.
  */
 
 /* What the agent was asked, until it answers. */
@@ -29,14 +30,6 @@ struct question {
 	struct known_question about;
 	char names[]; /* of `about`, or its data */
 };
-
-void guest_file_init(struct guest_files *gf, struct channel *channel)
-{
-	/* For each file that is held a slot is kept free: its open must not wait. */
-	file_calls_init(&gf->calls, channel, &gf->early.nheld);
-	lease_init(&gf->lease, channel);
-	early_init(&gf->early);
-}
 
 /* ---- questions ---- */
 
@@ -103,6 +96,14 @@ static bool moves(enum vm_file_op op)
 	return op == VM_SETATTR || op == VM_UNLINK || op == VM_RENAME;
 }
 
+static void count_answered(struct guest_files *gf, enum vm_file_op op, int err)
+{
+	if (err && opens(op) && gf->nopen > 0)
+		gf->nopen--;
+	if (moves(op) && gf->nmoves > 0)
+		gf->nmoves--;
+}
+
 /* Learns from an answer, and passes it on. */
 static void on_answer(void *data, int err, struct vm_file_reply *reply)
 {
@@ -110,9 +111,7 @@ static void on_answer(void *data, int err, struct vm_file_reply *reply)
 	struct guest_files *gf = q->files;
 	struct known *k = lease_known(&gf->lease);
 
-	if (err && opens(q->about.op) && gf->nopen > 0)
-		gf->nopen--;
-	gf->nmoves -= moves(q->about.op);
+	count_answered(gf, q->about.op, err);
 	known_learn(k, &q->about, err, reply);
 	if (reply)
 		reply->leased = k->leased;
@@ -125,15 +124,18 @@ static int send_question(struct guest_files *gf, const struct vm_file *req, unsi
 			 vm_file_fn fn, void *data)
 {
 	struct question *q = question_new(gf, req, fn, data);
+	int r = q ? file_call_claim(&gf->calls, req, on_answer, q) : -ENOMEM;
 
-	if (!q || file_call_send(&gf->calls, req, how, on_answer, q) < 0) {
-		free(q);
-		return -ENOMEM;
+	if (r == 0) {
+		r = file_call_send(&gf->calls, req, how, on_answer, q);
+		if (r == 0 && opens(req->op))
+			gf->nopen++;
+		if (r == 0)
+			gf->nmoves += moves(req->op);
 	}
-	if (opens(req->op))
-		gf->nopen++;
-	gf->nmoves += moves(req->op);
-	return 0;
+	if (r < 0)
+		free(q);
+	return MIN(r, 0);
 }
 
 /* A request that has no answer. */
@@ -172,7 +174,8 @@ static int send_request(struct guest_files *gf, struct vm_file *req, vm_file_fn 
 {
 	bool exact = false;
 
-	if (gf->calls.held > GUEST_FILE_HELD_MAX && !gives_back(req))
+	if (gf->calls.held > GUEST_FILE_HELD_MAX && !gives_back(req) &&
+	    !file_calls_orphan(&gf->calls, req))
 		return -ENOMEM;
 	lease_want(&gf->lease);
 	if (req->op == VM_READ)
@@ -215,10 +218,16 @@ static void on_early(void *data, int err, const struct vm_file_reply *reply)
 		release_early(gf, e);
 }
 
+static struct vm_file early_open(const struct early *e)
+{
+	return (struct vm_file){
+		.op = VM_OPEN, .claim = e->handle, .node = e->node, .flags = O_RDONLY};
+}
+
 /* Has the agent open it, ahead of all that is not on its way yet. */
 static int early_ask(struct guest_files *gf, struct early *e)
 {
-	const struct vm_file req = {.op = VM_OPEN, .node = e->node, .flags = O_RDONLY};
+	const struct vm_file req = early_open(e);
 	int r;
 
 	early_set(&gf->early, e, EARLY_ASKED);
@@ -325,6 +334,86 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 	if (early_is_old(&gf->early) || moves(ask.op) || (opens(ask.op) && is_full(gf)))
 		guest_file_stir(gf);
 	return open_early(gf, &ask, fn, data) ? 0 : send_request(gf, &ask, fn, data);
+}
+
+/* ---- what was asked by a process before this one ---- */
+
+void guest_file_undo(struct guest_files *gf, enum vm_file_op op, const struct vm_file_reply *reply)
+{
+	struct vm_file release = {.op = VM_RELEASE, .handle = reply->handle};
+	struct vm_file forget = {.op = VM_FORGET, .node = reply->node, .lookups = 1};
+
+	if (op == VM_CREATE || opens(op))
+		(void)send_message(gf, &release);
+	switch ((int)op) {
+	case VM_LOOKUP:
+	case VM_MKDIR:
+	case VM_SYMLINK:
+	case VM_LINK:
+	case VM_CREATE: (void)send_message(gf, &forget); break;
+	default: break;
+	}
+}
+
+/* Nobody wants this answer. What it was about is not known, and so whatever is known may not be true any more. */
+static void on_orphan(void *data, enum vm_file_op op, int err, const struct vm_file_reply *reply)
+{
+	struct guest_files *gf = data;
+
+	count_answered(gf, op, err);
+	known_end(&gf->lease.known);
+	if (reply)
+		guest_file_undo(gf, op, reply);
+}
+
+static void count_move(void *data, enum vm_file_op op)
+{
+	struct guest_files *gf = data;
+
+	gf->nmoves += moves(op);
+}
+
+int guest_file_inherit(struct guest_files *gf)
+{
+	file_calls_each(&gf->calls, count_move, gf);
+	for (const struct early *e = early_first(&gf->early); e; e = early_next(e)) {
+		const struct vm_file req = early_open(e);
+		int r;
+
+		if (e->state != EARLY_ASKED)
+			continue;
+		if (!file_calls_orphan(&gf->calls, &req))
+			return -EBADMSG;
+		r = send_question(gf, &req, FILE_CALL_URGENT, on_early,
+				  early_find(&gf->early, e->handle));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+bool guest_file_asked(const struct guest_files *gf, const struct vm_file *req, uint64_t *ret_token)
+{
+	const struct file_call *call = file_calls_orphan(&gf->calls, req);
+
+	if (call)
+		*ret_token = file_call_token(call);
+	return call;
+}
+
+int guest_file_give_up(struct guest_files *gf)
+{
+	return file_calls_give_up(&gf->calls);
+}
+
+/* ---- from the beginning to the end ---- */
+
+void guest_file_init(struct guest_files *gf, struct channel *channel)
+{
+	/* For each file that is held a slot is kept free: its open must not wait. */
+	file_calls_init(&gf->calls, channel, &gf->early.nheld, on_orphan, gf);
+	lease_init(&gf->lease, channel);
+	early_init(&gf->early);
 }
 
 void guest_file_fail(struct guest_files *gf, int err)

@@ -28,6 +28,20 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 /* Something else than the host may soon change files: has the agent open all that the host has open. */
 void guest_file_stir(struct guest_files *gf);
 
+/* The caller is gone that wanted this answer: gives back what the agent has given. */
+void guest_file_undo(struct guest_files *gf, enum vm_file_op op, const struct vm_file_reply *reply);
+
+/* ---- what was asked by a process before this one, see file_call.h ---- */
+
+/* All was read: what follows from it. Return: 0, -EBADMSG or -ENOMEM. */
+int guest_file_inherit(struct guest_files *gf);
+
+/* Is this request one of those, so that it is asked already? @ret_token: by which the agent knows a LOCK. */
+bool guest_file_asked(const struct guest_files *gf, const struct vm_file *req, uint64_t *ret_token);
+
+/* All requests have been made again that will be. Return: 0 or -ENOMEM. */
+int guest_file_give_up(struct guest_files *gf);
+
 /* The agent is gone: answers all that is pending with @err. */
 void guest_file_fail(struct guest_files *gf, int err);
 

@@ -15,21 +15,26 @@
 enum {
 	TAG_NOPEN = 1,
 	TAG_EARLY_LAST,
-	TAG_EARLY, /* fields: TAG_EARLY_* */
-	TAG_OWED,  /* likewise */
-	TAG_LOCK,  /* the token of one that is waited for */
+	TAG_EARLY,    /* fields: TAG_EARLY_* */
+	TAG_OWED,     /* likewise */
+	TAG_LOCK_WAS, /* in records of an earlier version */
+	TAG_CALLS,    /* fields of file_calls_put() */
 };
 
-enum { TAG_EARLY_HANDLE = 1, TAG_EARLY_NODE, TAG_EARLY_STATE, TAG_EARLY_REMOTE, TAG_EARLY_ERR };
+enum {
+	TAG_EARLY_HANDLE = 1,
+	TAG_EARLY_NODE,
+	TAG_EARLY_STATE,
+	TAG_EARLY_REMOTE,
+	TAG_EARLY_ERR,
+	TAG_EARLY_CLOSED,
+};
 
 enum { TAG_OWED_NODE = 1, TAG_OWED_LOOKUPS };
 
 bool guest_files_settled(const struct guest_files *gf)
 {
-	for (const struct early *e = early_first(&gf->early); e; e = early_next(e))
-		if (e->state == EARLY_ASKED || !STAILQ_EMPTY(&e->waiting))
-			return false;
-	return !file_calls_under_way(&gf->calls) && STAILQ_EMPTY(&gf->calls.waiting);
+	return TAILQ_EMPTY(&gf->calls.all) && STAILQ_EMPTY(&gf->calls.waiting);
 }
 
 static void put_early(const struct early *e, struct buf *out)
@@ -41,6 +46,7 @@ static void put_early(const struct early *e, struct buf *out)
 	record_u64(out, TAG_EARLY_STATE, e->state);
 	record_u64(out, TAG_EARLY_REMOTE, e->remote);
 	record_u64(out, TAG_EARLY_ERR, (uint64_t)-e->err);
+	record_u64(out, TAG_EARLY_CLOSED, e->closed);
 	record_close(out, at);
 }
 
@@ -54,19 +60,18 @@ static void put_owed(void *data, uint64_t node, uint64_t lookups)
 	record_close(out, at);
 }
 
-static void put_lock(void *data, uint64_t token)
-{
-	record_u64(data, TAG_LOCK, token);
-}
-
 void guest_files_put(const struct guest_files *gf, struct buf *out)
 {
+	size_t at;
+
 	record_u64(out, TAG_NOPEN, gf->nopen);
 	record_u64(out, TAG_EARLY_LAST, gf->early.last);
 	for (const struct early *e = early_first(&gf->early); e; e = early_next(e))
 		put_early(e, out);
 	known_each_owed(&gf->lease.known, put_owed, out);
-	file_calls_each_lock(&gf->calls, put_lock, out);
+	at = record_open(out, TAG_CALLS);
+	file_calls_put(&gf->calls, out);
+	record_close(out, at);
 }
 
 static int take_early(struct guest_files *gf, const struct record_field *of)
@@ -87,6 +92,7 @@ static int take_early(struct guest_files *gf, const struct record_field *of)
 		case TAG_EARLY_STATE: n = record_get(&f, 0, EARLY_FAILED, &state); break;
 		case TAG_EARLY_REMOTE: n = record_get(&f, 0, EARLY_HANDLE - 1, &e.remote); break;
 		case TAG_EARLY_ERR: n = record_get(&f, 0, 4095, &err); break;
+		case TAG_EARLY_CLOSED: n = record_get_bool(&f, &e.closed); break;
 		default: break;
 		}
 		if (n < 0)
@@ -94,9 +100,9 @@ static int take_early(struct guest_files *gf, const struct record_field *of)
 	}
 	e.state = (enum early_state)state;
 	e.err = -(int)err;
-	if (n < 0 || !of->is_bytes || !e.handle || !e.node || e.state == EARLY_ASKED ||
-	    (e.state == EARLY_OPEN && !e.remote) || (e.state == EARLY_FAILED && !e.err) ||
-	    gf->early.nheld >= EARLY_OPEN_MAX)
+	if (n < 0 || !of->is_bytes || !e.handle || !e.node ||
+	    (e.closed && e.state != EARLY_ASKED) || (e.state == EARLY_OPEN && !e.remote) ||
+	    (e.state == EARLY_FAILED && !e.err) || gf->early.nheld >= EARLY_OPEN_MAX)
 		return -EBADMSG;
 	return early_restore(&gf->early, &e, gf);
 }
@@ -125,7 +131,6 @@ int guest_files_take(struct guest_files *gf, struct record_reader r)
 {
 	struct record_field f;
 	unsigned nearly = 0;
-	uint64_t token;
 	int n;
 
 	while ((n = record_field(&r, &f)) > 0) {
@@ -136,15 +141,13 @@ int guest_files_take(struct guest_files *gf, struct record_reader r)
 			break;
 		case TAG_EARLY: n = ++nearly > EARLY_MAX ? -EBADMSG : take_early(gf, &f); break;
 		case TAG_OWED: n = take_owed(gf, &f); break;
-		case TAG_LOCK:
-			n = record_get(&f, 1, UINT64_MAX, &token);
-			if (n == 0)
-				n = file_calls_disown(&gf->calls, token);
+		case TAG_CALLS:
+			n = f.is_bytes ? file_calls_take(&gf->calls, record_inside(&f)) : -EBADMSG;
 			break;
 		default: break;
 		}
 		if (n < 0)
 			return n;
 	}
-	return n;
+	return n < 0 ? n : guest_file_inherit(gf);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a guest's files another daemon has to know: handles, lookups that the agent does not know of, locks that wait. */
+/* What of a guest's files another daemon has to know: handles, lookups that the agent does not know of, calls on their way. */
 #ifndef XSBX_VM_GUEST_FILES_RECORD_H
 #define XSBX_VM_GUEST_FILES_RECORD_H
 
@@ -9,7 +9,7 @@
 
 struct guest_files;
 
-/* Is no request on its way, but locks that are waited for? Only then can it be put. */
+/* Is no request on its way, nor a lock waited for? */
 bool guest_files_settled(const struct guest_files *gf);
 
 void guest_files_put(const struct guest_files *gf, struct buf *out);

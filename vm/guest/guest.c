@@ -367,6 +367,12 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 	return guest_file_request(&g->files, req, fn, data);
 }
 
+void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_reply *reply)
+{
+	if (g->phase == GUEST_UP || g->phase == GUEST_RESET)
+		guest_file_undo(&g->files, op, reply);
+}
+
 static bool is_idle(const struct guest *g)
 {
 	return g->phase == GUEST_UP && !g->exec.id;

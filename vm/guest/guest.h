@@ -208,8 +208,9 @@ int guest_point(struct guest *g);
 /* See sandbox_watch(). */
 int guest_watch(struct guest *g, bool on);
 
-/* See sandbox_file(). */
+/* See sandbox_file() and sandbox_file_undo(). */
 int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data);
+void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_reply *reply);
 
 /* ---- from one daemon to the next ---- */
 
@@ -217,9 +218,10 @@ struct fdbag;
 struct record_reader;
 
 /* Appends the fields of a record by which another process can take it over. It is up, or was and is being reset, or ends with
- * a problem. Nothing of it may happen here afterwards. What is under way goes on there (a run, a reset, a freeze), or is undone
+ * a problem. Nothing of it may happen here afterwards. What is under way goes on there (a run, a reset, a freeze, requests for files),
+ * or is undone
  * (a pack, a point, a stop).
- * Return: 0; -EAGAIN: not now, because files are asked for; -EOPNOTSUPP. */
+ * Return: 0 or -EOPNOTSUPP. */
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
 
 /**
@@ -238,12 +240,17 @@ int guest_take(struct guests *all, const struct guest_config *cfg,
 	       const struct record_reader *fields, struct fdbag *fds,
 	       const struct guest_events *events, void *data, struct guest **ret_guest);
 
-/* Of the nodes of its files the host holds so many lookups, and of no others, from guest_go() on. Return: 0 or -ENOMEM. */
+/* Of the nodes of its files the host holds so many lookups, and of no others, from guest_go() on. Does nothing if requests
+ * are on their way. Return: 0 or -ENOMEM. */
 int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n);
 
 /* It goes on with a guest that was taken over. One that stands still is not disturbed: its agent hears of its new host before
  * the next frame. */
 void guest_go(struct guest *g);
+
+/* See sandbox_file_asked() and vm_replayed(). */
+bool guest_file_asked_before(const struct guest *g, const struct vm_file *req, uint64_t *ret_token);
+void guest_replayed(struct guest *g);
 
 /* ---- queries ---- */
 

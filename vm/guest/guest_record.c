@@ -135,8 +135,6 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
 	assert(g->phase == GUEST_UP || g->phase == GUEST_RESET || g->phase == GUEST_ENDING);
 	if (!g->ops->put)
 		return -EOPNOTSUPP;
-	if (g->phase != GUEST_ENDING && !guest_files_settled(&g->files))
-		return -EAGAIN;
 	if (g->phase == GUEST_ENDING)
 		put_ending(g, out);
 	else

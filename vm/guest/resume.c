@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files_record.h"
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
@@ -22,7 +23,8 @@
  * agent did not know. So what is compared is what was sent before, and of what has not ended here in the meantime.
  *
  * Which nodes of its files we hold is told along, absolutely: what the process before us was told, and we were not, is
- * dropped.
+ * dropped. That only mends: as long as requests are on their way, whose answers may tell of more nodes, it can't be told, and
+ * what was recorded of them has to be right.
  */
 
 #define HELD_PER_FRAME (PROTO_HOLD_MAX / 2)
@@ -75,8 +77,6 @@ void resume_send(struct guest *g)
 		if (r->holds)
 			err = send_held(g);
 	}
-	if (err == 0)
-		err = file_calls_cancel_disowned(&g->files.calls);
 	resume_fini(r);
 	r->holds = false;
 	if (err < 0)
@@ -90,10 +90,26 @@ void resume_on_push(struct guest *g)
 		resume_send(g);
 }
 
+bool guest_file_asked_before(const struct guest *g, const struct vm_file *req, uint64_t *ret_token)
+{
+	return g->phase != GUEST_ENDING && guest_file_asked(&g->files, req, ret_token);
+}
+
+void guest_replayed(struct guest *g)
+{
+	if (g->phase != GUEST_ENDING && guest_file_give_up(&g->files) < 0)
+		guest_failf(g, PROBLEM_NO_MEMORY, "",
+			    "there is no memory for a message to the sandbox");
+}
+
 int guest_hold_nodes(struct guest *g, const struct vm_held_node *nodes, size_t n)
 {
-	struct vm_held_node *held = calloc(n + 1, sizeof(*held));
+	struct vm_held_node *held;
 
+	if (!guest_files_settled(&g->files) || g->channel.current ||
+	    g->channel.queued[CHANNEL_BULK])
+		return 0;
+	held = calloc(n + 1, sizeof(*held));
 	if (!held)
 		return -ENOMEM;
 	if (n)

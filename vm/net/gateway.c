@@ -12,6 +12,7 @@
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
 #include "vm/base/record.h"
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 
 /*
@@ -38,6 +39,9 @@
  * A gateway that another process had (gateway_take()) knows nothing but its socket. It does not know what of that process's
  * words has arrived, nor what it has read. So all is said again (NET_RESYNC), and the helper asks again for what was not
  * answered; what it has asked for before that is not looked at.
+ *
+ * With a turn, that process may have ended between two instructions. What it has handled is in the socket still, as the
+ * first message, or is not: so of what would not be the same if it came twice, the last number is recorded.
  */
 
 #define DIALS_MAX 256
@@ -50,8 +54,10 @@ struct gateway {
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
-	uint32_t
-		resyncs; /* id of the NET_RESYNCED that is to come: all will be asked for again behind it; or 0 */
+	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
+	uint32_t resync; /* its number */
+	uint32_t denied; /* number of the last NET_DENIED, or 0 */
+	struct turn_speaker speaks, consumes;
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -240,14 +246,28 @@ static bool is_text(const char *text, size_t size)
 	return len > 0 && len < size;
 }
 
-/* Others may have been asked for by processes that did not live to hear them. */
-static void on_resynced(struct gateway *gw, uint32_t id)
+/* That of a process before comes first, if it has died before it took it out of the socket. */
+static int on_resynced(struct gateway *gw, uint32_t number)
 {
-	if (id == gw->resyncs)
-		gw->resyncs = 0;
+	if (!gw->resyncs)
+		return -EPROTO;
+	if (number == gw->resync)
+		gw->resyncs = false;
+	return 0;
 }
 
-/* One message from the helper. Return: 0 or -EPROTO. */
+static int on_denied(struct gateway *gw, const struct net_denied *m)
+{
+	if (m->reason >= NET_NREASONS || !is_text(m->name, sizeof(m->name)))
+		return -EPROTO;
+	if (m->header.id && m->header.id == gw->denied)
+		return 0;
+	gw->denied = m->header.id;
+	gw->cfg.events->denied(gw->cfg.data, m);
+	return 0;
+}
+
+/* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {
@@ -262,17 +282,12 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 		return -EPROTO;
 	switch (type) {
 	case NET_READY: gw->cfg.events->ready(gw->cfg.data); return 0;
-	case NET_RESYNCED: on_resynced(gw, m->header.id); return 0;
+	case NET_RESYNCED: return on_resynced(gw, m->header.id);
 	case NET_DIAL:
 		return is_text(m->dial.name, sizeof(m->dial.name)) ? begin_dial(gw, &m->dial)
 								   : -EPROTO;
 	case NET_HANG_UP: hang_up(gw, m->header.id); return 0;
-	case NET_DENIED:
-		if (m->denied.reason >= NET_NREASONS ||
-		    !is_text(m->denied.name, sizeof(m->denied.name)))
-			return -EPROTO;
-		gw->cfg.events->denied(gw->cfg.data, &m->denied);
-		return 0;
+	case NET_DENIED: return on_denied(gw, &m->denied);
 	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
 	case NET_CALLED:
 		if (gw->cfg.events->called)
@@ -284,8 +299,35 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 
 static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 {
+	struct gateway *gw = container_of(p, struct gateway, packets);
+
 	(void)fd; /* none can come */
-	return obey(container_of(p, struct gateway, packets), bytes, len);
+	if (turn_is_on(gw->cfg.turn) && gw->cfg.events->touched)
+		gw->cfg.events->touched(gw->cfg.data);
+	return obey(gw, bytes, len);
+}
+
+static void on_speak(struct turn_speaker *sp)
+{
+	packets_say(&container_of(sp, struct gateway, speaks)->packets);
+}
+
+static void on_consume(struct turn_speaker *sp)
+{
+	packets_take_out(&container_of(sp, struct gateway, consumes)->packets);
+}
+
+static bool on_later(struct packets *p, enum packets_rest rest)
+{
+	struct gateway *gw = container_of(p, struct gateway, packets);
+
+	if (!turn_is_on(gw->cfg.turn))
+		return false;
+	if (rest == PACKETS_SAY)
+		turn_speak(gw->cfg.turn, TURN_FRAMES, &gw->speaks);
+	else
+		turn_speak(gw->cfg.turn, TURN_CONSUME, &gw->consumes);
+	return true;
 }
 
 static void on_ended(struct packets *p, int err)
@@ -315,6 +357,9 @@ static struct gateway *gateway_make(const struct gateway_config *cfg)
 	gw->packets.packet = on_packet;
 	gw->packets.ended = on_ended;
 	gw->packets.closed = on_closed;
+	gw->packets.later = on_later;
+	gw->speaks.speak = on_speak;
+	gw->consumes.speak = on_consume;
 	TAILQ_INIT(&gw->dials);
 	return gw;
 }
@@ -406,6 +451,10 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 {
 	gw->closed = closed;
 	gw->closed_data = data;
+	if (gw->cfg.turn) {
+		turn_hush(gw->cfg.turn, &gw->speaks);
+		turn_hush(gw->cfg.turn, &gw->consumes);
+	}
 	end_dials(gw);
 	allow_fini(&gw->allow);
 	packets_close(&gw->packets);
@@ -414,47 +463,57 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1 };
+enum { TAG_FD = 1, TAG_DIAL /* not used any more */, TAG_RESYNC, TAG_DENIED };
 
 void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_FD, fdbag_put(fds, gw->packets.fd));
+	record_u64(out, TAG_RESYNC, gw->resync);
+	record_u64(out, TAG_DENIED, gw->denied);
 }
 
-static int take_socket(struct record_reader r, struct fdbag *fds)
+static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
 {
 	struct record_field f;
-	uint32_t number = 0;
-	int n, fd;
+	int n;
 
 	while ((n = record_field(&r, &f)) > 0) {
-		if (f.tag == TAG_FD)
-			n = record_get_u32(&f, FDBAG_MAX, &number);
+		switch (f.tag) {
+		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, ret_fd); break;
+		case TAG_RESYNC: n = record_get_u32(&f, UINT32_MAX, &gw->resync); break;
+		case TAG_DENIED: n = record_get_u32(&f, UINT32_MAX, &gw->denied); break;
+		default: break;
+		}
 		if (n < 0)
 			break;
 	}
-	fd = n < 0 ? -1 : fdbag_take(fds, number);
-	return fd < 0 ? -EBADMSG : fd;
+	return n;
 }
 
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
 		 const struct gateway_config *cfg, struct gateway **ret_gateway)
 {
-	int fd = take_socket(*fields, fds),
-	    r = fd < 0 ? fd : gateway_new(loop, fd, cfg, ret_gateway);
+	struct gateway *gw = gateway_make(cfg);
+	uint32_t number = 0;
+	int r = gw ? take_fields(gw, *fields, &number) : -ENOMEM;
+	int fd = r == 0 ? fdbag_take(fds, number) : -1;
 
-	if (fd >= 0 && r < 0)
+	if (r == 0)
+		r = fd < 0 ? -EBADMSG : packets_open(&gw->packets, loop, fd);
+	if (r < 0) {
 		lent_close(&fd);
-	if (r < 0)
+		free(gw);
 		return r;
-	/* No process before this one has had the same. */
-	(*ret_gateway)->resyncs = (uint32_t)uv_hrtime() | 1;
+	}
+	gw->resyncs = true;
+	gw->resync++;
+	*ret_gateway = gw;
 	return 0;
 }
 
 int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n)
 {
-	struct net_resync msg = {.header = {NET_RESYNC, gw->resyncs}};
+	struct net_resync msg = {.header = {NET_RESYNC, gw->resync}};
 
 	memcpy(msg.port, ports, MIN(n, (unsigned)NET_FORWARDS_MAX) * sizeof(*ports));
 	return packets_send(&gw->packets, &msg, sizeof(msg), NULL, 0, -1);

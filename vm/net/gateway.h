@@ -22,6 +22,7 @@ struct dialer;
 struct fdbag;
 struct gateway;
 struct record_reader;
+struct turn;
 
 /* Called from the loop; only `ended` may close the gateway. */
 struct gateway_events {
@@ -32,6 +33,8 @@ struct gateway_events {
 	void (*ended)(void *data, int err);
 	/* Somebody has connected to a forwarded port, which the guest may not have noticed. May be NULL. */
 	void (*called)(void *data);
+	/* With a turn: a message is about to be handled. May be NULL. */
+	void (*touched)(void *data);
 };
 
 struct gateway_config {
@@ -42,6 +45,7 @@ struct gateway_config {
 	uint32_t user;	       /* the sandbox's user; likewise */
 	bool trusted_names;    /* names in the list may resolve to non-public addresses */
 	struct vm_host_ports host_ports; /* ports that ALLOW_HOST leads to */
+	struct turn *turn;		 /* or NULL */
 };
 
 /**

@@ -314,6 +314,13 @@ static void on_ready(void *data)
 	begin(n);
 }
 
+static void on_touched(void *data)
+{
+	const struct network *n = data;
+
+	sandbox_touch(n->s);
+}
+
 static void on_denied(void *data, const struct net_denied *what)
 {
 	const struct network *n = data;
@@ -370,6 +377,7 @@ static const struct gateway_events gateway_events = {
 	.denied = on_denied,
 	.stats = on_stats,
 	.called = on_called,
+	.touched = on_touched,
 	.ended = on_gateway_ended,
 };
 
@@ -383,6 +391,7 @@ void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 		.user = n->user,
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
+		.turn = n->s->vm->ctx.turn,
 	};
 }
 

@@ -466,3 +466,9 @@ int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, vo
 {
 	return is_up(s) ? guest_file(s->guest, req, fn, data) : -ESTALE;
 }
+
+void sandbox_file_undo(struct sandbox *s, enum vm_file_op op, const struct vm_file_reply *reply)
+{
+	if (is_up(s))
+		guest_undo_file(s->guest, op, reply);
+}

@@ -187,6 +187,9 @@ void sandbox_close(struct sandbox *s);
  */
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
 
+/* The caller of a request has gone that was answered by @reply: gives back the handle and the lookup that came with it. */
+void sandbox_file_undo(struct sandbox *s, enum vm_file_op op, const struct vm_file_reply *reply);
+
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
 
 /* What a sandbox, or its next run, is waiting for. */
@@ -218,11 +221,11 @@ void sandbox_isolation(const struct sandbox *s,
  *
  * That changes nothing here. But what happens here afterwards, the other process does not know.
  *
- * What is under way goes on there: a run, a reset, pausing it, its end with a problem. Not so a save, of which nothing comes,
- * and ports that are on their way: whoever wanted them asks again.
+ * What is under way goes on there: a run, a reset, pausing it, its end with a problem, and requests for files that have a
+ * `claim` (see sandbox_file_asked()). Not so a save, of which nothing comes, and ports that are on their way: whoever wanted
+ * them asks again.
  *
- * Return: 0; -EAGAIN: not now, because of requests for files. Locks that are waited for do not count: they are given up by
- * sandbox_adopt(), and are to be asked for once more. -EOPNOTSUPP.
+ * Return: 0; -EOPNOTSUPP.
  */
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
@@ -244,10 +247,24 @@ int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdba
 		  const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
 
 /* Of the nodes of an adopted sandbox's files the caller holds so many lookups; what others its agent knows of it drops. To be
- * called before vm_go(). Return: 0 or -ENOMEM. */
+ * called before vm_go(). Nothing is told while requests are on their way. Return: 0 or -ENOMEM. */
 int sandbox_hold_nodes(struct sandbox *s, const struct vm_held_node *nodes, size_t n);
+
+/**
+ * sandbox_file_asked() - Has the process before this one made this request?
+ * @s: Adopted
+ * @req: Request with the `claim` that it had there
+ * @ret_token: If it is a LOCK: the token that it has
+ *
+ * Then sandbox_file() asks nothing, and @fn gets the answer to what was asked.
+ */
+bool sandbox_file_asked(const struct sandbox *s, const struct vm_file *req, uint64_t *ret_token);
 
 /* It is the daemon now: goes on with all sandboxes that were adopted. */
 void vm_go(struct vm *vm);
+
+/* All requests for files that the process before this one was asked for have been made again, or never will be: what the
+ * others yield is undone. To be called behind vm_go(), before the loop runs. */
+void vm_replayed(struct vm *vm);
 
 #endif

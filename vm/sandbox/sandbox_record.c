@@ -262,6 +262,12 @@ int sandbox_hold_nodes(struct sandbox *s, const struct vm_held_node *nodes, size
 	return s->guest && s->state != SANDBOX_CLOSING ? guest_hold_nodes(s->guest, nodes, n) : 0;
 }
 
+bool sandbox_file_asked(const struct sandbox *s, const struct vm_file *req, uint64_t *ret_token)
+{
+	return s->guest && s->state != SANDBOX_CLOSING &&
+	       guest_file_asked_before(s->guest, req, ret_token);
+}
+
 /* ---- going on ---- */
 
 /* It waits for processors once more, if it has none at once. */
@@ -289,4 +295,14 @@ void vm_go(struct vm *vm)
 			want(s);
 	}
 	context_wake(&vm->ctx);
+}
+
+void vm_replayed(struct vm *vm)
+{
+	struct sandbox *s;
+
+	TAILQ_FOREACH(s, &vm->sandboxes, link) {
+		if (s->state != SANDBOX_CLOSING && s->guest)
+			guest_replayed(s->guest);
+	}
 }

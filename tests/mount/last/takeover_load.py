@@ -4,14 +4,9 @@
 # backends: local vm
 # timeout: 240
 # log-allow: is not taken over now
-import fcntl
-import multiprocessing
-import re
-from xsbx import *
+from busy import *
 
 TIMES = 30 if not VM else 8
-stop = multiprocessing.Event()
-up = multiprocessing.Semaphore(0)  # for each session that has a sandbox
 
 
 def take_over():
@@ -20,172 +15,17 @@ def take_over():
     return done.returncode == 0, done.stderr.decode()
 
 
-def runs():
-    """A session's runs, one after the other, each with what it remembers of the one before."""
-    s = Session("runs", config="timeout_s = 0\n")
-    n = 0
-    s.run("n=0")
-    up.release()
-    while not stop.is_set():
-        n += 1
-        got = s.run("n=$((n + 1)); echo run $n; echo err >&2; (exit $((n % 7)))")
-        if (got.out, got.err, got.code) != (f"run {n}\n", "err\n", n % 7):
-            return f"run {n}: {got}, error {s.text('error')}"
-    return n
-
-
-def output():
-    """A long output, read as it comes."""
-    s = Session("output", config="timeout_s = 0\n")
-    s.run("true")
-    up.release()
-    n = 0
-    while not stop.is_set():
-        n += 1
-        s.submit("seq 1 20000; sleep 0.05; seq 20001 30000")
-        if read(s / "stdout") != "".join(f"{i}\n" for i in range(1, 30001)).encode():
-            return f"output {n} is another"
-    return n
-
-
-def files():
-    """Files are written, read, renamed and removed."""
-    s = Session("files")
-    s.run("true")
-    up.release()
-    n = 0
-    while not stop.is_set():
-        n += 1
-        data = (f"{n} " * 5000).encode()
-        with open(s / "files/new", "wb") as file:
-            for at in range(0, len(data), 3000):
-                file.write(data[at:at + 3000])
-        os.rename(s / "files/new", s / f"files/f{n % 20}")
-        if read(s / f"files/f{n % 20}") != data:
-            return f"file {n} is another"
-        if n % 20 == 0 and (len(os.listdir(s / "files")) != 20):
-            return f"{os.listdir(s / 'files')}"
-    return n
-
-
-def counter(path):
-    """One of several who count under a lock."""
-    n = 0
-    while not stop.is_set():
-        fd = os.open(path, os.O_RDWR)
-        fcntl.lockf(fd, fcntl.LOCK_EX)
-        value = int(os.pread(fd, 20, 0))
-        os.pwrite(fd, str(value + 1).encode(), 0)
-        fcntl.lockf(fd, fcntl.LOCK_UN)
-        os.close(fd)
-        n += 1
-    return n
-
-
-def jobs():
-    """Jobs that are typed to."""
-    s = Session("jobs", config="timeout_s = 0\n")
-    s.run("true")
-    up.release()
-    n = 0
-    while not stop.is_set():
-        n += 1
-        os.mkdir(s / f"jobs/j{n}")
-        feeder = os.open(s / f"jobs/j{n}/stdin", os.O_WRONLY)
-        write(s / f"jobs/j{n}/in", "#!/bin/sh\nwhile read -r line; do echo got $line; done; exit 3\n")
-        for i in range(10):
-            os.write(feeder, f"line {i}\n".encode())
-            time.sleep(0.02)
-        os.close(feeder)
-        got = (read(s / f"jobs/j{n}/stdout"), read(s / f"jobs/j{n}/exit_code"))
-        if got != ("".join(f"got line {i}\n" for i in range(10)).encode(), b"3\n"):
-            return f"job {n}: {got}"
-        os.rmdir(s / f"jobs/j{n}")
-    return n
-
-
-def sessions():
-    """They come and go."""
-    n = 0
-    while not stop.is_set():
-        n += 1
-        s = Session(f"one{n}", config=f"env.N = {n}\n")
-        if f"env.N = {n}\n" not in s.text("config"):
-            return f"session {n} has another configuration"
-        s.remove()
-    return n
-
-
-def events():
-    """The log, from its oldest line on, of which none is missing or cut."""
-    fd = os.open(f"{MNT}/events", os.O_RDONLY)
-    n, rest = 0, b""
-    while not stop.is_set():
-        piece = os.read(fd, 65536)
-        *found, rest = (rest + piece).split(b"\n")
-        for line in found:
-            json.loads(line)
-            n += 1
-    return n
-
-
-def gaps():
-    """How long it takes to be answered."""
-    slowest = []
-    while not stop.is_set():
-        began = time.monotonic()
-        os.listdir(MNT)
-        slowest.append(time.monotonic() - began)
-        time.sleep(0.001)
-    slowest.sort()
-    return [f"{1000 * t:.1f}" for t in slowest[-TIMES:]]
-
-
-def child(pipe, action, *args):
-    try:
-        pipe.send(action(*args))
-    except BaseException as error:
-        pipe.send(repr(error))
-
-
-def begin(action, *args):
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=child, args=(theirs, action, *args), daemon=True)
-    process.start()
-    return action.__name__, process, ours
-
-
 def load():
-    counting = Session("counting")
-    counting.run("echo -n 0 > n")
-    at_work = [begin(action) for action in (runs, output, files, jobs, sessions, gaps)]
-    at_work += [begin(counter, counting / "files/n") for _ in range(3)]
-    log = begin(events)
-    for _ in range(4):
-        ok("a sandbox is up", up.acquire(timeout=SOON))
+    busy = Busy()
     time.sleep(1)
     taken = 0
     for n in range(TIMES):
         done, said = take_over()
-        # It may find no quiet moment within a second, and then nothing has changed.
-        ok(f"takeover {n}", done or "are not answered" in said, said)
+        ok(f"takeover {n}", done, said)
         taken += done
         time.sleep(4 if VM else 0.3)
-    stop.set()
     print("taken over", taken, "times of", TIMES)
-    ok("mostly there is a quiet moment", taken >= TIMES // 2, taken)
-    Session("last")
-    counted = 0
-    for name, process, pipe in at_work + [log]:
-        got = pipe.recv() if pipe.poll(SOON) else "it hangs"
-        if name == "gaps":
-            print("milliseconds that the slowest took:", *got)
-            continue
-        ok(name, isinstance(got, int) and got > 0, got)
-        print(name, got)
-        counted += got if name == "counter" and isinstance(got, int) else 0
-        process.join(SOON)
-    same("none was counted twice, or not at all", int(read(counting / "files/n")), counted)
+    busy.end()
 
 
 main(load)

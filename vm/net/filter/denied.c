@@ -70,6 +70,7 @@ int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t po
 	}
 	d->left--;
 	ret_msg->time_ms = now_ms(CLOCK_REALTIME);
+	ret_msg->header.id = ++d->number;
 	ret_msg->lost = d->lost;
 	d->lost = 0;
 	return 1;

@@ -12,7 +12,7 @@
 /* - `left` reports may be made now; it is refilled at a steady rate. */
 struct denied {
 	uint64_t total;
-	uint32_t lost;
+	uint32_t lost, number; /* of reports: that were dropped, since the last; the last one's */
 	unsigned left;
 	int64_t refilled_ms;
 	struct {

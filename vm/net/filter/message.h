@@ -25,11 +25,12 @@
  *					are not accepted any more. Its list, and a listening socket for each,
  *					come behind it
  *	to the daemon	NET_READY	the helper is confined and running; sent once
- *			NET_RESYNCED	the answer to NET_RESYNC, with its `id`: each NET_DIAL that was not answered comes again,
+ *			NET_RESYNCED	the answer to NET_RESYNC with that `id`: each NET_DIAL that was not answered comes again,
  *					behind it
  *			NET_DIAL	requests a connection; `id` is new
  *			NET_HANG_UP	cancels the NET_DIAL with that `id`
- *			NET_DENIED	a connection or lookup was refused
+ *			NET_DENIED	a connection or lookup was refused; `id` counts them, from 1, as far as they
+ *					are told
  *			NET_STATS
  *			NET_CALLED	somebody has connected to the guest's port `id`: a machine that
  *					stands still is to go on

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon is killed again and again, anywhere: whoever uses its mount sees each request answered once, and done once. */
-/* modules: tests/unit/fixture/ledger.c */
+/* modules: tests/unit/fixture/ledger.c tests/unit/fixture/own_mount.c */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +21,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fixture/ledger.h"
+#include "tests/unit/fixture/own_mount.h"
 #include "vm/base/estate.h"
 #include "vm/base/util.h"
 
@@ -118,12 +117,14 @@ static void follow(void)
 		for (size_t i = 0; i < (size_t)n / sizeof(*words); i++) {
 			const uint64_t writer = words[i] >> 56;
 
-			if (writer < WRITERS && words[i] == WORD(writer, THE_END))
+			if (writer >= WRITERS)
+				fail("the log: %#llx", (unsigned long long)words[i]);
+			if (words[i] == WORD(writer, THE_END))
 				ended++;
-			else if (writer >= WRITERS || words[i] != WORD(writer, seen[writer] + 1))
-				fail("the log: %#llx behind %llu", (unsigned long long)words[i],
-				     (unsigned long long)seen[writer % WRITERS]);
-			seen[writer]++;
+			else if (words[i] != WORD(writer, ++seen[writer]))
+				fail("the log: %#llx, not number %llu",
+				     (unsigned long long)words[i],
+				     (unsigned long long)seen[writer]);
 		}
 		shared->done[READER] += (size_t)n / sizeof(*words);
 	}
@@ -340,36 +341,11 @@ static int check(void)
 	return bad;
 }
 
-/* In namespaces of its own, in which it may mount. */
-static int mount_here(void)
-{
-	const unsigned uid = getuid();
-	char options[64], map[32];
-	int fd;
-
-	if (unshare((uid ? CLONE_NEWUSER : 0) | CLONE_NEWNS) < 0)
-		return -errno;
-	if (uid) {
-		snprintf(map, sizeof(map), "0 %u 1", uid);
-		fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, map, strlen(map)) < 0)
-			return -errno;
-		close(fd);
-	}
-	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	if (fd < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	return mount("xsbxfs-test", top, "fuse.xsbxfs-test", MS_NOSUID | MS_NODEV, options) < 0
-		       ? -errno
-		       : fd;
-}
-
 static int test(unsigned kills, unsigned seed)
 {
 	pid_t client[NCLIENTS];
 	struct estate *e;
-	int connection = mount_here(), estate, bad = 0;
+	int connection = own_mount(top), estate, bad = 0;
 
 	if (connection < 0) {
 		printf("no mount here: %s\n", strerror(-connection));
@@ -394,8 +370,7 @@ static int test(unsigned kills, unsigned seed)
 	       (unsigned long long)shared->report.forgotten,
 	       (unsigned long long)shared->report.replayed);
 	/* Whoever waits still gets an error now. */
-	(void)umount2(top, MNT_FORCE | MNT_DETACH);
-	close(connection);
+	own_unmount(top, connection);
 	return bad;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
@@ -123,8 +123,8 @@ static void keep_seed(const struct buf *records)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Goes on in @two, which is to be ended. */
-static void take_over(struct fixture *fx, struct second *two)
+/* Goes on in @two, which is to be ended. @still: nothing moves on by itself, so that it would be written down as it was. */
+static void go_on(struct fixture *fx, struct second *two, bool still)
 {
 	struct buf first = {0}, again = {0};
 	struct fdbag fds = {0}, copies = {.owned = true}, unused = {0};
@@ -136,12 +136,18 @@ static void take_over(struct fixture *fx, struct second *two)
 	begin(two, fx);
 	assert_int_equal(load(two, &first, &copies), 0);
 	write_down(two->fs, &again, &unused);
-	expect_same(&first, &again);
+	if (still)
+		expect_same(&first, &again);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	fdbag_clear(&unused);
 	buf_clear(&first);
 	buf_clear(&again);
+}
+
+static void take_over(struct fixture *fx, struct second *two)
+{
+	go_on(fx, two, true);
 }
 
 static void check(struct fixture *fx)
@@ -156,7 +162,6 @@ static int teardown(void **state)
 {
 	while (nshelf)
 		saved_unref(shelf[--nshelf]);
-	fake_busy = false;
 	return fx_teardown(state);
 }
 
@@ -352,10 +357,6 @@ static void test_files(void **state)
 	struct fixture *fx = *state;
 	struct second two;
 	uint64_t root;
-	struct req *req;
-	struct problem why;
-	struct buf out = {0};
-	struct fdbag fds = {0};
 
 	fx_put(fx, TOP "ctl", "reset\n");
 	fx_run(fx, "x");
@@ -363,19 +364,11 @@ static void test_files(void **state)
 	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
 	answer_lookup(fx, root, "file", 7, S_IFREG | 0644);
 	answer_lookup(fx, root, "dir", 8, S_IFDIR | 0755);
-	/* What is not answered is waited for. */
-	req = fx_lookup(fx, root, "more");
-	assert_int_equal(handover_check(fx->fs, &why), -EAGAIN);
-	assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
-	fake_answer(fake_sandbox(), -ENOENT, NULL);
-	assert_error(req, -ENOENT);
 	take_over(fx, &two);
 	assert_int_equal(fake_held, 2);
 	assert_int_equal(fake_held_lookups, 3);
 	assert_int_equal(fx_demo(fx)->files->nodes.n, 2);
 	end(&two);
-	buf_clear(&out);
-	fdbag_clear(&fds);
 }
 
 static void test_asleep(void **state)
@@ -385,49 +378,57 @@ static void test_asleep(void **state)
 
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	/* The sandbox is asked. */
-	fake_busy = true;
-	{
-		struct problem why;
-		struct buf out = {0};
-		struct fdbag fds = {0};
-
-		assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
-		buf_clear(&out);
-		fdbag_clear(&fds);
-	}
-	fake_busy = false;
+	check(fx); /* it is being saved */
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	fake_settle();
 	fx_expect(fx, TOP "state", "asleep\n");
 	check(fx);
 }
 
+/* Of which each piece is another one. */
 static void write_much(struct sandbox *s, size_t n)
 {
+	static unsigned piece;
 	char block[8192];
 
-	memset(block, 'x', sizeof(block));
-	for (; n; n -= sizeof(block))
+	for (; n; n -= sizeof(block)) {
+		memset(block, (char)piece++, sizeof(block));
 		fake_output_bytes(s, VM_STDOUT, block, sizeof(block));
+	}
 }
 
+static void expect_much(struct fs *fs, size_t n)
+{
+	const struct spool *sp = run_spool(session_find(fs, 0, "demo")->active, RUN_STDOUT);
+	char byte;
+
+	assert_int_equal(sp->len, n);
+	for (size_t i = 0; i < n; i += 4096) {
+		assert_int_equal(spool_read(sp, &fs->depot, i, &byte, 1), 1);
+		assert_int_equal((unsigned char)byte, (unsigned char)(i / 8192));
+	}
+}
+
+/* Also while it is being written: the one that did so before may still do it. */
 static void test_long_output(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "x");
-	struct problem why;
 	struct second two;
 	struct fs *fs;
 
 	write_much(s, 256 << 10);
-	assert_int_equal(handover_check(fx->fs, &why), -EAGAIN); /* it is being written */
+	assert_true(fx->fs->depot.busy);
+	go_on(fx, &two, false);
+	depot_close(&fx->fs->depot); /* it begins nothing new */
+	expect_much(two.fs, 256 << 10);
 	clock_work();
-	take_over(fx, &two);
+	expect_much(two.fs, 256 << 10);
 	fs = fx_serve(fx, two.fs);
 	assert_int_equal(fx_size(fx, TOP "runs/1/stdout"), 256 << 10);
 	write_much(fake_sandbox(), 128 << 10);
 	clock_work();
+	expect_much(two.fs, 384 << 10);
 	fx_serve(fx, fs);
 	end(&two);
 }

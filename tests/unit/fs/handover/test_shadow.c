@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount with an estate: after whatever happens, what is committed is what a daemon would write anew that knew all. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/sink.c fs/session/inherit.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
 /* modules: fs/handover/load.c fs/handover/shadow.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* libs: uv cmocka */
@@ -18,7 +18,8 @@
 #include "vm/base/estate.h"
 #include "vm/base/turn.h"
 
-#define STEPS 60000u
+#define STEPS 20000u
+#define HEIRS 30u
 
 int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 {
@@ -240,7 +241,8 @@ static void do_shell(struct walk *w)
 	case 2:
 		(void)fx_put(w->fx, path(w, "ctl"),
 			     ANY_OF(w, "reset\n", "interrupt\n", "pause\n", "resume\n", "kill\n",
-				    "start\n", "no verb\n"));
+				    "start\n", "no verb\n", "sleep\n", "wake\n", "close\n",
+				    "restore x\n"));
 		break;
 	case 3:
 		(void)fx_mkdir(w->fx, path(w, ANY_OF(w, "jobs/j", "runs/n", "checkpoints/x")));
@@ -277,13 +279,21 @@ static struct known *any_known(struct walk *w, bool dir)
 	return NULL;
 }
 
+/* Those of a daemon that is dead say nothing to it any more. */
+static bool is_of(const struct walk *w, const struct sandbox *s)
+{
+	const struct binding *b = s->data;
+
+	return !s->gone && !s->closing && b->s && b->s->fs == w->fx->fs;
+}
+
 static struct sandbox *any_sandbox(struct walk *w)
 {
 	struct sandbox *s, *found = NULL;
 	unsigned n = 0;
 
 	for (s = fake_sandbox(); s; s = s->next)
-		if (!s->gone && !s->closing && any(w, ++n) == 0)
+		if (is_of(w, s) && any(w, ++n) == 0)
 			found = s;
 	return found;
 }
@@ -388,6 +398,20 @@ static void do_job(struct walk *w, struct sandbox *s)
 		fake_job_exit(s, j, VM_DONE, 3);
 }
 
+/* More than stays in memory, or a little of many. */
+static void print(struct walk *w, struct sandbox *s)
+{
+	static char much[50000];
+	const enum vm_stream stream = any(w, 2) ? VM_STDOUT : VM_STDERR;
+
+	if (!*much)
+		memset(much, 'o', sizeof(much));
+	if (any(w, 4))
+		fake_output(s, stream, "some words of it\n");
+	else
+		fake_output_bytes(s, stream, much, 1 + any(w, sizeof(much)));
+}
+
 static void do_sandbox(struct walk *w)
 {
 	struct sandbox *s = any_sandbox(w);
@@ -400,8 +424,8 @@ static void do_sandbox(struct walk *w)
 	else if (!s->up)
 		fake_state(s, SANDBOX_READY);
 	else if (s->run && any(w, 2))
-		fake_output(s, any(w, 2) ? VM_STDOUT : VM_STDERR, "some words of it\n");
-	else if (s->run && any(w, 2))
+		print(w, s);
+	else if (s->run && any(w, 3) == 0)
 		fake_exit(s, any(w, 8) ? VM_DONE : VM_TIMEOUT, any(w, 2));
 	else if (any(w, 3) == 0)
 		fake_change(s, PROTO_CHANGE_MODIFIED, "a/b", "");
@@ -474,6 +498,7 @@ static void begin(struct walk *w, struct fixture *fx)
 {
 	*w = (struct walk){.fx = fx, .seed = 6};
 	assert_int_equal(estate_new(&w->e), 0);
+	fx->conf.history_runs = 6;
 	turn_start(&w->turn, NULL, w->e, &turn_ops, w);
 	fx->fs->touched.turn = &w->turn;
 }
@@ -488,8 +513,18 @@ static void end(struct walk *w)
 	fx_stop(w->fx);
 	commit(w);
 	compare(w);
+	clock_work();
 	turn_close(&w->turn);
 	estate_free(w->e);
+}
+
+static void walk(struct walk *w, unsigned steps)
+{
+	for (unsigned i = 0; i < steps; i++, w->step++) {
+		step(w);
+		commit(w);
+		compare(w);
+	}
 }
 
 /* ---- tests ---- */
@@ -499,18 +534,150 @@ static void test_walk(void **state)
 	struct walk w;
 
 	begin(&w, *state);
-	for (w.step = 0; w.step < STEPS; w.step++) {
-		step(&w);
-		commit(&w);
-		compare(&w);
-	}
+	walk(&w, STEPS);
 	end(&w);
+}
+
+/* ---- heirs ---- */
+
+/* All that is asked below files/ is answered, and nobody waits: what waits is asked again, which nobody does here. */
+static void hush(struct walk *w)
+{
+	struct sandbox *s;
+
+	for (unsigned i = 0; i < OPEN_MOST; i++)
+		interrupt(&w->open[i]);
+	for (s = fake_sandbox(); s; s = s->next)
+		while (!s->gone && !s->closing && s->nfiles)
+			answer_file(w, s);
+	clock_work();
+	fake_settle();
+}
+
+static void write_down(struct fs *fs, struct buf *out)
+{
+	struct problem why = {0};
+	struct fdbag fds = {0};
+
+	if (handover_put(fs, out, &fds, &why) < 0)
+		fail_msg("%s", why.cause);
+	fdbag_clear(&fds);
+}
+
+/* Numbers that are given in steps, or written late, may be higher: nobody has seen those in between. */
+static bool next_exact(struct record_reader *r, struct record *ret)
+{
+	while (record_next(r, ret) > 0)
+		if (ret->kind != HANDOVER_MOUNT && ret->kind != HANDOVER_STATS &&
+		    ret->kind != HANDOVER_GENERATION)
+			return true;
+	return false;
+}
+
+/* Says which record it is. */
+static void expect_same(const struct buf *a, const struct buf *b)
+{
+	struct record_reader x = record_reader(a->data, a->len), y = record_reader(b->data, b->len);
+	struct record one, other;
+	struct record_field f, g;
+
+	while (next_exact(&x, &one)) {
+		assert_true(next_exact(&y, &other));
+		while (record_field(&one.fields, &f) > 0 && record_field(&other.fields, &g) > 0)
+			if (f.tag != g.tag || f.u64 != g.u64 || f.len != g.len ||
+			    (f.len && memcmp(f.data, g.data, f.len) != 0))
+				fail_msg("the heir has something else: kind %u, key %llx, tag %u; "
+					 "kind %u, key %llx, tag %u",
+					 one.kind, (unsigned long long)one.key, f.tag, other.kind,
+					 (unsigned long long)other.key, g.tag);
+	}
+	assert_false(next_exact(&y, &other));
+}
+
+struct reading {
+	struct fs *fs;
+	struct fdbag fds;
+	struct problem why;
+};
+
+static int on_record(void *data, const struct record *rec)
+{
+	struct reading *r = data;
+	const int e = handover_get(r->fs, rec, &r->fds, &r->why);
+
+	if (e < 0)
+		print_message("kind %u, key %llx: %d %s\n", rec->kind, (unsigned long long)rec->key,
+			      e, r->why.cause);
+	return e;
+}
+
+/* It has died. Another one reads what it has left. */
+static void die(struct walk *w, struct second *two)
+{
+	struct fixture *fx = w->fx;
+	struct reading r = {.fds = {.owned = true}};
+	struct buf first = {0}, again = {0};
+	const int fd = dup(estate_fd(w->e));
+
+	hush(w);
+	commit(w);
+	compare(w);
+	write_down(fx->fs, &first);
+	w->turn.estate = NULL;
+	fx->fs->touched.turn = fx->fs->handles.turn = NULL;
+	estate_free(w->e);
+	assert_int_equal(estate_open(fd, &w->e), 0);
+
+	second_begin(two, fx);
+	two->fs->vm = fx->fs->vm;
+	two->fs->inherited.estate = true;
+	r.fs = two->fs;
+	assert_int_equal(fdbag_put(&r.fds, dup(fx->fs->depot.fd)), 1);
+	assert_int_equal(handover_each(w->e, on_record, &r), 0);
+	assert_int_equal(handover_join(two->fs, &r.why), 0);
+	write_down(two->fs, &again);
+	expect_same(&first, &again);
+	turn_start(&w->turn, NULL, w->e, &turn_ops, w);
+	two->fs->touched.turn = &w->turn;
+	(void)fx_serve(fx, two->fs);
+	handover_go(two->fs);
+	fdbag_clear(&r.fds);
+	buf_clear(&first);
+	buf_clear(&again);
+}
+
+/* Wherever it dies, its heir is as it was, goes on with the same estate, and is as true. */
+static void test_heirs(void **state)
+{
+	for (unsigned i = 0; i < HEIRS; i++) {
+		struct fixture *fx;
+		struct fs *dead;
+		struct second two;
+		struct walk w;
+
+		if (i > 0)
+			assert_int_equal(fx_setup(state), 0);
+		fx = *state;
+		dead = fx->fs;
+		begin(&w, fx);
+		w.seed = 100 + i;
+		walk(&w, any(&w, 1500));
+		die(&w, &two);
+		walk(&w, 300);
+		end(&w);
+		clock_work();
+		(void)fx_serve(fx, dead);
+		second_free(&two);
+		if (i + 1 < HEIRS)
+			fx_teardown(state);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_walk),
+		fx_test(test_heirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

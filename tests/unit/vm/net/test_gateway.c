@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* libs: uv */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,9 +18,11 @@
 #include "vm/net/dial/server.h"
 #include "vm/net/dialer.h"
 #include "vm/net/gateway.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/record.h"
+#include "vm/base/turn.h"
 
 static uv_loop_t loop;
 static struct dialer dialer;
@@ -295,8 +297,8 @@ static void trusts_names(void **state)
 	close(listener);
 }
 
-/* Is this what it is told next? Descriptors that come along are closed. Return: its id. */
-static uint32_t hears(uint32_t type, size_t len)
+/* Is this what it is told next? Descriptors that come along are closed. */
+static void hears(uint32_t type, size_t len)
 {
 	char in[1000], room[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = {in, sizeof(in)};
@@ -315,7 +317,6 @@ static uint32_t hears(uint32_t type, size_t len)
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 		close(fd);
 	}
-	return ((struct net_header *)in)->id;
 }
 
 static void hears_nothing(void)
@@ -332,8 +333,8 @@ static void goes_on(void **state)
 {
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
 						     on_called};
+	const struct net_header former = {NET_RESYNCED, 0}, resynced = {NET_RESYNCED, 1};
 	const struct net_header early = {NET_HANG_UP, 7};
-	struct net_header resynced = {.type = NET_RESYNCED};
 	struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	struct fdbag fds = {0}, copies = {.owned = true};
 	struct record_reader fields;
@@ -364,26 +365,147 @@ static void goes_on(void **state)
 	assert_int_equal(gateway_resync(gw, &port, 1), 0);
 	assert_int_equal(gateway_allow(gw, list, strlen(list), why), 0);
 	assert_int_equal(gateway_forward(gw, port, listener), 0);
-	resynced.id = hears(NET_RESYNC, sizeof(struct net_resync)) + 1;
+	hears(NET_RESYNC, sizeof(struct net_resync));
 	hears(NET_ALLOW, sizeof(struct net_header) + strlen(list));
 	hears(NET_FORWARD, sizeof(struct net_header));
 	hears_nothing();
-	/* An answer to another process. */
-	tell(&resynced, sizeof(resynced));
+	tell(&former, sizeof(former)); /* the answer to another */
 	tell(&d, sizeof(d));
 	hears_nothing();
-	resynced.id--;
 	tell(&resynced, sizeof(resynced));
 	assert_int_equal(ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
 	hears_nothing();
 	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
 	assert_int_equal(gateway_unforward(gw, port), 0);
 	assert_int_equal(gateway_take(&loop, &fields, &copies, &cfg, &next), -EBADMSG);
+	/* It is said once. */
 	assert_int_equal(ended, 0);
+	tell(&resynced, sizeof(resynced));
+	assert_int_equal(ended, -EPROTO);
 	buf_clear(&record);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	close(listener);
+}
+
+/* ---- a daemon that dies between two instructions ---- */
+
+static struct turn end_of_turn;
+static struct buf written;
+static struct fdbag lent;
+static int written_down; /* how often */
+static bool dies;	 /* behind the next commit */
+
+static int write_down(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	written.len = 0;
+	fdbag_clear(&lent);
+	if (gw)
+		gateway_put(gw, &written, &lent);
+	written_down++;
+	return 0;
+}
+
+/* What it still had to say and to take out of its socket, it does not. */
+static void on_committed(void *data)
+{
+	(void)data;
+	if (!dies || !gw)
+		return;
+	dies = false;
+	lent.fd[0] = fcntl(lent.fd[0], F_DUPFD_CLOEXEC, 0);
+	lent.owned = true;
+	gateway_close(gw, NULL, NULL);
+	gw = NULL;
+}
+
+static const struct turn_ops turn_ops = {.write = write_down, .committed = on_committed};
+
+/* The next one, of the record that this one has left. */
+static void go_on(void)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
+	const struct gateway_config cfg = {
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+	const struct record_reader fields = record_reader(written.data, written.len);
+
+	assert_null(gw);
+	assert_int_equal(gateway_take(&loop, &fields, &lent, &cfg, &gw), 0);
+	fdbag_clear(&lent);
+	lent.owned = false;
+	assert_int_equal(gateway_resync(gw, NULL, 0), 0);
+}
+
+static void deny(uint32_t number)
+{
+	const struct net_denied m = {
+		.header = {NET_DENIED, number}, .reason = NET_NAME, .name = "a.test"};
+
+	tell(&m, sizeof(m));
+}
+
+/* What was handled comes again, because it was not taken out of the socket, and does nothing. */
+static void dies_before_it_takes_out(void **state)
+{
+	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
+						     on_called};
+	const struct gateway_config cfg = {
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+	const struct net_header is_ready = {.type = NET_READY}, first = {NET_RESYNCED, 1},
+				second = {NET_RESYNCED, 2};
+	const struct net_dial d = request("a.test", 0, 443);
+	struct estate *estate;
+	int sv[2];
+
+	(void)state;
+	gateway_close(gw, NULL, NULL);
+	settle();
+	close(helper);
+	assert_int_equal(estate_new(&estate), 0);
+	turn_start(&end_of_turn, &loop, estate, &turn_ops, NULL);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	helper = sv[1];
+	assert_int_equal(gateway_new(&loop, sv[0], &cfg, &gw), 0);
+	tell(&is_ready, sizeof(is_ready));
+	assert_int_equal(gateway_go(gw), 0);
+	settle();
+	hears(NET_GO, sizeof(is_ready));
+	deny(1);
+	assert_int_equal(denied, 1);
+
+	dies = true;
+	deny(2);
+	assert_int_equal(denied, 2);
+	assert_null(gw);
+	hears_nothing();
+	go_on();
+	settle();
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	assert_int_equal(denied, 2);
+	deny(3);
+	assert_int_equal(denied, 3);
+
+	/* The answer that one has handled is not that to the next. */
+	dies = true;
+	tell(&first, sizeof(first));
+	assert_null(gw);
+	go_on();
+	settle();
+	hears(NET_RESYNC, sizeof(struct net_resync));
+	tell(&d, sizeof(d));
+	hears_nothing();
+	tell(&second, sizeof(second));
+	assert_int_equal(ask("a.test", 0, 443), NET_NAME);
+	assert_int_equal(ended, 0);
+	assert_true(written_down > 5);
+	turn_close(&end_of_turn);
+	settle();
+	estate_free(estate);
+	buf_clear(&written);
+	fdbag_clear(&lent);
 }
 
 /* It hears that it may go when it is told to be. */
@@ -607,6 +729,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(helper_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(begins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dies_before_it_takes_out, set_up, tear_down),
 		NONSENSE(0),
 		NONSENSE(1),
 		NONSENSE(2),

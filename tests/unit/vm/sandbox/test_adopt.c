@@ -187,20 +187,6 @@ static void stands_still(void **state)
 
 /* ---- files ---- */
 
-static void on_answer(void *data, int err, const struct vm_file_reply *reply)
-{
-	struct heard *h = data;
-
-	h->nanswers++;
-	h->err_of_file = err;
-	if (!reply)
-		return;
-	h->reply = *reply;
-	h->reply.data = NULL;
-	if (reply->data)
-		memcpy(h->bytes, reply->data, reply->size);
-}
-
 static int ask(struct heard *h, const struct vm_file *req)
 {
 	h->nanswers = 0;
@@ -231,7 +217,7 @@ static void files_go_on(void **state)
 	struct vm_file rq = {.op = VM_CREATE,
 			     .node = VM_FILES_ROOT,
 			     .name = "big",
-			     .flags = O_RDWR,
+			     .flags = O_RDWR | O_APPEND,
 			     .mode = 0644};
 	uint64_t handle;
 
@@ -242,24 +228,24 @@ static void files_go_on(void **state)
 	assert_int_equal(ask(&h, &rq), 0);
 	handle = h.reply.handle;
 	for (unsigned i = 0; i < 4; i++) {
-		struct fdbag fds = {0};
-		struct buf record = {0};
-
 		rq = (struct vm_file){.op = VM_WRITE,
+				      .claim = i + 1,
 				      .handle = handle,
 				      .offset = i * sizeof(data),
 				      .data = data,
 				      .size = sizeof(data)};
 		h.nanswers = 0;
 		assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
-		/* Not while it is on its way; and then its answer has come. */
-		assert_int_equal(sandbox_put(h.s, &record, &fds), -EAGAIN);
-		buf_clear(&record);
-		fdbag_clear(&fds);
-		replace(&h);
-		assert_int_equal(h.nanswers, 1);
+		/* It is on its way, a part of it perhaps answered. */
+		for (unsigned n = 0; n <= i; n++) {
+			uv_run(&here->loop, UV_RUN_NOWAIT);
+			replace_with(&h, NULL, 0, &rq);
+		}
+		await(&h, &h.nanswers, 1);
+		assert_int_equal(h.err_of_file, 0);
 		assert_int_equal(h.reply.size, sizeof(data));
 	}
+	assert_true(h.nclaimed > 0);
 	for (unsigned i = 0; i < 4; i++) {
 		rq = (struct vm_file){.op = VM_READ,
 				      .handle = handle,
@@ -295,7 +281,7 @@ static void nodes_and_early_handles(void **state)
 	}
 	handle = h.reply.handle;
 	held[0] = (struct vm_held_node){one, 1};
-	replace_holding(&h, held, 1);
+	replace_with(&h, held, 1, NULL);
 	rq = (struct vm_file){.op = VM_READ, .node = one, .handle = handle, .size = 100};
 	assert_int_equal(ask(&h, &rq), 0);
 	assert_int_equal(h.reply.size, 6);
@@ -326,7 +312,7 @@ static void lock(struct vm_file *rq, uint64_t handle, uint64_t owner, uint64_t t
 					.pid = 1}};
 }
 
-/* Those that are held stay; those that are waited for are asked for once more, and can't be granted to nobody. */
+/* Those that are held stay; those that are waited for are waited for still, and can't be granted to nobody. */
 static void locks_go_on(void **state)
 {
 	static struct heard h;
@@ -348,7 +334,7 @@ static void locks_go_on(void **state)
 	assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
 	pass(50);
 	assert_int_equal(h.nanswers, 0);
-	replace(&h);
+	replace(&h); /* it is not asked for once more */
 	lock(&rq, other, 3, 3, PROTO_LOCK_SHARED, false);
 	assert_int_equal(ask(&h, &rq), -EAGAIN); /* it is held */
 	lock(&rq, one, 1, 4, PROTO_UNLOCK, false);
@@ -357,8 +343,12 @@ static void locks_go_on(void **state)
 	lock(&rq, one, 4, 5, PROTO_LOCK_EXCLUSIVE, false);
 	assert_int_equal(ask(&h, &rq), 0); /* the one that waited did not get it */
 	lock(&rq, other, 2, 6, PROTO_LOCK_EXCLUSIVE, true);
+	rq.claim = 66;
 	h.nanswers = 0;
 	assert_int_equal(sandbox_file(h.s, &rq, on_answer, &h), 0);
+	replace_with(&h, NULL, 0, &rq);
+	pass(50);
+	replace_with(&h, NULL, 0, &rq);
 	pass(50);
 	assert_int_equal(h.nanswers, 0);
 	lock(&rq, one, 4, 7, PROTO_UNLOCK, false);
