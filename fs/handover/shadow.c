@@ -25,21 +25,77 @@ static bool is_late(uint32_t kind)
 	return kind == HANDOVER_STATS;
 }
 
-/* Return: the first tag of which the two don't have the same, or 0. */
-static unsigned first_tag(struct record_reader a, struct record_reader b)
+/* A field within a record, by the tags on the way to it. */
+struct place {
+	uint32_t kind;
+	unsigned depth;
+	unsigned tag[8];
+};
+
+/* What is sent to an agent is not taken away from the record: it is sent again then, and the agent drops it. See vm/guest/channel.h. */
+static const struct place late[] = {
+	{HANDOVER_SANDBOX, 3, {2, 2, 8}},
+	{HANDOVER_SANDBOX, 3, {2, 2, 15}},
+};
+
+static bool is_late_field(const struct place *at, unsigned tag)
 {
-	struct record_field x, y;
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
+		const struct place *l = &late[i];
+
+		if (at->kind == l->kind && at->depth + 1 == l->depth && tag == l->tag[at->depth] &&
+		    memcmp(at->tag, l->tag, at->depth * sizeof(*at->tag)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The next one that is to be the same. Return: as record_field(). */
+static int next_field(struct record_reader *r, const struct place *at, struct record_field *ret_f)
+{
+	int n;
+
+	do
+		n = record_field(r, ret_f);
+	while (n > 0 && is_late_field(at, ret_f->tag));
+	return n;
+}
+
+/* Are these bytes fields, one behind another? */
+static bool is_fields(const struct record_field *f)
+{
+	struct record_reader r = record_inside(f);
+	struct record_field inside;
+	int n = f->is_bytes && f->len ? 1 : -1;
+
+	while (n > 0)
+		n = record_field(&r, &inside);
+	return n == 0;
+}
+
+/* Return: have the two the same fields? If not, @at is the first one that they don't. */
+static bool is_same(struct record_reader a, struct record_reader b, struct place *at)
+{
+	struct record_field x = {0}, y = {0};
+	bool same = true;
 	int r, q;
 
 	do {
-		r = record_field(&a, &x);
-		q = record_field(&b, &y);
-		if (r > 0 && q > 0 &&
-		    (x.tag != y.tag || x.u64 != y.u64 || x.len != y.len ||
-		     (x.is_bytes && memcmp(x.data, y.data, x.len) != 0)))
-			return x.tag;
-	} while (r > 0 && q > 0);
-	return r > 0 ? x.tag : q > 0 ? y.tag : 0;
+		r = next_field(&a, at, &x);
+		q = next_field(&b, at, &y);
+		if (r <= 0 && q <= 0)
+			return true;
+		at->tag[at->depth++] = r > 0 ? x.tag : y.tag;
+		if (r <= 0 || q <= 0 || x.tag != y.tag || x.is_bytes != y.is_bytes)
+			return false;
+		if (at->depth < ARRAY_SIZE(at->tag) && is_fields(&x) && is_fields(&y))
+			same = is_same(record_inside(&x), record_inside(&y), at);
+		else
+			same = x.u64 == y.u64 && x.len == y.len &&
+			       (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
+		at->depth -= same;
+	} while (same);
+	return false;
 }
 
 static void on_difference(void *data, enum estate_difference what, uint32_t kind, uint64_t key,
@@ -52,18 +108,21 @@ static void on_difference(void *data, enum estate_difference what, uint32_t kind
 	};
 	struct shadow *sh = data;
 	const struct estate_compare *c = &sh->c;
-	unsigned tag;
+	struct place at = {.kind = kind};
+	char where[64] = "";
+	size_t len = 0;
 
-	if (what == ESTATE_OTHER && is_late(kind))
+	if (what == ESTATE_OTHER &&
+	    (is_late(kind) || is_same(record_reader(c->has, c->has_len),
+				      record_reader(c->wants, c->wants_len), &at)))
 		return;
 	if (sh->n++)
 		return; /* the first one says it */
-	tag = what == ESTATE_OTHER ? first_tag(record_reader(c->has, c->has_len),
-					       record_reader(c->wants, c->wants_len))
-				   : 0;
-	snprintf(sh->what, sh->size, "kind %u, key %llx, sub %llx %s (tag %u, %zu and %zu bytes)",
-		 kind, (unsigned long long)key, (unsigned long long)sub, words[what], tag,
-		 c->has_len, c->wants_len);
+	for (unsigned i = 0; i < at.depth; i++)
+		len += (size_t)snprintf(where + len, sizeof(where) - len, ".%u", at.tag[i]);
+	snprintf(sh->what, sh->size, "kind %u, key %llx, sub %llx %s (tag %s, %zu and %zu bytes)",
+		 kind, (unsigned long long)key, (unsigned long long)sub, words[what],
+		 len ? where + 1 : "none", c->has_len, c->wants_len);
 }
 
 /* Of these kinds everything is written below. */

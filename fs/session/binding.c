@@ -576,10 +576,9 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_pump(s);
 }
 
-/* What is recorded of the sandbox is a part of the session. */
 static void on_touched(void *data)
 {
-	touch_session(data);
+	(void)heard(data);
 }
 
 const struct sandbox_events binding_events = {.state = on_state,
