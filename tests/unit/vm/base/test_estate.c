@@ -21,8 +21,9 @@
 #include "vm/base/estate_internal.h"
 #include "vm/base/util.h"
 
-#define KIND  7u
-#define STAYS (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
+#define TIDY_MIN (1u << 20) /* less than is usual, to have more of it */
+#define KIND	 7u
+#define STAYS	 (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
 
 /* ---- memory that is refused ---- */
 
@@ -44,6 +45,7 @@ static struct estate *fresh(void)
 	struct estate *e;
 
 	assert_int_equal(estate_new(&e), 0);
+	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -54,6 +56,7 @@ static struct estate *heir_of(struct estate *e)
 
 	estate_free(e);
 	assert_int_equal(estate_open(fd, &e), 0);
+	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -387,6 +390,8 @@ static int open_changed(void (*change)(struct estate *e))
 	fd = dup(estate_fd(e));
 	estate_free(e);
 	r = estate_open(fd, &heir);
+	if (r == 0)
+		heir->tidy_min = TIDY_MIN;
 	estate_free(heir);
 	return r;
 }
