@@ -86,6 +86,8 @@ static void assert_is(const struct estate *e, const char *text)
 static void what_was_committed_is_there(void **state)
 {
 	struct estate *e = fresh();
+	const void *fields;
+	size_t len;
 
 	(void)state;
 	put(e, 2, 0, "two");
@@ -97,6 +99,10 @@ static void what_was_committed_is_there(void **state)
 	assert_is(e, "2.0=two 1.0=one 1.9= ");
 	assert_true(estate_has(e, KIND + 1, 1, 0));
 	assert_false(estate_has(e, KIND + 1, 2, 0));
+	assert_false(estate_get(e, KIND + 1, 2, 0, &fields, &len));
+	assert_true(estate_get(e, KIND + 1, 1, 0, &fields, &len));
+	assert_int_equal(len, 10);
+	assert_memory_equal(fields, "other kind", len);
 
 	/* Replaced in place of order; dropped and put again: the last. */
 	put(e, 2, 0, "three");
