@@ -141,7 +141,7 @@ static int put_scratch(struct handover_sessions *to, const struct session *s,
 	return end(to, r, KEEP_SCRATCH, handover_key(s), file->id);
 }
 
-/* In a state in which it has no record the last one stays: the heir does what it can with that. */
+/* One that was not READY yet the next daemon asks for anew. */
 static int put_sandbox(struct handover_sessions *to, const struct session *s)
 {
 	int r;
@@ -149,15 +149,6 @@ static int put_sandbox(struct handover_sessions *to, const struct session *s)
 	if (!s->ready || !s->sandbox)
 		return sink_drop(to->sink, HANDOVER_SANDBOX, handover_key(s), 0);
 	r = sandbox_put(s->sandbox, sink_begin(to->sink), to->sink->fds);
-	if (r == -EAGAIN && to->sink->stream) {
-		problem_set(to->why, PROBLEM_BUSY, "", "the sandbox of %s is asked for files",
-			    s->path);
-		return r;
-	}
-	if (r == -EAGAIN) {
-		log_debug("%s: its sandbox has no record in this state", s->path);
-		return 0;
-	}
 	return end(to, r, HANDOVER_SANDBOX, handover_key(s), 0);
 }
 

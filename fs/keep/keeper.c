@@ -56,8 +56,8 @@ static void is_written(struct session *s)
 	if (is_unsaved(s))
 		return;
 	if (s->asleep.saved && s->asleep.before) {
-		asleep_forget(s);   /* instead of that */
-		keeping_changed(s); /* it can be removed behind another round */
+		session_forget_sleep(s); /* instead of that */
+		keeping_changed(s);	 /* it can be removed behind another round */
 	}
 	if (!s->on_disk.err)
 		return;

@@ -470,6 +470,8 @@ static void dies_before_it_takes_out(void **state)
 	helper = sv[1];
 	assert_int_equal(gateway_new(&loop, sv[0], &cfg, &gw), 0);
 	tell(&is_ready, sizeof(is_ready));
+	assert_int_equal(gateway_go(gw), 0);
+	settle();
 	hears(NET_GO, sizeof(is_ready));
 	deny(1);
 	assert_int_equal(denied, 1);
