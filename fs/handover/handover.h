@@ -61,7 +61,7 @@ enum handover_kind {
  * @fds: Descriptors that they speak of
  * @ret_why: Why not
  *
- * Return: 0; -EAGAIN: something is going on that will be over soon; -EBUSY: ... maybe not soon; -ENOMEM.
+ * At any moment: what is under way goes on, or is begun again. Return: 0 or -errno.
  */
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
 

@@ -46,7 +46,8 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 static bool is_of_sessions(uint32_t kind)
 {
 	return kind == KEEP_SESSION || kind == KEEP_RUN || kind == KEEP_JOB ||
-	       kind == KEEP_SCRATCH || kind == KEEP_TEXT || kind == KEEP_BLOCK;
+	       kind == KEEP_SCRATCH || kind == KEEP_REMOVAL || kind == KEEP_TEXT ||
+	       kind == KEEP_BLOCK;
 }
 
 static bool is_before_sessions(uint32_t kind)

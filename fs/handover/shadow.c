@@ -150,7 +150,8 @@ static bool is_whole(void *data, uint32_t kind)
 	case KEEP_RUN:
 	case KEEP_JOB:
 	case KEEP_BLOCK:
-	case KEEP_SCRATCH: return true;
+	case KEEP_SCRATCH:
+	case KEEP_REMOVAL: return true;
 	default: return false;
 	}
 }

@@ -81,19 +81,12 @@ bool asleep_back(struct session *s)
 	return true;
 }
 
-void asleep_forget(struct session *s)
-{
-	touch_session(s);
-	saved_unref(s->asleep.before);
-	s->asleep.before = NULL;
-}
-
 /* What is in memory alone would not be there after a power cut. */
 static void remember(struct session *s)
 {
 	if (!s->fs->keeping || !saved_id(s->asleep.saved))
 		return;
-	asleep_forget(s);
+	session_forget_sleep(s);
 	s->asleep.before = saved_ref(s->asleep.saved);
 	s->asleep.before_since = s->asleep.since;
 }
@@ -101,7 +94,7 @@ static void remember(struct session *s)
 void asleep_fini(struct session *s)
 {
 	asleep_end(s);
-	asleep_forget(s);
+	session_forget_sleep(s);
 	free(s->asleep.lost);
 	s->asleep.lost = NULL;
 }

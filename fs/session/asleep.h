@@ -56,9 +56,6 @@ void asleep_tell_back(struct session *s);
 /* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last time, which is told then. */
 bool asleep_back(struct session *s);
 
-/* There is no way back to what it woke from: it is kept in another way, or not at all. */
-void asleep_forget(struct session *s);
-
 /* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL: nothing was saved, or, with
  * *@ret_err -ENOMEM, there is no memory. */
 struct saved *asleep_wake(struct session *s, int *ret_err);

@@ -199,6 +199,7 @@ void binding_info(struct session *s)
 	if (!s->sandbox)
 		return;
 	sandbox_info(s->sandbox, &s->info);
+	touch_session(s);
 	snprintf(s->interpreter, sizeof(s->interpreter), "%s", s->info.interpreter);
 	s->info.interpreter = s->interpreter; /* not the sandbox's, which is freed with it */
 }

@@ -234,12 +234,19 @@ void session_touch(struct session *s)
 		alarm_set(&s->fs->alarm, s->idle_since + s->settings.idle_timeout_s * 1000ull);
 }
 
+void session_forget_sleep(struct session *s)
+{
+	touch_session(s);
+	saved_unref(s->asleep.before);
+	s->asleep.before = NULL;
+}
+
 void session_set_state(struct session *s, enum session_state state)
 {
 	if (s->state == state)
 		return;
 	if (state == SESSION_NEW || state == SESSION_CLOSED || state == SESSION_FAILED)
-		asleep_forget(s);
+		session_forget_sleep(s);
 	s->state = state;
 	s->state_mtime = clock_now();
 	touch_session(s);

@@ -263,6 +263,9 @@ void session_set_origin(struct session *s, const struct origin *origin);
 void session_leave_kin(struct session *s);
 
 void session_set_state(struct session *s, enum session_state state);
+
+/* There is no way back to what it woke from (asleep.before): it is kept in another way, or not at all. */
+void session_forget_sleep(struct session *s);
 /* The session becomes CLOSED; new code is refused because of @why. */
 void session_set_closed(struct session *s, const struct problem *why);
 

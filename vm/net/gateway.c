@@ -267,7 +267,7 @@ static int on_denied(struct gateway *gw, const struct net_denied *m)
 	return 0;
 }
 
-/* One message from the helper. Return: 0 or -EPROTO. */
+/* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
 	static const size_t size[] = {

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Another daemon takes the mount over while changes are taken over into a directory of the host: they are made once, and all."""
+"""Another daemon takes the mount over, or the daemon is killed, while changes are taken over into a directory of the host: they
+are made once, and all."""
 # backends: process
-# timeout: 180
+# timeout: 240
+# log-allow: the daemon died|died of the same
 # mount: none
 import re
 import time
 
+from deaths import *
 from hosts import *
 
 N = 1500
-CONF = "[limits]\nallow_process = yes\n[template shown]\nbackend = process\nlanguage = raw\nwork = {}\n"
+CONF = "survive = yes\nmax_deaths = 1000000\n[limits]\nallow_process = yes\n[template shown]\nbackend = process\nlanguage = raw\nwork = {}\n"
 DELAYS = (0, 0.003, 0.01, 0.03, 0.08, 0.15, 0.3)
 
 
@@ -21,14 +24,18 @@ def take_over(host):
        done.stderr.decode())
 
 
+def die(host):
+    Mortal(guard_of(host.mnt)).die()
+
+
 def commits(host):
     """What the log says of each."""
     return re.findall(r'"event":"commit","words":"([^"]*)"', read_ready(f"{host.mnt}/events").decode())
 
 
-def once():
-    top = folder("once")
-    host = Host("once.daemon", CONF.format(top))
+def once(follow):
+    top = folder(f"once_{follow.__name__}")
+    host = Host(f"once_{follow.__name__}.daemon", CONF.format(top))
     s = host.session("one")
     s.run("(while :; do echo >>/tmp/beat; sleep 0.01; done) &")
     for n, delay in enumerate(DELAYS):
@@ -37,7 +44,7 @@ def once():
         has("a list", s.text("files.changes"), f"A d{n}/1\n")
         s.ctl("commit")
         time.sleep(delay)
-        take_over(host)
+        follow(host)
         same(f"{what}: nothing is left", s.text("files.changes"), "")  # waits for the commit
         same(f"{what}: all is there", len(os.listdir(f"{top}/d{n}")), N)
         same(f"{what}: the last one", read(f"{top}/d{n}/{N}"), f"{n} {N}\n".encode())
@@ -51,10 +58,10 @@ def once():
     host.close()
 
 
-def refused():
+def refused(follow):
     """What is not what was read is not made, whichever daemon looks."""
-    top = folder("refused")
-    host = Host("refused.daemon", CONF.format(top))
+    top = folder(f"refused_{follow.__name__}")
+    host = Host(f"refused_{follow.__name__}.daemon", CONF.format(top))
     s = host.session("one")
     s.run("echo >a")
     s.text("files.changes")
@@ -62,7 +69,7 @@ def refused():
         s.run("echo >>a")
         s.ctl("commit")
         time.sleep(delay)
-        take_over(host)
+        follow(host)
         os.close(os.open(s / "files.changes", os.O_RDONLY))
         ok("it is told", wait_for(lambda: "code: changed" in s.text("error"), 20), s.text("error"))
         same("nothing was made", os.listdir(top), [])
@@ -85,4 +92,14 @@ def without_sandbox():
     host.close()
 
 
-main(once, refused, without_sandbox)
+def followed():
+    once(take_over)
+    refused(take_over)
+
+
+def killed():
+    once(die)
+    refused(die)
+
+
+main(followed, killed, without_sandbox)

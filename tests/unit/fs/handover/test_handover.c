@@ -162,7 +162,6 @@ static int teardown(void **state)
 {
 	while (nshelf)
 		saved_unref(shelf[--nshelf]);
-	fake_busy = false;
 	return fx_teardown(state);
 }
 
@@ -379,18 +378,7 @@ static void test_asleep(void **state)
 
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	/* The sandbox is asked. */
-	fake_busy = true;
-	{
-		struct problem why;
-		struct buf out = {0};
-		struct fdbag fds = {0};
-
-		assert_int_equal(handover_put(fx->fs, &out, &fds, &why), -EAGAIN);
-		buf_clear(&out);
-		fdbag_clear(&fds);
-	}
-	fake_busy = false;
+	check(fx); /* it is being saved */
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	fake_settle();
 	fx_expect(fx, TOP "state", "asleep\n");
