@@ -154,16 +154,13 @@ int revival_load(struct revival *rv, struct succession *s, struct turn *t, char 
 
 void revival_tell(const struct revival *rv, const struct succession *s)
 {
+	const char *name = rv->signum > 0 ? sigabbrev_np(rv->signum) : NULL;
 	char words[128];
 
-	log_info("the daemon has died, and this one goes on: %zu records, after %llu us",
-		 rv->nrecords, (unsigned long long)(log_now() - rv->began) / 1000);
-	if (rv->last)
-		snprintf(words, sizeof(words), "the daemon died too often; the mount ends");
-	else if (rv->signum > 0)
-		snprintf(words, sizeof(words), "the daemon died (signal %d), another one goes on",
-			 rv->signum);
-	else
-		snprintf(words, sizeof(words), "the daemon died, another one goes on");
+	snprintf(words, sizeof(words), "the daemon died%s%s, %s", name ? " of SIG" : "",
+		 name ? name : "",
+		 rv->last ? "which was too often: the mount ends" : "another one goes on");
+	log_warn("%s: %zu records, after %llu us", words, rv->nrecords,
+		 (unsigned long long)(log_now() - rv->began) / 1000);
 	events_add(&s->fs->events, NULL, "daemon", words);
 }

@@ -231,6 +231,18 @@ static void refuse(struct devfuse *d, uint64_t unique)
 		(void)on_reply(fuse_session_fd(d->se), &iov, 1, NULL);
 }
 
+/* By which the kernel knows who polls, and libfuse tells it to nobody; 0: this is no such request. */
+static uint64_t poll_handle(const void *mem, size_t size)
+{
+	const struct fuse_in_header *in = mem;
+	struct fuse_poll_in poll;
+
+	if (in->opcode != FUSE_POLL || size < sizeof(*in) + sizeof(poll))
+		return 0;
+	memcpy(&poll, in + 1, sizeof(poll));
+	return poll.kh;
+}
+
 uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 {
 	const struct fuse_in_header *in = mem;
@@ -238,6 +250,7 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 
 	if (in->opcode == FUSE_INIT && !d->init.len)
 		(void)buf_append(&d->init, mem, size);
+	d->fs->kh = poll_handle(mem, size);
 	d->fs->request = in->unique;
 	d->current = devfuse_has_answer(in->opcode) ? in->unique : 0;
 	if (blackbox_is_poison(BLACKBOX_REQUEST, in->unique)) {

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <linux/fuse.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "fs/session/fs.h"
+#include "vm/base/log.h"
 #include "devfuse_internal.h"
 
 /* Does the kernel wait for its answer still? Where its caller was interrupted, the kernel says so once more. The answer to an
@@ -71,6 +73,24 @@ void devfuse_own(struct devfuse *d)
 	d->fs->kernel = (struct kernel *)d->se;
 }
 
+/* What they wait for may have happened when nobody was there to say so. They ask again. */
+static void wake_pollers(struct devfuse *d)
+{
+	struct fuse_notify_poll_wakeup_out wakeup;
+	struct fuse_out_header out = {.len = sizeof(out) + sizeof(wakeup),
+				      .error = FUSE_NOTIFY_POLL};
+	struct iovec iov[] = {{&out, sizeof(out)}, {&wakeup, sizeof(wakeup)}};
+	const struct handle *h;
+
+	TAILQ_FOREACH(h, &d->fs->handles.open, link) {
+		wakeup.kh = h->kh;
+		if (!h->kh || devfuse_queue(d, iov, 2, out.len))
+			continue;
+		if (writev(fuse_session_fd(d->se), iov, 2) < 0)
+			log_debug("a poller is not told: %s", strerror(errno));
+	}
+}
+
 void devfuse_replay(struct devfuse *d)
 {
 	int err;
@@ -80,6 +100,7 @@ void devfuse_replay(struct devfuse *d)
 	devfuse_say(d);
 	replay_unanswered(d);
 	err = replay_inbox(d);
+	wake_pollers(d);
 	if (err < 0) /* there is no memory for a request any more */
 		d->ended(d->data, err, "out of memory");
 }

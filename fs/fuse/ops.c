@@ -156,10 +156,12 @@ static void fixed_setattr(const struct node *n, const struct stat *attr, int val
 	if (f && (valid & FUSE_SET_ATTR_MTIME))
 		f->mtime = attr->st_mtim;
 	if ((n->kind == NODE_IN || n->kind == NODE_JOB_IN) && (valid & FUSE_SET_ATTR_MTIME)) {
-		if (w)
+		if (w) {
 			w->mtime = attr->st_mtim;
-		else
+			handle_touch(w);
+		} else {
 			n->front->in_mtime = attr->st_mtim;
+		}
 	}
 }
 
@@ -186,6 +188,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 
 	if (!ops_resolve(req, ino, &n))
 		return;
+	if (h)
+		handle_touch(h);
 	if (!keeps_owner(&n, attr, valid)) {
 		reply_err(core(req), -EPERM);
 		return;

@@ -34,7 +34,7 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 	sink_fini(&sink);
 	if (r == 0 && fds->failed)
 		r = -ENOMEM;
-	if (r < 0)
+	if (r < 0 && r != -EAGAIN)
 		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
 			    strerror(-r));
 	return r;
@@ -46,7 +46,8 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
 static bool is_of_sessions(uint32_t kind)
 {
 	return kind == KEEP_SESSION || kind == KEEP_RUN || kind == KEEP_JOB ||
-	       kind == KEEP_SCRATCH || kind == KEEP_TEXT || kind == KEEP_BLOCK;
+	       kind == KEEP_SCRATCH || kind == KEEP_REMOVAL || kind == KEEP_TEXT ||
+	       kind == KEEP_BLOCK;
 }
 
 static bool is_before_sessions(uint32_t kind)
@@ -72,7 +73,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	}
 	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
 	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
-	    rec->kind == HANDOVER_COMMIT || rec->kind == HANDOVER_CALLS) {
+	    rec->kind == HANDOVER_CALLS || rec->kind == HANDOVER_COMMIT) {
 		s = keep_session(fs, rec->key);
 		if (!s)
 			return -EBADMSG;
@@ -97,15 +98,16 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 /* Return: the first error. */
 static int join_all(struct fs *fs, struct problem *why)
 {
-	int r = keep_complete(fs, why);
+	int e, r = keep_complete(fs, why);
 	struct session *s;
 
 	if (r == 0)
 		r = handover_join_whole(fs);
 	if (r == 0)
 		r = handover_join_handles(fs);
+	e = nodelock_check(&fs->locks, &fs->handles); /* in any case: nobody else frees them */
 	if (r == 0)
-		r = nodelock_check(&fs->locks, &fs->handles);
+		r = e;
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		if (r == 0)
 			r = handover_join_files(s);

@@ -263,12 +263,26 @@ struct session **handover_all_sessions(const struct fs *fs, size_t *ret_n)
 	return all;
 }
 
+static int put_removal(struct handover_sessions *to, struct touch *what)
+{
+	uint64_t id;
+	const int r = to->fs->keeping->put_removal(to->fs, what, sink_begin(to->sink), &id);
+
+	return end(to, r, KEEP_REMOVAL, id, 0);
+}
+
+static struct touch *next_removal(const struct fs *fs, struct touch *last)
+{
+	return fs->keeping ? fs->keeping->next_removal(fs, last) : NULL;
+}
+
 int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct problem *why)
 {
 	struct handover_sessions to = {.fs = fs, .sink = sink, .why = why};
 	size_t n;
 	_cleanup_free_ struct session **all = handover_all_sessions(fs, &n);
 	int r = all ? 0 : -ENOMEM;
+	struct touch *removal;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = put_session(&to, all[i]);
@@ -281,6 +295,9 @@ int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct prob
 		if (r == 0)
 			r = put_commit(&to, all[i]);
 	}
+	for (removal = next_removal(fs, NULL); r == 0 && removal;
+	     removal = next_removal(fs, removal))
+		r = put_removal(&to, removal);
 	handover_saved_fini(&to);
 	return r;
 }
@@ -361,6 +378,7 @@ static const struct {
 	{TOUCHED_SESSION, commit_session}, {TOUCHED_REST, commit_rest},
 	{TOUCHED_RUN, commit_run},	   {TOUCHED_JOB, commit_job},
 	{TOUCHED_SCRATCH, commit_scratch}, {TOUCHED_BLOCK, commit_block},
+	{TOUCHED_REMOVAL, put_removal},
 };
 
 static int drop_session(struct handover_sink *sink, uint64_t key)
@@ -397,6 +415,7 @@ static int drop(struct handover_sink *sink, const struct touched_gone *gone)
 	case TOUCHED_BLOCK:
 		sink_drop_all(sink, KEEP_TEXT, gone->key);
 		return sink_drop(sink, KEEP_BLOCK, gone->key, 0);
+	case TOUCHED_REMOVAL: return sink_drop(sink, KEEP_REMOVAL, gone->key, 0);
 	case TOUCHED_TEXT: sink_drop_all(sink, KEEP_TEXT, gone->key); return 0;
 	case TOUCHED_REST:
 	case TOUCHED_NKINDS: break;
@@ -470,6 +489,12 @@ static int take_blocks(void *data, struct spool *sp)
 	return outputs_take(data, sp);
 }
 
+/* Where nothing is kept there is nothing to be removed either. */
+static int get_removal(struct fs *fs, const struct record *rec)
+{
+	return fs->keeping ? fs->keeping->get_removal(fs, rec->key, rec->fields) : 0;
+}
+
 int handover_get_session(struct fs *fs, const struct record *rec, struct problem *why)
 {
 	const struct keep_io io = {.live = true,
@@ -481,6 +506,7 @@ int handover_get_session(struct fs *fs, const struct record *rec, struct problem
 
 	switch (rec->kind) {
 	case KEEP_TEXT: return texts_get(fs, rec->key, rec->fields);
+	case KEEP_REMOVAL: return get_removal(fs, rec);
 	case KEEP_BLOCK: return outputs_get(fs, rec->key, rec->fields);
 	default: return keep_get_live(fs, rec, &io, why);
 	}

@@ -144,13 +144,14 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_NODE:
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
-	case HANDOVER_COMMIT:
 	case HANDOVER_CALLS:
+	case HANDOVER_COMMIT:
 	case KEEP_SESSION:
 	case KEEP_RUN:
 	case KEEP_JOB:
 	case KEEP_BLOCK:
-	case KEEP_SCRATCH: return true;
+	case KEEP_SCRATCH:
+	case KEEP_REMOVAL: return true;
 	default: return false;
 	}
 }

@@ -49,6 +49,7 @@ enum keep_kind {
 	KEEP_BLOCK = 4, /* of an output; key: its id. fs/handover/outputs.c */
 	KEEP_TEXT = 5,	/* a piece of bytes that grow; key: their id. fs/handover/texts.c */
 	KEEP_SCRATCH = 6,
+	KEEP_REMOVAL = 7, /* of a session that was kept, from the disk; key: its id */
 };
 
 /* An output that is too long for the record. Its numbers are those of the session, and so stay the same. */

@@ -153,23 +153,15 @@ static void changed(struct session *s)
 static void removed(struct session *s)
 {
 	struct keeper *k = s->fs->keeper;
-	struct keeper_item *item;
+	const struct store_name of = keeper_name(s);
 
 	delist(k, s);
 	if (k->closed)
 		return;
-	item = calloc(1, sizeof(*item));
-	if (!item) { /* it would come back */
-		tell_failure(k, NULL, -ENOMEM);
-		return;
-	}
-	item->of = keeper_name(s);
-	item->remove = true;
-	item->fd = -1;
-	item->next = NULL;
-	*k->removals_end = item;
-	k->removals_end = &item->next;
-	schedule(k);
+	if (keeper_remove(k, &of, 0) < 0)
+		tell_failure(k, NULL, -ENOMEM); /* it would come back */
+	else
+		schedule(k);
 }
 
 /* ---- what is saved goes first ---- */
@@ -414,8 +406,12 @@ bool keeper_is_idle(const struct keeper *k)
 
 /* ---- begin and end ---- */
 
-static const struct keeping keeping = {
-	.changed = changed, .removed = removed, .bring = keeper_bring};
+static const struct keeping keeping = {.changed = changed,
+				       .removed = removed,
+				       .bring = keeper_bring,
+				       .next_removal = keeper_next_removal,
+				       .put_removal = keeper_put_removal,
+				       .get_removal = keeper_get_removal};
 
 int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct problem *why)
 {
@@ -436,6 +432,7 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	k->removals_end = &k->removals;
 	TAILQ_INIT(&k->dirty);
 	TAILQ_INIT(&k->refused);
+	TAILQ_INIT(&k->removing);
 	uv_timer_init(fs->loop, &k->timer);
 	k->timer.data = k;
 	uv_timer_init(fs->loop, &k->end_timer);
@@ -475,6 +472,7 @@ void keeper_go(struct keeper *k)
 		if (s)
 			changed(s);
 	}
+	schedule(k); /* there may be something to be removed */
 }
 
 void keeper_stop(struct keeper *k)

@@ -47,6 +47,10 @@ struct keeper_item {
 	int fd;	      /* of the record that is being written */
 	uint64_t sum; /* of the record */
 	int err;
+	/* Of one that removes: */
+	TAILQ_ENTRY(keeper_item) removal;
+	struct touch touch;
+	uint64_t id; /* of its record */
 };
 
 enum keeper_end_step {
@@ -64,7 +68,8 @@ struct keeper {
 	struct vault *vault;
 	TAILQ_HEAD(keeper_dirty, session) dirty, refused; /* the others can be written meanwhile */
 	uint64_t retry_ms; /* uv_now() from when on what was refused is tried again */
-	struct keeper_item *removals, **removals_end; /* before what is dirty */
+	struct keeper_item *removals, **removals_end;	   /* before what is dirty */
+	TAILQ_HEAD(keeper_removing, keeper_item) removing; /* these, and those of the job */
 	bool unremoved; /* some of them were tried, and wait for another time */
 	uv_timer_t timer;
 	uint64_t round_ms; /* uv_now() when the last round began */
@@ -116,5 +121,16 @@ struct store_output keeper_output_name(const struct keep_output *o);
 const char *keeper_saved_name(void *data, const struct saved *saved);
 /* See keeping.h. */
 void keeper_bring(struct session *s, struct run *r, unsigned which);
+
+/* ---- keeper_removal.c ---- */
+
+/* All of that name is to go from the disk. @id: of its record, or 0. Return: 0 or -ENOMEM. */
+int keeper_remove(struct keeper *k, const struct store_name *of, uint64_t id);
+/* It is about to be freed. */
+void keeper_removed(struct keeper *k, struct keeper_item *item);
+/* Of struct keeping. */
+struct touch *keeper_next_removal(const struct fs *fs, struct touch *last);
+int keeper_put_removal(struct fs *fs, struct touch *removal, struct buf *out, uint64_t *ret_id);
+int keeper_get_removal(struct fs *fs, uint64_t id, struct record_reader fields);
 
 #endif

@@ -154,6 +154,8 @@ void keeper_item_free(struct keeper *k, struct keeper_item *item)
 		}
 		free(o->piece);
 	}
+	if (item->remove)
+		keeper_removed(k, item);
 	free(item->output);
 	free(item->wanted);
 	buf_clear(&item->record);

@@ -374,13 +374,14 @@ static struct run *blank(struct keep_in *in)
 
 int keep_get_run(struct keep_in *in, const struct record_field *f)
 {
-	struct running of = {.r = blank(in)};
-	int e = of.r ? reserve(in) : -ENOMEM;
+	struct running of = {.r = in->io->live ? NULL : blank(in)};
+	int e;
 
 	if (!of.r)
-		return -ENOMEM;
+		return in->io->live ? -EBADMSG : -ENOMEM;
+	e = reserve(in);
 	if (e == 0)
-		e = in->io->live ? -EBADMSG : keep_inside(in, f, run_field, &of);
+		e = keep_inside(in, f, run_field, &of);
 	if (e == 0 && !is_sound(in, &of))
 		e = -EBADMSG;
 	if (e == 0)

@@ -61,6 +61,7 @@ enum {
 	S_NETLOG,
 	S_CONSOLE_TEXT,
 	S_NOT_KEPT, /* live: why it could not be written to the state directory */
+	S_DAMAGED,  /* live: what is there of it can't be read */
 };
 
 /* ---- writing ---- */
@@ -157,6 +158,7 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
 	keep_put_u64(o->out, S_NOT_KEPT, (uint64_t)-s->on_disk.err);
+	keep_put_u64(o->out, S_DAMAGED, s->on_disk.damaged);
 }
 
 static void put_state(struct keep_out *o)
@@ -396,6 +398,7 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
 	case S_STANDING: return keep_get_kept(f, &s->standing);
+	case S_DAMAGED: return record_get_bool(f, &s->on_disk.damaged);
 	case S_NOT_KEPT: return get_not_kept(f, &s->on_disk.err);
 	default: return number_field(s, f);
 	}

@@ -19,7 +19,8 @@ enum touched_kind {
 	TOUCHED_BLOCK,
 	TOUCHED_SAVED, /* is only ever gone */
 	TOUCHED_SCRATCH,
-	TOUCHED_TEXT, /* likewise: see trail.h */
+	TOUCHED_TEXT,	 /* likewise: see trail.h */
+	TOUCHED_REMOVAL, /* from what is kept: fs/keep/ */
 	TOUCHED_NKINDS,
 };
 

@@ -199,6 +199,7 @@ void binding_info(struct session *s)
 	if (!s->sandbox)
 		return;
 	sandbox_info(s->sandbox, &s->info);
+	touch_session(s);
 	snprintf(s->interpreter, sizeof(s->interpreter), "%s", s->info.interpreter);
 	s->info.interpreter = s->interpreter; /* not the sandbox's, which is freed with it */
 }
@@ -725,6 +726,7 @@ static bool pump_save(struct session *s)
 
 void binding_pump(struct session *s)
 {
+	touch_session(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;

@@ -9,6 +9,7 @@
 #include "binding.h"
 #include "fs.h"
 #include "session.h"
+#include "touch.h"
 
 static int refuse(struct session *s, int e, const struct problem *why)
 {
@@ -27,6 +28,7 @@ int session_sleep(struct session *s)
 	e = saving_may(s, s->settings.when == SAVE_IDLE, &why);
 	if (e < 0)
 		return refuse(s, e, &why);
+	touch_session(s);
 	s->saving.sleep = true;
 	s->saving.by_idle = false;
 	binding_pump(s);
@@ -124,6 +126,7 @@ static int take_settings(struct session *s, const struct checkpoint *cp)
 	}
 	free(with.from);
 	with.from = from;
+	touch_rest(s);
 	settings_clear(&s->settings);
 	s->settings = with;
 	s->config_mtime = clock_now();

@@ -191,13 +191,13 @@ static void lose(struct handle *h, const struct buf *overflow)
 const char *file_events_text(struct handle *h, uint64_t offset, size_t size, size_t *ret_n)
 {
 	const struct file_events *fe = &h->s->file_events;
-	const uint64_t end = end_of(h);
 	const struct buf *b = &h->text;
-	uint64_t at;
+	uint64_t at, end;
 
 	if (offset == 1 && !h->expected &&
 	    !h->base) /* who was told of one byte, see file_events_size() */
 		h->expected = h->base = 1;
+	end = end_of(h);
 	if (offset < h->base) { /* dropped */
 		h->expected -= MIN(h->expected, h->base - offset);
 		h->base = offset;

@@ -13,6 +13,7 @@
 #include "fs/config/from.h"
 #include "fs/config/network.h"
 #include "session.h"
+#include "touch.h"
 #include "vm/base/problem.h"
 
 static int not_found(struct problem *why, const char *what, const char *name)
@@ -120,6 +121,7 @@ void fork_begin(struct session *s, const struct fork *f)
 	snprintf(words, sizeof(words), "copy of %s", s->settings.from);
 	events_add(&s->fs->events, s, "fork", words);
 	asleep_begin(s, saved ? saved_ref(saved) : NULL);
+	touch_session(s);
 	s->asleep.copy = true;
 	if (!saved) {
 		if (source->saving.of) /* it gets what that one gets */

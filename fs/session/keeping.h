@@ -7,10 +7,13 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "vm/base/record.h"
+
 struct fs;
 struct problem;
 struct run;
 struct session;
+struct touch;
 
 /* Set once, or NULL: nothing is kept. */
 struct keeping {
@@ -20,6 +23,14 @@ struct keeping {
 	void (*removed)(struct session *s);
 	/* A long output is to be brought back, for fetch.h: fetch_brought() is the answer. */
 	void (*bring)(struct session *s, struct run *r, unsigned which);
+
+	/* What is removed, and on the disk still, for who writes records: all of these, by what is embedded in them. @last: the one
+	 * before, or NULL. */
+	struct touch *(*next_removal)(const struct fs *fs, struct touch *last);
+	/* Appends fields. Return: 0, -ENOMEM. */
+	int (*put_removal)(struct fs *fs, struct touch *removal, struct buf *out, uint64_t *ret_id);
+	/* Return: 0, -EBADMSG, -ENOMEM. */
+	int (*get_removal)(struct fs *fs, uint64_t id, struct record_reader fields);
 };
 
 /* Embedded in a session. */

@@ -187,6 +187,7 @@ static void forget_port(struct session *s, const struct sandbox_port *p)
 		if (spec->ports[i].guest != p->guest || spec->ports[i].host != p->host)
 			ports[kept++] = spec->ports[i];
 	netset_put_ports(&s->settings, ports, kept);
+	touch_rest(s);
 	s->config_mtime = clock_now();
 }
 

@@ -134,6 +134,7 @@ int session_start(struct session *s)
 	if (s->dead || s->state == SESSION_CLOSED || s->on_disk.damaged || s->fs->ending)
 		return -ESTALE;
 	if (s->saving.of) { /* there is nothing to begin from yet */
+		touch_session(s);
 		s->asleep.wake = true;
 		return 0;
 	}
@@ -310,9 +311,11 @@ static bool is_in_use(const struct session *s)
 static uint64_t hibernate(struct session *s, uint64_t now)
 {
 	if (is_in_use(s)) {
+		touch_session(s);
 		s->idle_since = now;
 		return now + s->settings.idle_timeout_s * 1000ull;
 	}
+	touch_session(s);
 	s->saving.sleep = s->saving.by_idle = true;
 	binding_pump(s);
 	return UINT64_MAX;

@@ -7,6 +7,7 @@
 
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
+#include "fs/session/touch.h"
 #include "vm/base/problem.h"
 
 int job_config_render(const struct node *n, struct buf *out)
@@ -113,6 +114,7 @@ int job_config_apply(struct job *j, bool add, const char *text, size_t len)
 	}
 	if (f->config_error)
 		front_problem(f, &(struct problem){0});
+	touch_job(j);
 	job_settings_clear(&j->settings);
 	j->settings = with;
 	j->config_mtime = clock_now();

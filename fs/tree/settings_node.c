@@ -16,6 +16,7 @@
 #include "vm/base/problem.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
+#include "fs/session/touch.h"
 
 /*
  * Theory of operation
@@ -73,6 +74,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	}
 	if (s->front.config_error)
 		session_problem(s, NULL);
+	touch_rest(s);
 	settings_clear(&s->settings);
 	s->settings = *with;
 	s->config_mtime = clock_now();

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "fs/handover/handover.h"
-#include "fs/session/binding.h"
+#include "fs/mount.h"
 #include "tests/unit/fixture/fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,40 +32,37 @@ int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
 	return 0;
 }
 
-/* The heir begins with none. */
-static void clear(struct fs *fs)
-{
-	struct session *s;
-
-	while ((s = LIST_FIRST(&fs->sessions)))
-		session_destroy(s);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct record_reader reader = record_reader(data, size);
 	struct problem why = {0};
 	struct fdbag fds = {0};
 	struct fixture *fx;
+	struct second heir;
 	struct record rec;
+	struct fs *dead;
 	void *state;
 	int r = 0;
 
 	fx_setup(&state);
 	fx = state;
-	clear(fx->fs);
+	second_begin(&heir, fx);
+	heir.fs->vm = fx->fs->vm;
 	while (r >= 0 && record_next(&reader, &rec) > 0) {
 		if (rec.kind != HANDOVER_SANDBOX && rec.kind != HANDOVER_WORKDIR)
-			r = handover_get(fx->fs, &rec, &fds, &why);
+			r = handover_get(heir.fs, &rec, &fds, &why);
 	}
-	if (r >= 0)
-		r = handover_join(fx->fs, &why);
-	/* It would end here, if it was refused. */
-	if (r >= 0)
-		handover_go(fx->fs);
-	fx_stop(fx);
+	/* It would end here, if it was refused; so nobody minds what is left. */
+	if (handover_join(heir.fs, &why) == 0 && r >= 0) {
+		dead = fx_serve(fx, heir.fs);
+		handover_go(heir.fs);
+		(void)fx_serve(fx, dead);
+	}
+	mount_stop(heir.fs);
 	fake_settle();
 	clock_work();
+	second_free(&heir);
+	fx_stop(fx);
 	fx_teardown(&state);
 	return 0;
 }

@@ -460,3 +460,8 @@ void channel_close(struct channel *ch, void (*closed)(void *data))
 	lent_close(&ch->fd);
 	channel_drop(ch);
 }
+
+void channel_note(struct channel *ch)
+{
+	channel_touch(ch);
+}

@@ -162,4 +162,7 @@ int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint
  */
 int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len);
 
+/* What is recorded beside it changes, though no frame comes or goes. */
+void channel_note(struct channel *ch);
+
 #endif

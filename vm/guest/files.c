@@ -96,6 +96,12 @@ static bool moves(enum vm_file_op op)
 	return op == VM_SETATTR || op == VM_UNLINK || op == VM_RENAME;
 }
 
+/* What guest_files_put() writes changes, though the agent is told nothing. */
+static void note(struct guest_files *gf)
+{
+	channel_note(gf->lease.channel);
+}
+
 static void count_answered(struct guest_files *gf, enum vm_file_op op, int err)
 {
 	if (err && opens(op) && gf->nopen > 0)
@@ -145,6 +151,7 @@ static int send_message(struct guest_files *gf, struct vm_file *req)
 
 	if (req->op == VM_FORGET) {
 		req->lookups = known_forget(&gf->lease.known, req->node, req->lookups);
+		note(gf);
 		if (!req->lookups)
 			return 0;
 	}
@@ -192,6 +199,7 @@ static void release_early(struct guest_files *gf, struct early *e)
 	if (e->state == EARLY_OPEN)
 		(void)send_message(gf, &rq);
 	early_free(&gf->early, e);
+	note(gf);
 }
 
 /* The agent has opened it, or not: what has waited for that goes on. */
@@ -268,6 +276,7 @@ static bool open_early(struct guest_files *gf, const struct vm_file *req, vm_fil
 	e = early_new(&gf->early, req->node, gf);
 	if (!e)
 		return false;
+	note(gf);
 	reply.handle = e->handle;
 	fn(data, 0, &reply);
 	return true;
@@ -322,6 +331,8 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 	if (known_answer(k, &ask, &err, &reply)) {
 		if (ask.op == VM_READ)
 			tell_read(gf, ask.node);
+		if (ask.op == VM_LOOKUP) /* it has one more */
+			note(gf);
 		fn(data, err, err ? NULL : &reply);
 		return 0;
 	}

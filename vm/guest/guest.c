@@ -168,6 +168,7 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct guest *g = timer->data;
 
+	guest_touch(g);
 	switch (g->phase) {
 	case GUEST_ENDING:
 		if (g->torn_down)
@@ -188,6 +189,7 @@ static void on_deadline(uv_timer_t *timer)
 void guest_deadline(struct guest *g, uint64_t ms)
 {
 	g->allowed_ms = ms;
+	guest_touch(g);
 	if (ms)
 		uv_timer_start(&g->deadline, on_deadline, ms, 0);
 	else

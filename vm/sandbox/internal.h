@@ -171,7 +171,11 @@ void sandbox_work(struct sandbox *s);
 void sandbox_part_closed(struct sandbox *s);
 
 /* With a turn: what sandbox_put() writes has changed, or is about to. */
-void sandbox_touch(struct sandbox *s);
+static inline void sandbox_touch(struct sandbox *s)
+{
+	if (turn_is_on(s->vm->ctx.turn))
+		tell_owner(s, touched);
+}
 
 /* Stops waiting for whatever it waits for. */
 void sandbox_leave(struct sandbox *s);

@@ -111,12 +111,6 @@ void sandbox_free(struct sandbox *s)
 	free(s);
 }
 
-void sandbox_touch(struct sandbox *s)
-{
-	if (turn_is_on(s->vm->ctx.turn))
-		tell_owner(s, touched);
-}
-
 void sandbox_part_closed(struct sandbox *s)
 {
 	struct vm *vm = s->vm;

@@ -39,10 +39,22 @@
 
 #define THE_END		(UINT64_MAX >> 8)
 
-enum client { WRITER0, WRITER1, READER, OPENER, MAKER, WAITER, BIG_WRITER, BIG_READER, NCLIENTS };
+enum client {
+	WRITER0,
+	WRITER1,
+	READER,
+	POLLER,
+	OPENER,
+	MAKER,
+	WAITER,
+	BIG_WRITER,
+	BIG_READER,
+	NCLIENTS
+};
 
-static const char *const client_str[] = {"writer", "writer", "reader of the log", "opener",
-					 "maker",  "waiter", "long writer",	  "long reader"};
+static const char *const client_str[] = {"writer", "writer",	  "reader of the log",
+					 "poller", "opener",	  "maker",
+					 "waiter", "long writer", "long reader"};
 static_assert(ARRAY_SIZE(client_str) == NCLIENTS, "each has a name");
 
 static struct {
@@ -103,15 +115,19 @@ static void append(unsigned writer)
 }
 
 /* Each word once, and those of one writer in their order. */
-static void follow(void)
+static void follow(enum client me)
 {
 	const int fd = open_node("log", O_RDONLY);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 	uint64_t seen[WRITERS] = {0}, words[512];
 	unsigned ended = 0;
 
 	while (ended < WRITERS) {
-		const ssize_t n = read(fd, words, sizeof(words));
+		ssize_t n;
 
+		if (me == POLLER && poll(&p, 1, -1) != 1)
+			fail("poll: %s", strerror(errno));
+		n = read(fd, words, sizeof(words));
 		if (n <= 0 || n % (ssize_t)sizeof(*words))
 			fail("read of the log: %zd: %s", n, strerror(errno));
 		for (size_t i = 0; i < (size_t)n / sizeof(*words); i++) {
@@ -126,7 +142,7 @@ static void follow(void)
 				     (unsigned long long)words[i],
 				     (unsigned long long)seen[writer]);
 		}
-		shared->done[READER] += (size_t)n / sizeof(*words);
+		shared->done[me] += (size_t)n / sizeof(*words);
 	}
 	close(fd);
 }
@@ -225,7 +241,8 @@ static pid_t start_client(enum client client, int connection)
 	switch (client) {
 	case WRITER0:
 	case WRITER1: append(client); break;
-	case READER: follow(); break;
+	case READER:
+	case POLLER: follow(client); break;
 	case OPENER: open_often(); break;
 	case MAKER: make_and_remove(); break;
 	case WAITER: wait_in_vain(); break;

@@ -433,6 +433,24 @@ static void test_long_output(void **state)
 	end(&two);
 }
 
+/* What both streams have written shares blocks with the one that was first. */
+static void test_blocks(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	char words[600];
+
+	write_much(s, 64 << 10);
+	clock_work();
+	memset(words, 'e', sizeof(words));
+	fake_output_bytes(s, VM_STDERR, words, sizeof(words));
+	assert_int_equal(run_spool(fx_demo(fx)->active, RUN_BOTH)->nshared, 1);
+	check(fx);
+	fake_exit(s, VM_DONE, 0);
+	clock_work();
+	check(fx);
+}
+
 /* A sandbox that is gone when the other daemon comes to it. */
 static void test_lost(void **state)
 {
@@ -507,7 +525,8 @@ int main(void)
 		handover_test(test_generations), handover_test(test_jobs),
 		handover_test(test_locks),	 handover_test(test_files),
 		handover_test(test_asleep),	 handover_test(test_long_output),
-		handover_test(test_lost),	 handover_test(test_templates),
+		handover_test(test_blocks),	 handover_test(test_lost),
+		handover_test(test_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* Keeping sessions: when they are written, what the next mount finds, how the end puts them to sleep. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c vm/base/record.c vm/base/remove.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
-/* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_end.c fs/keep/store.c */
+/* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -113,7 +113,7 @@ struct next {
 };
 
 /* As after a power cut, with what is on the disk now: the first one has done nothing to end. */
-static void next_begin(struct next *n, struct fixture *fx)
+static void next_open(struct next *n, struct fixture *fx)
 {
 	int status = -1;
 	pid_t pid;
@@ -131,6 +131,11 @@ static void next_begin(struct next *n, struct fixture *fx)
 	second_begin(&n->mount, fx);
 	n->fs = n->mount.fs;
 	n->k = kept(n->fs, n->state);
+}
+
+static void next_begin(struct next *n, struct fixture *fx)
+{
+	next_open(n, fx);
 	keeper_load(n->k);
 }
 
@@ -180,6 +185,44 @@ static void test_written(void **data)
 	written();
 	assert_false(is_there("new"));
 	assert_true(fake_vault_forgets() > 0);
+}
+
+/* A daemon that dies before it has removed something leaves that to its heir. */
+static void test_removal(void **data)
+{
+	struct fixture *fx = *data;
+	struct buf fields = {0}, bad = {0};
+	struct touch *removal;
+	char rec[256];
+	struct next n;
+	uint64_t id;
+
+	assert_int_equal(fx_mkdir(fx, "python/new"), 0);
+	written();
+	assert_null(fx->fs->keeping->next_removal(fx->fs, NULL));
+	assert_int_equal(fx_rmdir(fx, "python/new"), 0);
+	removal = fx->fs->keeping->next_removal(fx->fs, NULL);
+	assert_non_null(removal);
+	assert_null(fx->fs->keeping->next_removal(fx->fs, removal));
+	assert_int_equal(fx->fs->keeping->put_removal(fx->fs, removal, &fields, &id), 0);
+	assert_true(is_there("new") && id > 0);
+	next_open(&n, fx);
+	keeper_wait(n.k);
+	record_str(&bad, 1, "python");
+	record_str(&bad, 2, "../new");
+	assert_int_equal(n.fs->keeping->get_removal(n.fs, 7, record_reader(bad.data, bad.len)),
+			 -EBADMSG);
+	assert_int_equal(
+		n.fs->keeping->get_removal(n.fs, id, record_reader(fields.data, fields.len)), 0);
+	keeper_go(n.k);
+	written();
+	snprintf(rec, sizeof(rec), "%s/sessions/python/new.rec", n.state);
+	assert_int_equal(access(rec, F_OK), -1);
+	assert_null(n.fs->keeping->next_removal(n.fs, NULL));
+	next_end(&n);
+	assert_null(fx->fs->keeping->next_removal(fx->fs, NULL));
+	buf_clear(&fields);
+	buf_clear(&bad);
 }
 
 /* What is saved is named when it is on the disk, and not before. */
@@ -579,6 +622,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),

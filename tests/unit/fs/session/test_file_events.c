@@ -303,6 +303,24 @@ static void test_before_the_first(void **state)
 	fx_close(fx, &f);
 }
 
+/* Likewise if it waits there, and has nothing before it. */
+static void test_waits_behind_the_first(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "1");
+	struct file f = fx_opened(fx, NODE, O_RDONLY);
+	struct req *req;
+
+	f.offset = 1;
+	req = fx_read(fx, &f, 1000, 0);
+	assert_waits(req);
+	fake_change(s, PROTO_CHANGE_WATCHING, "", "");
+	assert_int_equal(req->kind, ANSWER_BUF);
+	assert_non_null(strstr(req->data, "watching"));
+	assert_int_equal(*req->data, '{');
+	fx_close(fx, &f);
+}
+
 /* Shells read more than a line, and go back; tail(1) begins where another open ends. */
 static void test_offsets(void **state)
 {
@@ -374,6 +392,7 @@ int main(void)
 		fx_test(test_cannot_watch),
 		fx_test(test_the_end_of_a_sandbox),
 		fx_test(test_poll),
+		fx_test(test_waits_behind_the_first),
 		fx_test(test_offsets),
 		fx_test(test_sizes),
 		fx_test(test_before_the_first),
