@@ -25,7 +25,8 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 	} else if (op->measuring) {
 		reply = files_link_measured(op, err, reply);
 		err = 0;
-	} else if (err == 0 && files_measure_link(op, reply, on_answer)) {
+	} else if (err == 0 ? files_measure_link(op, reply, on_answer)
+			    : files_wait_again(op, err, on_answer)) {
 		return;
 	}
 	if (err < 0) {

@@ -317,6 +317,18 @@ int estate_commit(struct estate *e)
 
 /* ---- reading ---- */
 
+bool estate_get(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub,
+		const void **ret_fields, size_t *ret_len)
+{
+	const struct estate_item *it = estate_find(e, kind, key, sub);
+
+	if (!it)
+		return false;
+	*ret_fields = fields_of(e, it);
+	*ret_len = it->len;
+	return true;
+}
+
 bool estate_has(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub)
 {
 	return estate_find(e, kind, key, sub) != NULL;

@@ -82,6 +82,10 @@ int estate_commit(struct estate *e);
 /* There is something to be copied or given back by further commits, though nothing was written. */
 bool estate_is_untidy(const struct estate *e);
 
+/* What was written last by this name, until something is written. Return: is there anything? */
+bool estate_get(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub,
+		const void **ret_fields, size_t *ret_len);
+
 /* Is there one of this name? */
 bool estate_has(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);
 

@@ -6,7 +6,7 @@
 #include "util.h"
 
 #define TIDY_MIN \
-	(1ull << 20) /* bytes of an area that are not worth the work; about these stay in both */
+	(8ull << 20) /* bytes of an area that are not worth the work; about these stay in both */
 #define STEP  (1ull << 20) /* that are copied at a commit, at least, beside twice what was written */
 #define PUNCH (8ull << 20) /* that are given back at once */
 
