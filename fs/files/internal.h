@@ -86,8 +86,6 @@ const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 /* Was it asked by a daemon before this one? Then it goes on with that: files_resume(). @fn: called with the answer. */
 bool files_is_asked(struct file_op *op);
 void files_resume(struct file_op *op, vm_file_fn fn);
-/* Has the daemon before this one ended its wait for a lock, and it goes on? Then it is asked for again. */
-bool files_wait_again(struct file_op *op, int err, vm_file_fn fn);
 void files_drop_linked(struct files *f);
 
 /* The process has given up: returns what the agent has granted. */

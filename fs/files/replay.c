@@ -113,22 +113,6 @@ void files_resume(struct file_op *op, vm_file_fn fn)
 		files_cancel_lock(op);
 }
 
-/*
- * The daemon before this one has told the agent to end the wait, because its caller was interrupted, or the kernel needed an
- * answer. Of both the kernel knows: it tells of the interrupt once more, and the other comes with the time. Until then it waits.
- */
-bool files_wait_again(struct file_op *op, int err, vm_file_fn fn)
-{
-	struct files *f = op->s->files;
-
-	if (err != -EINTR || !op->resumed || !op->req || op->give_up || !files_waits_for_lock(op))
-		return false;
-	op->resumed = false;
-	op->rq.lock.token = ++f->last_token;
-	files_touch(f);
-	return sandbox_file(op->s->sandbox, &op->rq, fn, op) == 0;
-}
-
 /* Their callers have gone: what the agent gave them is given back. */
 static void undo_linked(struct session *s)
 {

@@ -15,6 +15,9 @@
 
 /* ---- beginning and end ---- */
 
+/* What is written of a long WRITE while it is on its way fits in. */
+#define TIDY_MIN (8ull << 20)
+
 /* Return: NULL if out of memory. @fd is its own then. */
 static struct estate *make(int fd)
 {
@@ -23,6 +26,7 @@ static struct estate *make(int fd)
 	if (!e)
 		return NULL;
 	e->fd = fd;
+	e->tidy_min = TIDY_MIN;
 	TAILQ_INIT(&e->items);
 	return e;
 }

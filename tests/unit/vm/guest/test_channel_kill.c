@@ -51,6 +51,7 @@ struct verdict {
 
 static struct verdict *verdict;
 static int near_fd, far_fd, estate_file;
+static bool touched = true;
 static bool mortal; /* this is a daemon that kills itself, at the step: */
 static unsigned step_left;
 static uint64_t seed;
@@ -164,19 +165,36 @@ static void on_drained(void *data)
 	(void)data;
 }
 
+static void on_touched(void *data)
+{
+	(void)data;
+	touched = true;
+}
+
 static const struct channel_events events = {
 	.frame = on_frame,
 	.lost = on_lost,
 	.drained = on_drained,
+	.touched = on_touched,
 };
+
+/* As that of a descriptor which is lent. */
+static unsigned number_of(int fd)
+{
+	return fd >= 0;
+}
 
 static int write_down(void *data, struct estate *e)
 {
-	struct fdbag fds = {0};
+	struct fdbag fds = {.number = number_of};
 	struct buf out = {.limit = RECORD_MAX};
 	int r;
 
 	(void)data;
+	/* What says nothing of itself may stay as it is there. */
+	if (!touched)
+		return 0;
+	touched = false;
 	channel_put(&ch, &out, &fds);
 	r = out.failed ? -ENOMEM : estate_put(e, KIND_CHANNEL, 1, 0, out.data, out.len);
 	if (r == 0)
@@ -237,7 +255,9 @@ static void daemon_main(void)
 	turn_start(&end_of_turn, &loop, e, &turn_ops, NULL);
 	scratch.turn = &end_of_turn;
 	estate_each(e, KIND_COUNTS, take_counts, NULL);
+	scratch.left = e;
 	r = estate_each(e, KIND_CHANNEL, take_channel, NULL);
+	scratch.left = NULL;
 	if (r < 0)
 		wrong("the channel can't be opened", counts.in, 0);
 	if (r == 0) {
