@@ -88,25 +88,25 @@ static void step(enum step s)
 }
 
 /* In place of libc's: nothing else here uses these. */
-ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	ssize_t n;
 
 	step(BEFORE_SEND);
-	n = syscall(SYS_sendmsg, fd, msg, flags);
+	n = syscall(SYS_sendmsg, fd, message, flags);
 	step(SENT);
 	return n;
 }
 
-ssize_t recv(int fd, void *bytes, size_t len, int flags)
+ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
 	const bool peeks = flags & MSG_PEEK;
-	ssize_t n;
+	ssize_t got;
 
 	step(peeks ? BEFORE_PEEK : BEFORE_TAKING);
-	n = syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
+	got = syscall(SYS_recvfrom, fd, buf, n, flags, NULL, NULL);
 	step(peeks ? PEEKED : TAKEN);
-	return n;
+	return got;
 }
 
 /* ---- the daemon ---- */
