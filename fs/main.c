@@ -518,6 +518,8 @@ static void start(struct daemon *d)
 		devfuse_serve(&d->fuse);
 		succession_await(&d->succession);
 	}
+	/* Whoever hears of the mount may kill this at once. */
+	turn_now(&d->survival.turn);
 	if (mounts)
 		announce(d);
 	if (mounts)
@@ -594,6 +596,7 @@ static void inherit(struct daemon *d)
 	}
 	devfuse_replay(&d->fuse);
 	files_replayed(d->fs);
+	turn_now(&d->survival.turn);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
 	spec_prepare(d->fs);

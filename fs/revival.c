@@ -110,7 +110,9 @@ static int load(struct loading *l, struct turn *t)
 		return r;
 	}
 	l->s->fs->inherited.estate = true;
+	vm_set_left(l->s->fs->vm, t->estate);
 	r = handover_each(t->estate, on_record, l);
+	vm_set_left(l->s->fs->vm, NULL);
 	if (r == 0)
 		r = handover_join(l->s->fs, &l->why);
 	if (r == 0) {

@@ -330,6 +330,11 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }
 
+void vm_set_left(struct vm *vm, const struct estate *left)
+{
+	vm->guests.scratch.left = left;
+}
+
 /* ---- end ---- */
 
 static void on_context_closed(struct context *c)

@@ -36,6 +36,7 @@
 struct problem;
 struct vm;
 struct spawner;
+struct estate;
 struct turn;
 
 /* Events that belong to no sandbox. */
@@ -70,6 +71,9 @@ int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
 /* From now on what follows from messages is written down before anything is said, and before they are taken out of their
  * sockets. @turn: outlives it. Before anything runs. */
 void vm_set_turn(struct vm *vm, struct turn *turn);
+
+/* While sandboxes of a daemon that has died are loaded: where the rest is of what they had to say. @left: or NULL, in the end. */
+void vm_set_left(struct vm *vm, const struct estate *left);
 
 /* NULL: nothing is kept. */
 struct vault *vm_vault(const struct vm *vm);

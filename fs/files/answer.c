@@ -130,7 +130,7 @@ int files_lock_error(const struct file_op *op, int err)
 	if (op->rq.op == VM_DROP_LOCKS)
 		return 0;
 	/* The kernel takes EINTR for a signal's, and starts the call anew, which needs a signal. */
-	if (op->rq.op == VM_LOCK && err == -EINTR && (op->renew || (op->resumed && !op->give_up)))
+	if (op->rq.op == VM_LOCK && err == -EINTR && op->renew)
 		return -EAGAIN;
 	if (op->rq.op == VM_LOCK && err == -EINTR && !op->give_up)
 		return -EIO;

@@ -16,6 +16,24 @@
 #include "fs/session/session.h"
 #include "vm/base/turn.h"
 
+static void on_answer(void *data, int err, const struct vm_file_reply *reply);
+
+/*
+ * The daemon before this one has told the agent to end the wait, because its caller was interrupted, or the kernel needed an
+ * answer. Of both the kernel knows: it tells of the interrupt once more, and the other comes with the time. Until then it waits.
+ */
+static bool wait_again(struct file_op *op, int err)
+{
+	struct files *f = op->s->files;
+
+	if (err != -EINTR || !op->resumed || !op->req || op->give_up || !files_waits_for_lock(op))
+		return false;
+	op->resumed = false;
+	op->rq.lock.token = ++f->last_token;
+	files_touch(f);
+	return sandbox_file(op->s->sandbox, &op->rq, on_answer, op) == 0;
+}
+
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
@@ -25,7 +43,7 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 	} else if (op->measuring) {
 		reply = files_link_measured(op, err, reply);
 		err = 0;
-	} else if (err == 0 && files_measure_link(op, reply, on_answer)) {
+	} else if (err == 0 ? files_measure_link(op, reply, on_answer) : wait_again(op, err)) {
 		return;
 	}
 	if (err < 0) {

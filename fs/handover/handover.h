@@ -52,6 +52,7 @@ enum handover_kind {
 	HANDOVER_CALLS = 100,  /* key as of HANDOVER_FILES; requests that were answered in part */
 	HANDOVER_COMMIT = 110, /* changes that are being applied to a directory of this host */
 	HANDOVER_CONF = 120,   /* the configuration as it was read: conf_put() */
+			       /* 130: of vm/guest/channel_internal.h */
 };
 
 /**

@@ -161,7 +161,7 @@ static void conclude(struct commit *a, int err, const struct vm_changes *c)
 		events_add(&s->fs->events, s, "commit", "refused: not what was read last");
 		return;
 	}
-	if (err == -ENODATA) {
+	if (err == -ESTALE) {
 		session_problemf(s, PROBLEM_COMMIT, fix,
 				 "the changes were made; but whether all of them could be is not "
 				 "known, for another daemon has taken the mount over meanwhile");
@@ -203,7 +203,7 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	s->changes.committing = false;
 	touch_changes(s);
 	pause_still_over(s);
-	if (is_unheard(s) && err < 0 && err != -ENODATA) {
+	if (is_unheard(s) && err < 0 && err != -ESTALE) {
 		log_warn("%s: commit: nothing was made: %s", s->path,
 			 err == -ECANCELED ? "the changes are not those that were read last, or "
 					     "xsbxfs is ending"

@@ -15,6 +15,9 @@
 
 /* ---- beginning and end ---- */
 
+/* What is written of a long WRITE while it is on its way fits in. */
+#define TIDY_MIN (8ull << 20)
+
 /* Return: NULL if out of memory. @fd is its own then. */
 static struct estate *make(int fd)
 {
@@ -23,6 +26,7 @@ static struct estate *make(int fd)
 	if (!e)
 		return NULL;
 	e->fd = fd;
+	e->tidy_min = TIDY_MIN;
 	TAILQ_INIT(&e->items);
 	return e;
 }
@@ -316,6 +320,18 @@ int estate_commit(struct estate *e)
 }
 
 /* ---- reading ---- */
+
+bool estate_get(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub,
+		const void **ret_fields, size_t *ret_len)
+{
+	const struct estate_item *it = estate_find(e, kind, key, sub);
+
+	if (!it)
+		return false;
+	*ret_fields = fields_of(e, it);
+	*ret_len = it->len;
+	return true;
+}
 
 bool estate_has(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub)
 {

@@ -18,7 +18,7 @@
  *
  * What is replaced stays where it is until it is more than half of an area. Then what counts is copied to the other area, a part
  * at each commit, while everything new is written to both; when all is there, the number is stored that names the other area, and
- * the pages of the first one are given back. So a little memory stays taken, and otherwise twice what counts, at most three times
+ * the pages of the first one are given back. So some memory stays taken, eight MiB of each area, and otherwise twice what counts, at most three times
  * for a moment.
  *
  * Memory is asked for before it is written to, so that there is an error instead of a signal. After the first error nothing here
@@ -81,6 +81,10 @@ int estate_commit(struct estate *e);
 
 /* There is something to be copied or given back by further commits, though nothing was written. */
 bool estate_is_untidy(const struct estate *e);
+
+/* What was written last by this name, until something is written. Return: is there anything? */
+bool estate_get(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub,
+		const void **ret_fields, size_t *ret_len);
 
 /* Is there one of this name? */
 bool estate_has(const struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);

@@ -85,7 +85,9 @@ struct estate {
 	bool moving;
 	uint32_t move;		    /* counts them */
 	struct estate_item *cursor; /* the next one to be copied; NULL: none is left */
-	uint64_t tidy_at;	    /* not before the area is as long as this */
+	uint64_t
+		tidy_min; /* bytes of an area that are not worth the work; about these stay in both */
+	uint64_t tidy_at; /* not before the area is as long as this */
 
 	struct estate_compare *compare;
 	uint32_t comparison; /* counts them */

@@ -5,8 +5,6 @@
 #include "estate_internal.h"
 #include "util.h"
 
-#define TIDY_MIN \
-	(1ull << 20) /* bytes of an area that are not worth the work; about these stay in both */
 #define STEP  (1ull << 20) /* that are copied at a commit, at least, beside twice what was written */
 #define PUNCH (8ull << 20) /* that are given back at once */
 
@@ -81,7 +79,7 @@ static void change_over(struct estate *e)
 
 static bool is_worth_it(const struct estate *e)
 {
-	return e->end > TIDY_MIN && e->end / 2 > e->live && e->end >= e->tidy_at;
+	return e->end > e->tidy_min && e->end / 2 > e->live && e->end >= e->tidy_at;
 }
 
 void estate_tidy(struct estate *e)
@@ -95,11 +93,11 @@ void estate_tidy(struct estate *e)
 	if (e->moving && !e->cursor)
 		change_over(e);
 	if (!e->moving)
-		estate_give_back(e, other(e), TIDY_MIN, PUNCH);
+		estate_give_back(e, other(e), e->tidy_min, PUNCH);
 	e->last_end = e->end;
 }
 
 bool estate_is_untidy(const struct estate *e)
 {
-	return !e->failed && (e->moving || e->area[other(e)].taken > TIDY_MIN);
+	return !e->failed && (e->moving || e->area[other(e)].taken > e->tidy_min);
 }

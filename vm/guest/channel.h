@@ -17,11 +17,17 @@
 /* The longest payload that an agent may send. */
 #define CHANNEL_PAYLOAD_MAX (PROTO_DATA_MAX + 4096u)
 
+/* Bytes that are a record of their own: its name. Key 0: they are not. */
+struct channel_written {
+	uint64_t key, sub;
+};
+
 /* A frame to be sent. Owned by its creator until channel_push(); else free() ends it. */
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
 	size_t len, sent; /* bytes of `wire` */
 	uint64_t ticket;  /* of its class */
+	struct channel_written written;
 	struct proto_header header;
 	struct proto_out out; /* the payload is written here */
 	uint8_t wire[];
@@ -57,7 +63,9 @@ struct channel_events {
 
 /* What all channels of a loop share. Zeroed at first. */
 struct channel_scratch {
-	struct turn *turn;	   /* or NULL: everything is said at once */
+	struct turn *turn; /* or NULL: everything is said at once */
+	const struct estate
+		*left; /* by a daemon that has died: where its channels' records are; or NULL */
 	struct halves halves;	   /* those that wait for the rest of a record */
 	uint8_t bytes[256u << 10]; /* read buffer: none keeps data in it across iterations */
 };

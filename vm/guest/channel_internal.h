@@ -9,6 +9,7 @@
 struct channel_fixed {
 	STAILQ_ENTRY(channel_fixed) link;
 	size_t len;
+	struct channel_written written;
 	uint32_t done[CHANNEL_NCLASSES]; /* frames that end in it */
 	uint8_t data[LINK_DATA_MAX];
 };
@@ -26,12 +27,16 @@ static inline void channel_touch(struct channel *ch)
 		ch->events->touched(ch->data);
 }
 
+/* Of records that only hold bytes of one here. Those of fs/handover/handover.h are others. */
+#define CHANNEL_BYTES_KIND 130u
+
 /* ---- channel_send.c ---- */
 
 void channel_send_init(struct channel *ch);
 
 /* Adds a record that another process has fixed. Return: 0, -EBADMSG or -ENOMEM. */
-int channel_add_fixed(struct channel *ch, const void *data, size_t len);
+int channel_add_fixed(struct channel *ch, const void *data, size_t len,
+		      const struct channel_written *written);
 
 /* Writes what may be said and the socket takes. Return: 0; -EAGAIN or -ENOMEM if that was not all; or -errno. */
 int channel_flush(struct channel *ch);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "channel_internal.h"
+#include "vm/base/estate.h"
 #include "vm/base/record_table.h"
 #include "vm/base/util.h"
 
@@ -29,9 +30,21 @@ enum {
 	TAG_FRAME,   /* fields: TAG_FRAME_*; in the order of their class */
 	TAG_COMMANDS,
 	TAG_RECORD, /* bytes of a record that is to be sent, or was sent, from that of TAG_TO_NEXT on; before the frames */
+	TAG_RECORD_WRITTEN, /* the same: fields TAG_WRITTEN_* */
 };
 
-enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE };
+enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN };
+
+/* Bytes that are a record of their own in the estate. */
+enum { TAG_WRITTEN_KEY = 1, TAG_WRITTEN_SUB };
+
+/*
+ * While much is queued, the channel changes with each piece that is sent, and is written down at each commit. So long bytes, which
+ * don't change any more, are records of their own, written once: by the number of the channel's descriptor, which is nobody else's
+ * as long as it is held, and that of the frame, or of the record of the link. Not in a stream for --takeover, which is written once.
+ */
+#define LONG			 4096u
+#define SUB_OF_LINK		 (1ull << 63)
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct channel, member, tag, max)
 
@@ -46,30 +59,70 @@ static const struct record_member members[] = {
 
 /* ---- writing ---- */
 
-static void put_frame(const struct channel_frame *f, struct buf *out)
-{
-	const size_t at = record_open(out, TAG_FRAME);
+struct writer {
+	struct buf *out;
+	struct estate *estate; /* or NULL: everything is in `out` */
+	uint64_t key;
+};
 
-	record_u64(out, TAG_FRAME_CLASS, f->ticket % CHANNEL_NCLASSES);
-	record_u64(out, TAG_FRAME_SENT, f->sent);
-	record_bytes(out, TAG_FRAME_WIRE, f->wire, f->len);
-	record_close(out, at);
+/* Bytes, or the name of their record, into which they are put if they are `fresh`. */
+static void put_bytes_of(const struct writer *to, unsigned tag, unsigned tag_written,
+			 struct channel_written *w, uint64_t sub, bool fresh, const void *data,
+			 size_t len)
+{
+	size_t at;
+
+	if (!to->estate || (len < LONG && !w->key)) {
+		record_bytes(to->out, tag, data, len);
+		return;
+	}
+	if (!w->key)
+		*w = (struct channel_written){to->key, sub};
+	if (fresh && estate_put(to->estate, CHANNEL_BYTES_KIND, w->key, w->sub, data, len) < 0)
+		to->out->failed = -ENOMEM;
+	at = record_open(to->out, tag_written);
+	record_u64(to->out, TAG_WRITTEN_KEY, w->key);
+	record_u64(to->out, TAG_WRITTEN_SUB, w->sub);
+	record_close(to->out, at);
 }
 
-static void put_frames(const struct channel_queue *q, struct buf *out)
+static void put_frame(const struct writer *to, struct channel_frame *f)
 {
-	const struct channel_frame *f;
+	const size_t at = record_open(to->out, TAG_FRAME);
+
+	record_u64(to->out, TAG_FRAME_CLASS, f->ticket % CHANNEL_NCLASSES);
+	record_u64(to->out, TAG_FRAME_SENT, f->sent);
+	put_bytes_of(to, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN, &f->written, f->ticket, !f->written.key,
+		     f->wire, f->len);
+	record_close(to->out, at);
+}
+
+static void put_frames(const struct writer *to, const struct channel_queue *q)
+{
+	struct channel_frame *f;
 
 	STAILQ_FOREACH(f, q, link)
-	put_frame(f, out);
+	put_frame(to, f);
+}
+
+static void put_fixed(const struct writer *to, const struct channel *ch, struct channel_fixed *x,
+		      uint32_t number)
+{
+	/* The last one may have become longer. */
+	put_bytes_of(to, TAG_RECORD, TAG_RECORD_WRITTEN, &x->written, SUB_OF_LINK | number,
+		     !x->written.key || x == ch->adding, x->data, x->len);
 }
 
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 {
-	const struct channel_fixed *x;
+	struct writer to = {.out = out, .key = fdbag_put(fds, ch->fd)};
 	uint64_t sent[CHANNEL_NCLASSES];
+	uint32_t number = ch->to.next;
+	struct channel_fixed *x;
 
-	record_u64(out, TAG_FD, fdbag_put(fds, ch->fd));
+	if (channel_in_turns(ch) && fds->number && to.key)
+		to.estate = ch->scratch->turn->estate;
+	record_u64(out, TAG_FD, to.key);
 	record_u64(out, TAG_GENERATION, ch->generation);
 	record_put_members(out, ch, members, ARRAY_SIZE(members));
 	record_bytes(out, TAG_FROM_HEAD, ch->from.head, ch->from.nhead);
@@ -77,18 +130,18 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 	memcpy(sent, ch->sent, sizeof(sent));
 	STAILQ_FOREACH(x, &ch->fixed, link)
 	{
-		record_bytes(out, TAG_RECORD, x->data, x->len);
+		put_fixed(&to, ch, x, number++);
 		for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
 			sent[cl] += x->done[cl];
 	}
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
 		record_u64(out, TAG_SENT, sent[cl]);
 	if (ch->current)
-		put_frame(ch->current, out);
+		put_frame(&to, ch->current);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++) {
-		put_frames(&ch->queue[cl], out);
+		put_frames(&to, &ch->queue[cl]);
 		/* Whoever takes it over holds nothing back. */
-		put_frames(&ch->later[cl], out);
+		put_frames(&to, &ch->later[cl]);
 	}
 }
 
@@ -118,7 +171,46 @@ static int take_partial(struct loader *l, const struct record_field *f)
 	return f->len ? channel_feed(l->ch, f->data, f->len) : 0;
 }
 
-static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const struct record_field *w)
+/* Bytes that were written as a record of their own: as if they were the field. */
+static int take_written(struct loader *l, const struct record_field *of, struct record_field *ret_f,
+			struct channel_written *ret_w)
+{
+	const struct estate *left = l->ch->scratch->left;
+	struct record_reader r = record_inside(of);
+	struct record_field f;
+	int n;
+
+	if (!of->is_bytes || !left)
+		return -EBADMSG;
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_WRITTEN_KEY)
+			n = record_get(&f, 1, UINT64_MAX, &ret_w->key);
+		else if (f.tag == TAG_WRITTEN_SUB)
+			n = record_get(&f, 0, UINT64_MAX, &ret_w->sub);
+		if (n < 0)
+			return n;
+	}
+	*ret_f = (struct record_field){.is_bytes = true};
+	return n == 0 && estate_get(left, CHANNEL_BYTES_KIND, ret_w->key, ret_w->sub, &ret_f->data,
+				    &ret_f->len)
+		       ? 0
+		       : -EBADMSG;
+}
+
+static int take_fixed(struct loader *l, const struct record_field *of)
+{
+	struct channel_written written = {0};
+	struct record_field f = *of;
+	struct channel *ch = l->ch;
+	int r = of->tag == TAG_RECORD_WRITTEN ? take_written(l, of, &f, &written) : 0;
+
+	if (r < 0 || !f.is_bytes || ch->current || ch->queued[0] || ch->queued[1])
+		return -EBADMSG;
+	return channel_add_fixed(ch, f.data, f.len, &written);
+}
+
+static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const struct record_field *w,
+		     const struct channel_written *written)
 {
 	struct channel *ch = l->ch;
 	struct channel_frame *f;
@@ -139,6 +231,7 @@ static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const stru
 	f->out.len = h.length;
 	f->len = w->len;
 	f->sent = sent;
+	f->written = *written;
 	f->ticket = ++ch->tickets[class] * CHANNEL_NCLASSES + class;
 	if (sent) {
 		ch->current = f;
@@ -152,6 +245,7 @@ static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const stru
 static int take_frame(struct loader *l, const struct record_field *of)
 {
 	struct record_reader r = record_inside(of);
+	struct channel_written written = {0};
 	struct record_field f, wire = {0};
 	uint64_t class = 0, sent = 0;
 	int n;
@@ -165,10 +259,12 @@ static int take_frame(struct loader *l, const struct record_field *of)
 			n = record_get(&f, 0, PROTO_HEADER + PROTO_PAYLOAD_MAX, &sent);
 		else if (f.tag == TAG_FRAME_WIRE)
 			wire = f;
+		else if (f.tag == TAG_FRAME_WRITTEN)
+			n = take_written(l, &f, &wire, &written);
 		if (n < 0)
 			return n;
 	}
-	return n < 0 ? n : add_frame(l, class, sent, &wire);
+	return n < 0 ? n : add_frame(l, class, sent, &wire, &written);
 }
 
 static int take_field(struct loader *l, const struct record_field *f)
@@ -193,9 +289,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 	case TAG_TO_HEAD:
 	case TAG_TO_LEFT: return f->len || f->u64 ? -EBADMSG : 0;
 	case TAG_RECORD:
-		return f->is_bytes && !ch->current && !ch->queued[0] && !ch->queued[1]
-			       ? channel_add_fixed(ch, f->data, f->len)
-			       : -EBADMSG;
+	case TAG_RECORD_WRITTEN: return take_fixed(l, f);
 	case TAG_PARTIAL: return take_partial(l, f);
 	case TAG_SENT:
 		if (l->nclasses == CHANNEL_NCLASSES)

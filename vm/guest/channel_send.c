@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "vm/base/estate.h"
 #include "vm/base/util.h"
 
 /*
@@ -67,6 +68,13 @@ static bool has_frames(const struct channel *ch)
 	       STAILQ_FIRST(&ch->queue[CHANNEL_BULK]);
 }
 
+/* A record of its own has no use any more. */
+static void unwrite(struct channel *ch, const struct channel_written *w)
+{
+	if (w->key && channel_in_turns(ch))
+		(void)estate_drop(ch->scratch->turn->estate, CHANNEL_BYTES_KIND, w->key, w->sub);
+}
+
 static struct channel_fixed *new_record(struct channel *ch)
 {
 	struct channel_fixed *x = malloc(sizeof(*x));
@@ -74,6 +82,7 @@ static struct channel_fixed *new_record(struct channel *ch)
 	if (!x)
 		return NULL;
 	x->len = 0;
+	x->written = (struct channel_written){0};
 	memset(x->done, 0, sizeof(x->done));
 	STAILQ_INSERT_TAIL(&ch->fixed, x, link);
 	ch->nfixed++;
@@ -94,6 +103,9 @@ static void fill(struct channel *ch, struct channel_fixed *x)
 			continue;
 		x->done[f->ticket % CHANNEL_NCLASSES]++; /* each class keeps its order */
 		ch->current = NULL;
+		if (f->written.key)
+			channel_touch(ch);
+		unwrite(ch, &f->written);
 		free(f);
 	}
 }
@@ -117,7 +129,8 @@ static int fix(struct channel *ch, unsigned max)
 	return 0;
 }
 
-int channel_add_fixed(struct channel *ch, const void *data, size_t len)
+int channel_add_fixed(struct channel *ch, const void *data, size_t len,
+		      const struct channel_written *written)
 {
 	struct channel_fixed *x;
 
@@ -128,6 +141,7 @@ int channel_add_fixed(struct channel *ch, const void *data, size_t len)
 		return -ENOMEM;
 	memcpy(x->data, data, len);
 	x->len = len;
+	x->written = *written;
 	ch->nwritten++;
 	return 0;
 }
@@ -141,6 +155,7 @@ static void drop_first(struct channel *ch)
 	ch->nwritten -= ch->nwritten > 0;
 	if (x == ch->adding)
 		ch->adding = NULL;
+	unwrite(ch, &x->written);
 	free(x);
 }
 
@@ -164,6 +179,9 @@ static int send_first(struct channel *ch)
 		shutdown(ch->fd, SHUT_RDWR);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
 		ch->sent[cl] += x->done[cl];
+	/* Its name is in the channel's record, which must not outlive it. */
+	if (x->written.key)
+		channel_touch(ch);
 	drop_first(ch);
 	return 0;
 }
@@ -385,6 +403,7 @@ void channel_drop(struct channel *ch)
 	queue_later(ch);
 	while ((f = begin_frame(ch))) {
 		ch->current = NULL;
+		unwrite(ch, &f->written);
 		free(f);
 	}
 	while (ch->nfixed)

@@ -182,7 +182,7 @@ static void on_over(struct program *p)
 		t->err = conclude(&t->said, OVERLAY_DONE, &c);
 	/* The process before has heard it, and told nobody. */
 	if (t->err == -EIO && t->taken && !p->failed && p->status == 0)
-		t->err = -ENODATA;
+		t->err = -ESTALE;
 	c.why = t->err < 0 && !why[0] ? strerror(-t->err) : why;
 	TAILQ_REMOVE(&vm->workdir_tasks, t, link);
 	turn_hush(vm->ctx.turn, &t->permit);

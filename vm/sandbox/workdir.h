@@ -53,7 +53,7 @@ typedef bool (*workdir_judge_fn)(void *data, const struct vm_changes *c);
  * @w: Changes; may be freed while this is under way
  * @op: Which
  * @judge: Called once before a commit, from the loop, unless it fails earlier; NULL for a list
- * @fn: Called once, from the loop; with -ECANCELED if @judge refused; -ENODATA if changes were made by a process that was taken
+ * @fn: Called once, from the loop; with -ECANCELED if @judge refused; -ESTALE if changes were made by a process that was taken
  *	over, and what it has said of that is lost
  * @data: Their first argument
  *

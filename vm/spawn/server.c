@@ -29,7 +29,8 @@
 #define PATIENCE_MS  5000
 #define END_MS	     20000
 #define LEAVE_MS     1000 /* what is guarded is put in order then, whoever has not died yet */
-#define AGAIN_MS     100  /* what could not be said is said then */
+#define REAP_MS	     2000 /* a thread of the daemon's may wait for a disk; the others are gone then */
+#define AGAIN_MS     100 /* what could not be said is said then */
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
@@ -420,7 +421,7 @@ static bool receive(struct server *s)
 
 /* Of one that is gone nothing is done that concerns others: it may have a successor, whose mount and directory have the same
  * names. But it may have gone right after its goodbye. And who was to be ended is, of whom it has said so. */
-void server_hear_rest(struct server *s)
+static void hear_rest(struct server *s)
 {
 	static char message[SPAWN_MESSAGE_MAX];
 	struct spawn_request req;
@@ -479,7 +480,7 @@ static void kid_over(struct server *s, struct kid *k, int status)
 	last_note(s, &note);
 }
 
-void server_reap(struct server *s)
+static void reap(struct server *s)
 {
 	struct kin kin;
 
@@ -544,6 +545,39 @@ static void await_daemon(struct server *s)
 	while (waitpid(s->daemon, &status, 0) < 0 && errno == EINTR)
 		;
 	daemon_over(s, status);
+}
+
+/* Until all of its threads are gone, of which one may wait for a disk. */
+static void await_death(struct server *s)
+{
+	const int64_t end = server_now() + REAP_MS;
+	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
+
+	if (s->daemon)
+		kill(s->daemon, SIGKILL); /* it may have closed its end, and nothing else */
+	while (s->daemon && server_now() < end) {
+		(void)poll(&p, 1, (int)MAX(end - server_now(), 0));
+		reap(s);
+	}
+	if (!s->daemon)
+		return;
+	log_warn("the daemon does not end: a disk does not answer");
+	atomic_store(&s->guarded->daemon, 0);
+	s->daemon = 0;
+	s->daemon_status = SIGKILL;
+}
+
+/* The daemon has ended, or its connection has. Return: whether there is to be another one. */
+static bool revive(struct server *s)
+{
+	if (s->sock >= 0)
+		hear_rest(s);
+	if (!server_can_revive(s))
+		return false;
+	heir_end(&s->heir, "the daemon died");
+	await_death(s);
+	close(steal_fd(&s->sock));
+	return server_died(s);
 }
 
 /* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
@@ -660,7 +694,7 @@ static bool turn(struct server *s)
 	if (server_tend_heir(s, p[3].revents != 0))
 		return true;
 	if (p[1].revents)
-		server_reap(s);
+		reap(s);
 	if (s->daemon)
 		say_finals(s);
 	settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
@@ -686,7 +720,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 	do {
 		while (turn(&s))
 			;
-	} while (server_revive(&s));
+	} while (revive(&s));
 	clean_up(&s);
 	_exit(0);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "holder.h"
 #include "server_internal.h"
 #include "vm/base/log.h"
 #include "vm/jail/cgroup.h"
@@ -42,7 +43,8 @@ static void leave_for_heir(const void *data)
 	server_leave(data);
 }
 
-struct heir_gift server_gift(const struct server *s)
+/* What all heirs are given. */
+static struct heir_gift gift_for(const struct server *s)
 {
 	return (struct heir_gift){
 		.rules = s->rules,
@@ -56,10 +58,29 @@ struct heir_gift server_gift(const struct server *s)
 	};
 }
 
+void server_revive_now(struct server *s)
+{
+	_cleanup_close_ int holder = holder_admit(s->revival.holder_control);
+	struct heir_gift gift = gift_for(s);
+	int r = holder;
+
+	s->revival.due = false;
+	snprintf(s->revival.option, sizeof(s->revival.option), "%s:%d",
+		 s->revival.last ? HEIR_OPTION_LAST : HEIR_OPTION_REVIVE,
+		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
+	gift.option = s->revival.option;
+	gift.program = s->revival.program;
+	gift.holder = holder;
+	if (r >= 0)
+		r = heir_revive(&s->heir, &gift, server_now());
+	if (r < 0)
+		server_revive_again(s, strerror(-r));
+}
+
 /* Somebody wants the mount to be taken over. */
 static void begin_heir(struct server *s)
 {
-	const struct heir_gift gift = server_gift(s);
+	const struct heir_gift gift = gift_for(s);
 	_cleanup_close_ int fd = heir_start(&s->heir, &gift, server_now());
 	const struct spawn_note note = {.op = SPAWN_NOTE_HEIR, .id = s->heir.number};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's state, for server.c and server_heir.c. */
+/* The spawner's state, for server.c, server_heir.c, server_revive.c: each calls those behind it. */
 #ifndef XSBX_VM_SPAWN_SERVER_INTERNAL_H
 #define XSBX_VM_SPAWN_SERVER_INTERNAL_H
 
@@ -69,9 +69,6 @@ static inline int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reaps who has ended, and says so. */
-void server_reap(struct server *s);
-
 /* In a child, which may hang for long before its exec: closes what it has of its parent, whose guard waits for the end of
  * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
 void server_leave(const struct server *s);
@@ -87,8 +84,11 @@ void server_revival_init(struct server *s);
 /* If it dies, it leaves this, which is the callee's; -1: nothing. */
 void server_estate(struct server *s, int fd);
 
-/* The daemon has ended. Return: whether there is to be another one. */
-bool server_revive(struct server *s);
+/* If the daemon has died, is there all that another one needs? */
+bool server_can_revive(const struct server *s);
+
+/* It has, and is gone. Return: whether there is to be another one. */
+bool server_died(struct server *s);
 
 /* Another one is due now. */
 void server_revive_now(struct server *s);
@@ -104,12 +104,6 @@ void server_revival_reaped(struct server *s, pid_t pid);
 
 /* A line of the log, which could not be said. */
 void server_keep_word(struct server *s, const struct spawn_note *note);
-
-/* ... of what the daemon sent before it died. */
-void server_hear_rest(struct server *s);
-
-/* What all heirs are given. */
-struct heir_gift server_gift(const struct server *s);
 
 /* The spawner's own children. */
 static inline struct kin server_kin(const struct server *s)

@@ -14,8 +14,6 @@
 #include "server_internal.h"
 #include "vm/base/log.h"
 
-#define REAP_MS 2000 /* a thread of the daemon's may wait for a disk; the others are gone then */
-
 /*
  * Theory of operation
  * -------------------
@@ -152,61 +150,19 @@ static void count(struct server *s, const char *words)
 	v->at = server_now() + wait;
 }
 
-/* Until all of its threads are gone, of which one may wait for a disk. */
-static void await_death(struct server *s)
+bool server_can_revive(const struct server *s)
 {
-	const int64_t end = server_now() + REAP_MS;
-	struct pollfd p = {.fd = s->sigfd, .events = POLLIN};
-
-	if (s->daemon)
-		kill(s->daemon, SIGKILL); /* it may have closed its end, and nothing else */
-	while (s->daemon && server_now() < end) {
-		(void)poll(&p, 1, (int)MAX(end - server_now(), 0));
-		server_reap(s);
-	}
-	if (!s->daemon)
-		return;
-	log_warn("the daemon does not end: a disk does not answer");
-	atomic_store(&s->guarded->daemon, 0);
-	s->daemon = 0;
-	s->daemon_status = SIGKILL;
+	return !s->stop && !s->abandoned && s->revival.able && s->revival.program >= 0 &&
+	       held_find(&s->held, HELD_CONNECTION) >= 0;
 }
 
-bool server_revive(struct server *s)
+bool server_died(struct server *s)
 {
-	struct revival *v = &s->revival;
 	char words[128];
 
-	if (s->sock >= 0)
-		server_hear_rest(s);
-	if (s->stop || s->abandoned || !v->able || v->program < 0 ||
-	    held_find(&s->held, HELD_CONNECTION) < 0)
-		return false;
-	heir_end(&s->heir, "the daemon died");
-	await_death(s);
-	close(steal_fd(&s->sock));
 	describe(s->daemon_status, words, sizeof(words));
 	count(s, words);
-	return v->able;
-}
-
-void server_revive_now(struct server *s)
-{
-	_cleanup_close_ int holder = holder_admit(s->revival.holder_control);
-	struct heir_gift gift = server_gift(s);
-	int r = holder;
-
-	s->revival.due = false;
-	snprintf(s->revival.option, sizeof(s->revival.option), "%s:%d",
-		 s->revival.last ? HEIR_OPTION_LAST : HEIR_OPTION_REVIVE,
-		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
-	gift.option = s->revival.option;
-	gift.program = s->revival.program;
-	gift.holder = holder;
-	if (r >= 0)
-		r = heir_revive(&s->heir, &gift, server_now());
-	if (r < 0)
-		server_revive_again(s, strerror(-r));
+	return s->revival.able;
 }
 
 void server_revive_again(struct server *s, const char *words)

@@ -7,7 +7,7 @@ import fcntl
 from calls import *
 
 TIMES = 12 if not VM else 5
-WRITERS = 6
+WRITERS = 6 if not VM else 2
 
 
 def take_over():

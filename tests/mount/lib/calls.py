@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that change files below files/, and notice if anything was done twice, or not at all."""
+import fcntl
 import multiprocessing
 from xsbx import *
 
@@ -87,6 +88,27 @@ def reads(files, who):
     return n
 
 
+def counts(files, who):
+    """Counts under a lock, which others want as well. Half of them are interrupted all the time while they wait."""
+    n = 0
+    if who % 2:
+        signal.signal(signal.SIGALRM, lambda *_: None)
+    while not stop.is_set():
+        fd = os.open(f"{files}/n", os.O_RDWR)
+        signal.setitimer(signal.ITIMER_REAL, 0.003 * (who % 2), 0.003)
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        value = int(os.pread(fd, 20, 0))
+        if os.pwrite(fd, str(value + 1).encode(), 0) != len(str(value + 1)):
+            return "a short write"
+        if n % 2:
+            fcntl.lockf(fd, fcntl.LOCK_UN)
+        os.close(fd)
+        n += 1
+        step()
+    return n
+
+
 def child(pipe, action, *args):
     try:
         pipe.send(action(*args))
@@ -109,6 +131,8 @@ class Crew:
         self.s, self.writers = s, writers
         self.at_work = [begin(action, s / "files", who) for who in range(writers) for action in (appends, names)]
         self.at_work += [begin(action, s / "files", who) for who in range(2) for action in (big, reads)]
+        write(s / "files/n", "0")
+        self.at_work += [begin(counts, s / "files", who) for who in range(4)]
 
     def get_on(self, least=20):
         before = steps.value
@@ -130,6 +154,7 @@ class Crew:
             got.setdefault(name, []).append(result)
             process.join(SOON)
         print(got)
+        same("none was counted twice, or not at all", int(read(self.s / "files/n")), sum(got["counts"]))
         lines = read(self.s / "files/log", "r").splitlines()
         for who in range(self.writers):
             mine = [int(line.split()[1]) for line in lines if line.split()[0] == str(who)]

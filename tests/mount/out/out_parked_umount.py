@@ -105,7 +105,7 @@ def followed():
         name = f"followed.{how}"
         mnt = f"{SCRATCH}/{name}"
         os.mkdir(mnt)
-        daemon = start_daemon(mnt, log=f"{SCRATCH}/followed.log")
+        daemon = start_daemon(mnt, "survive=no", log=f"{SCRATCH}/followed.log")
         Session("one", mnt=mnt).run("true\n")
         _, server = kin_of(daemon.pid)
         if how != "running":

@@ -15,7 +15,7 @@ def scene(name, busy=True):
     """A daemon with one idle session, one that runs, one that has a queue, one that is new."""
     mnt = f"{SCRATCH}/{name}"
     os.mkdir(mnt)
-    daemon = start_daemon(mnt, log=LOG)
+    daemon = start_daemon(mnt, "survive=no", log=LOG)
     idle = Session("idle", mnt=mnt)
     idle.run("(sleep 6000 & ) ; echo before\n")
     if busy:
@@ -171,7 +171,7 @@ def everything_killed():
         os.listdir(mnt)
 
     # The next start puts it in order.
-    daemon = start_daemon(mnt, log=LOG)
+    daemon = start_daemon(mnt, "survive=no", log=LOG)
     s = Session("again", mnt=mnt)
     same("the next start over a dead mount works", s.run("echo on\n").stdout, b"on\n")
     same("only one mount is there", sum(line.split()[4] == mnt for line in

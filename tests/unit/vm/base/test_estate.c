@@ -21,8 +21,9 @@
 #include "vm/base/estate_internal.h"
 #include "vm/base/util.h"
 
-#define KIND  7u
-#define STAYS (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
+#define TIDY_MIN (1u << 20) /* less than is usual, to have more of it */
+#define KIND	 7u
+#define STAYS	 (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
 
 /* ---- memory that is refused ---- */
 
@@ -44,6 +45,7 @@ static struct estate *fresh(void)
 	struct estate *e;
 
 	assert_int_equal(estate_new(&e), 0);
+	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -54,6 +56,7 @@ static struct estate *heir_of(struct estate *e)
 
 	estate_free(e);
 	assert_int_equal(estate_open(fd, &e), 0);
+	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -83,6 +86,8 @@ static void assert_is(const struct estate *e, const char *text)
 static void what_was_committed_is_there(void **state)
 {
 	struct estate *e = fresh();
+	const void *fields;
+	size_t len;
 
 	(void)state;
 	put(e, 2, 0, "two");
@@ -94,6 +99,10 @@ static void what_was_committed_is_there(void **state)
 	assert_is(e, "2.0=two 1.0=one 1.9= ");
 	assert_true(estate_has(e, KIND + 1, 1, 0));
 	assert_false(estate_has(e, KIND + 1, 2, 0));
+	assert_false(estate_get(e, KIND + 1, 2, 0, &fields, &len));
+	assert_true(estate_get(e, KIND + 1, 1, 0, &fields, &len));
+	assert_int_equal(len, 10);
+	assert_memory_equal(fields, "other kind", len);
 
 	/* Replaced in place of order; dropped and put again: the last. */
 	put(e, 2, 0, "three");
@@ -387,6 +396,8 @@ static int open_changed(void (*change)(struct estate *e))
 	fd = dup(estate_fd(e));
 	estate_free(e);
 	r = estate_open(fd, &heir);
+	if (r == 0)
+		heir->tidy_min = TIDY_MIN;
 	estate_free(heir);
 	return r;
 }

@@ -88,6 +88,7 @@ static struct daemon *begin(void)
 	memset(&d, 0, sizeof(d));
 	assert_int_equal(uv_loop_init(&d.loop), 0);
 	assert_int_equal(estate_new(&d.e), 0);
+	d.e->tidy_min = 1u << 20;
 	uv_timer_init(&d.loop, &d.alive);
 	uv_timer_start(&d.alive, on_alive, 1000000, 0);
 	turn_start(&d.turn, &d.loop, d.e, &turn_ops, &d);

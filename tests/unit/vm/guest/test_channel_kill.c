@@ -51,6 +51,7 @@ struct verdict {
 
 static struct verdict *verdict;
 static int near_fd, far_fd, estate_file;
+static bool touched = true;
 static bool mortal; /* this is a daemon that kills itself, at the step: */
 static unsigned step_left;
 static uint64_t seed;
@@ -87,25 +88,25 @@ static void step(enum step s)
 }
 
 /* In place of libc's: nothing else here uses these. */
-ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	ssize_t n;
 
 	step(BEFORE_SEND);
-	n = syscall(SYS_sendmsg, fd, msg, flags);
+	n = syscall(SYS_sendmsg, fd, message, flags);
 	step(SENT);
 	return n;
 }
 
-ssize_t recv(int fd, void *bytes, size_t len, int flags)
+ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
 	const bool peeks = flags & MSG_PEEK;
-	ssize_t n;
+	ssize_t got;
 
 	step(peeks ? BEFORE_PEEK : BEFORE_TAKING);
-	n = syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
+	got = syscall(SYS_recvfrom, fd, buf, n, flags, NULL, NULL);
 	step(peeks ? PEEKED : TAKEN);
-	return n;
+	return got;
 }
 
 /* ---- the daemon ---- */
@@ -164,19 +165,36 @@ static void on_drained(void *data)
 	(void)data;
 }
 
+static void on_touched(void *data)
+{
+	(void)data;
+	touched = true;
+}
+
 static const struct channel_events events = {
 	.frame = on_frame,
 	.lost = on_lost,
 	.drained = on_drained,
+	.touched = on_touched,
 };
+
+/* As that of a descriptor which is lent. */
+static unsigned number_of(int fd)
+{
+	return fd >= 0;
+}
 
 static int write_down(void *data, struct estate *e)
 {
-	struct fdbag fds = {0};
+	struct fdbag fds = {.number = number_of};
 	struct buf out = {.limit = RECORD_MAX};
 	int r;
 
 	(void)data;
+	/* What says nothing of itself may stay as it is there. */
+	if (!touched)
+		return 0;
+	touched = false;
 	channel_put(&ch, &out, &fds);
 	r = out.failed ? -ENOMEM : estate_put(e, KIND_CHANNEL, 1, 0, out.data, out.len);
 	if (r == 0)
@@ -237,7 +255,9 @@ static void daemon_main(void)
 	turn_start(&end_of_turn, &loop, e, &turn_ops, NULL);
 	scratch.turn = &end_of_turn;
 	estate_each(e, KIND_COUNTS, take_counts, NULL);
+	scratch.left = e;
 	r = estate_each(e, KIND_CHANNEL, take_channel, NULL);
+	scratch.left = NULL;
 	if (r < 0)
 		wrong("the channel can't be opened", counts.in, 0);
 	if (r == 0) {

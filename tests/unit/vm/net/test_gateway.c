@@ -431,12 +431,13 @@ static void go_on(void)
 	const struct gateway_config cfg = {
 		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
 	const struct record_reader fields = record_reader(written.data, written.len);
+	const uint16_t port = 0;
 
 	assert_null(gw);
 	assert_int_equal(gateway_take(&loop, &fields, &lent, &cfg, &gw), 0);
 	fdbag_clear(&lent);
 	lent.owned = false;
-	assert_int_equal(gateway_resync(gw, NULL, 0), 0);
+	assert_int_equal(gateway_resync(gw, &port, 1), 0);
 }
 
 static void deny(uint32_t number)
@@ -471,6 +472,7 @@ static void dies_before_it_takes_out(void **state)
 	assert_int_equal(gateway_new(&loop, sv[0], &cfg, &gw), 0);
 	tell(&is_ready, sizeof(is_ready));
 	assert_int_equal(gateway_go(gw), 0);
+	assert_int_equal(recv(helper, &sv, sizeof(sv), MSG_DONTWAIT), -1); /* not yet */
 	settle();
 	hears(NET_GO, sizeof(is_ready));
 	deny(1);
