@@ -111,7 +111,7 @@ static void answer(struct heir *h, pid_t pid, const char *words)
 /* Return: the program that he brought, or -1: he is gone, or may not. */
 static int hear_ask(struct heir *h)
 {
-	struct heir_ask ask;
+	struct heir_ask ask = {0};
 	int program = -1;
 	size_t nfds = 0;
 	ssize_t n = -EPERM;

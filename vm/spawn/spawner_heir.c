@@ -85,7 +85,9 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 
 	if (r == 0)
 		r = spawner_send(sp, &req, sizeof(req), &estate, estate >= 0 ? 1 : 0);
-	while (r == 0 && estate >= 0 && (r = await_note(sp, &note, fds)) > 0) {
+	if (r < 0 || estate < 0)
+		return r;
+	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
 		if (note.op == SPAWN_NOTE_HOLDER)
 			break;
 		r = defer(sp, &note, fds);
