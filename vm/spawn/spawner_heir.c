@@ -80,7 +80,7 @@ int spawner_await(struct spawner *sp)
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
-	int fds[SPAWN_NOTE_FDS], r = sp->dead ? -EPIPE : 0;
+	int fds[SPAWN_NOTE_FDS] = {-1}, r = sp->dead ? -EPIPE : 0;
 	struct spawn_note note = {0};
 
 	if (r == 0)
