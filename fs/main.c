@@ -596,6 +596,7 @@ static void inherit(struct daemon *d)
 	}
 	devfuse_replay(&d->fuse);
 	files_replayed(d->fs);
+	mount_go_on(d->fs);
 	turn_now(&d->survival.turn);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);

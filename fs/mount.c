@@ -105,6 +105,12 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	return 0;
 }
 
+void mount_go_on(struct fs *fs)
+{
+	if (fs->renew_ms)
+		uv_timer_start(&fs->renew, on_renew, fs->renew_ms / 4, fs->renew_ms);
+}
+
 void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {.code = PROBLEM_UNMOUNTED,

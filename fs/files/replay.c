@@ -127,11 +127,24 @@ static void undo_linked(struct session *s)
 	files_drop_linked(f);
 }
 
+/* Nobody knows for how long they have waited. */
+static void make_old(struct file_ops *ops)
+{
+	struct file_op *op;
+
+	TAILQ_FOREACH(op, ops, link)
+		op->since = 0;
+}
+
 void files_replayed(struct fs *fs)
 {
 	struct session *s;
 
-	LIST_FOREACH(s, &fs->sessions, kept)
+	LIST_FOREACH(s, &fs->sessions, kept) {
 		undo_linked(s);
+		make_old(&s->files->sent);
+		make_old(&s->files->pending);
+		make_old(&s->files->loading);
+	}
 	vm_replayed(fs->vm);
 }

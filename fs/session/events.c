@@ -305,9 +305,9 @@ int events_get(struct events *ev, struct record_reader fields)
 
 /* What a record says, before there is an event of that size. */
 struct event_in {
-	struct event e;
 	uint64_t number;
 	char *session, *kind, *words, *line;
+	struct event e; /* last, for its text, of which there is none here */
 };
 
 static void event_in_clear(struct event_in *in)

@@ -214,6 +214,8 @@ static void settle(struct loader *l)
 	g->version = MIN(g->version, PROTO_VERSION);
 	if (l->still && g->ops->stop)
 		g->still.state = STILL_STOPPED;
+	if (l->resetting && !l->deadline)
+		guest_deadline(g, g->all->boot_s * 1000ull);
 	if (l->deadline) {
 		const uint64_t allowed_ms = g->allowed_ms;
 

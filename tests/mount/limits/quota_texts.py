@@ -10,14 +10,14 @@ from xsbx import *
 MIB = 1 << 20
 
 
-def daemon_mib():
+def daemon_mib(of="RssAnon"):
     """Memory of the process that serves this mount."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if MNT.encode() in read(f"/proc/{pid}/cmdline").split(b"\0"):
                 status = read(f"/proc/{pid}/status", "r")
                 if "xsbxfs-daemon" in status.split("\n", 1)[0]:
-                    return int(status.split("VmRSS:")[1].split()[0]) >> 10
+                    return int(status.split(f"{of}:")[1].split()[0]) >> 10
     raise RuntimeError("no process serves this mount")
 
 
@@ -35,6 +35,7 @@ def copies_of_in():
     ok("but many", 100 < len(held) < 400, len(held))
     has("in words", s.text("error"), "too-much-text")
     ok("the daemon stays small", daemon_mib() < 600, daemon_mib())
+    ok("and what it leaves if it dies", daemon_mib("RssShmem") < 2 * 600, daemon_mib("RssShmem"))
     if os.getuid() == 0:
         same("another user is not concerned", as_user(ALICE, lambda: os.mkdir(f"{MNT}/raw/alice") or
              write(f"{MNT}/raw/alice/in", "echo alice\n") or read(f"{MNT}/raw/alice/stdout")), b"alice\n")
@@ -133,6 +134,7 @@ def queued_stdin():
     same("standard input of runs that wait", refused, errno.EDQUOT)
     has("in words", s.text("error"), "too-much-text")
     ok("the daemon stays small", daemon_mib() < 700, daemon_mib())
+    ok("and what it leaves if it dies", daemon_mib("RssShmem") < 2 * 700, daemon_mib("RssShmem"))
     s.ctl("close")
     s.remove()
 
@@ -236,6 +238,7 @@ def removed_runs():
         refused = error.errno
     same("runs that wait and were removed", refused, errno.EDQUOT)
     ok("the daemon stays small", daemon_mib() < 700, daemon_mib())
+    ok("and what it leaves if it dies", daemon_mib("RssShmem") < 2 * 700, daemon_mib("RssShmem"))
     s.ctl("close")
     s.remove()
 

@@ -11,6 +11,7 @@
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "fs/handover/handover.h"
+#include "fs/mount.h"
 #include "tests/unit/fixture/fixture.h"
 
 #define FILES "python/demo/files"
@@ -282,11 +283,35 @@ static void test_lock(void **state)
 	fx_release(fx, &f);
 }
 
+/* A kernel that limits how long a request may take counts the time before as well. */
+static void test_renewed(void **state)
+{
+	struct fixture *fx = *state;
+	const uint64_t root = (fx_ready(fx), fx_ino(fx, FILES));
+	struct req *old, *young;
+	struct heir h;
+
+	(void)make(fx, 20, root);
+	begin(&h, fx);
+	fx->fs->renew_ms = 40000;
+	old = make(fx, 20, root);
+	files_replayed(fx->fs);
+	mount_go_on(fx->fs);
+	clock_advance(9000);
+	assert_waits(old);
+	young = make(fx, 22, root);
+	clock_advance(2000);
+	assert_error(old, -EAGAIN);
+	assert_waits(young);
+	end(&h, fx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_claimed), fx_test(test_let_through),     fx_test(test_nobody),
 		fx_test(test_link),    fx_test(test_link_for_nobody), fx_test(test_lock),
+		fx_test(test_renewed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
