@@ -80,12 +80,14 @@ int spawner_await(struct spawner *sp)
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
-	int fds[SPAWN_NOTE_FDS], r = sp->dead ? -EPIPE : 0;
+	int fds[SPAWN_NOTE_FDS] = {-1}, r = sp->dead ? -EPIPE : 0;
 	struct spawn_note note = {0};
 
 	if (r == 0)
 		r = spawner_send(sp, &req, sizeof(req), &estate, estate >= 0 ? 1 : 0);
-	while (r == 0 && estate >= 0 && (r = await_note(sp, &note, fds)) > 0) {
+	if (r < 0 || estate < 0)
+		return r;
+	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
 		if (note.op == SPAWN_NOTE_HOLDER)
 			break;
 		r = defer(sp, &note, fds);

@@ -131,6 +131,33 @@ static void test_slots_rest(void **state)
 	drop_all(&ro);
 }
 
+/* Each that became free or was taken is noted, once; and which of the two it is, is told by whether it has fields. */
+static void test_notes(void **state)
+{
+	struct roster ro = {0};
+	struct buf out = {0};
+	struct session *s;
+	unsigned slot;
+
+	(void)state;
+	for (unsigned i = 0; i <= ROSTER_REST; i++)
+		drop(&ro, add(&ro, 0, "x", 1));
+	roster_noted(&ro);
+	assert_int_equal(roster_touched(&ro), ROSTER_MAX);
+	slot = roster_free(&ro);
+	s = add(&ro, 0, "x", 1);
+	assert_int_equal(s->slot, slot);
+	assert_int_equal(roster_touched(&ro), slot);
+	assert_int_equal(roster_next_touched(&ro, slot), ROSTER_MAX);
+	assert_false(roster_put_free(&ro, slot, &out));
+	roster_noted(&ro);
+	drop(&ro, s);
+	assert_int_equal(roster_touched(&ro), slot);
+	assert_true(roster_put_free(&ro, slot, &out));
+	buf_clear(&out);
+	drop_all(&ro);
+}
+
 static void test_full(void **state)
 {
 	struct roster ro = {0};
@@ -158,6 +185,7 @@ int main(void)
 		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_users_come_and_go),
 		cmocka_unit_test(test_slots_rest),
+		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_full),
 	};
 
