@@ -2,6 +2,7 @@
 /* The daemon's configuration: defaults, files, command line, and derived values. */
 #include "daemon.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -185,9 +186,11 @@ static bool has_machines(const struct conf *c)
 /* One for each mountpoint: /home/me/box is home-me-box, and a dash in a name two. */
 static char *default_state_dir(const char *mountpoint)
 {
-	_cleanup_free_ char *name = calloc(2, strlen(mountpoint) + 1);
-	char *to = name;
+	_cleanup_free_ char *name = NULL;
+	char *to;
 
+	assert(mountpoint);
+	to = name = calloc(2, strlen(mountpoint) + 1);
 	if (!name)
 		return NULL;
 	for (const char *p = mountpoint + (*mountpoint == '/'); *p; p++) {
