@@ -72,7 +72,8 @@ static int give(const struct holder *h)
 	return r == 0 ? give_pack(h, &pack) : r;
 }
 
-/* Return: false once the daemon has ended. */
+/* Return: false once the daemon has ended. One that is to be held, and has not come, for there is no room for another one in this
+ * process, is named by the next commit all the same: then this is no holder any more, and ends, so that everybody knows. */
 static bool hear(struct holder *h)
 {
 	struct lent_word w = {0};
@@ -82,7 +83,9 @@ static bool hear(struct holder *h)
 	bool alive = n > 0 || n == -EMSGSIZE || n == -ECONNRESET;
 
 	if (n == sizeof(w) && w.number <= LENT_MAX) {
-		if (w.op == LENT_HOLD && nfds && w.number)
+		if (w.op == LENT_HOLD && !nfds)
+			_exit(1);
+		if (w.op == LENT_HOLD && w.number)
 			hold(h, w.number, &fd);
 		else if (w.op == LENT_DROP && w.number)
 			drop(h, w.number);

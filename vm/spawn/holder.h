@@ -17,6 +17,9 @@
  * heard behind it. The next one gets a socket as well, and over it all there is. One daemon at a time is heard; what the one
  * before has said is done first.
  *
+ * If it can't have one, by its limit or the system's, it ends. The spawner says so, and that nothing survives the daemon any more;
+ * the daemon hears of it when it lends the next.
+ *
  * It believes nothing: who is heard can fill this table, which is his own, and no more than that.
  */
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -228,7 +229,6 @@ static void nonsense(void **state)
 	assert_true(fdpass_send(sock, &w, 3, &fd, 1, 0) > 0);
 	assert_true(fdpass_send(sock, more, sizeof(more), &fd, 1, 0) > 0);
 	w = (struct lent_word){.op = LENT_HOLD, .number = 3};
-	assert_true(fdpass_send(sock, &w, sizeof(w), NULL, 0, 0) > 0);
 	close(fd);
 	assert_true(is_closed(other)); /* nothing of it was kept */
 	close(other);
@@ -260,6 +260,35 @@ static void alone(void **state)
 	lent_end();
 	close(control);
 	close(other);
+	assert_int_equal(setup(state), 0);
+}
+
+/* What the holder has no room for is not lost in silence: it ends, and nothing more can be lent. */
+static void no_room(void **state)
+{
+	const struct rlimit few = {.rlim_cur = 16, .rlim_max = 16};
+	int fd[MANY], others[MANY], status;
+	struct pollfd p = {.events = POLLHUP};
+
+	(void)state;
+	assert_int_equal(prlimit(holder, RLIMIT_NOFILE, &few, NULL), 0);
+	p.fd = control;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	for (int i = 0; i < MANY; i++) {
+		fd[i] = make(&others[i]);
+		(void)lent_put(fd[i]); /* each is in the socket; or it has ended already */
+	}
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_int_equal(lent_put(STDIN_FILENO), 0);
+	assert_true(lent_failed() < 0);
+	lent_end();
+	for (int i = 0; i < MANY; i++) {
+		close(fd[i]);
+		close(others[i]);
+	}
+	close(control);
 	assert_int_equal(setup(state), 0);
 }
 
@@ -296,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_a_bag, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(verified, setup, teardown),
 	};
 
