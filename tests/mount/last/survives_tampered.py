@@ -42,6 +42,10 @@ def tampered():
     guard = start_daemon(mnt, log=f"{SCRATCH}/tampered.log", conf=conf)
     mortal = Mortal(guard.pid)
     os.mkdir(f"{mnt}/raw/living")
+    holders = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
+    same("there is one holder", len(holders), 1)
+    status = read(f"/proc/{holders[0]}/status", "r").splitlines()
+    ok("it has no rights", {"CapEff:\t" + 16 * "0", "NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status), status)
     estate = estate_of(mortal.now())
     mark = b"written by somebody else"
     os.pwrite(estate, mark, 2048)  # behind its head

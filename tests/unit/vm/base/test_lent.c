@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors are lent to another process by number, and are all there for who comes after this one. */
-/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/spawn/holder.c */
+/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
+/* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -263,6 +265,34 @@ static void alone(void **state)
 	assert_int_equal(setup(state), 0);
 }
 
+/* Return: whether /proc says this of the holder. */
+static bool is_said(const char *line)
+{
+	char path[64], text[4096] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)holder);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	return strstr(text, line);
+}
+
+static void without_rights(void **state)
+{
+	struct fdbag bag;
+
+	(void)state;
+	inherit(&bag); /* it has answered, so it has begun */
+	assert_int_equal(bag.n, 0);
+	assert_true(is_said("\nCapPrm:\t0000000000000000\n"));
+	assert_true(is_said("\nCapEff:\t0000000000000000\n"));
+	assert_true(is_said("\nNoNewPrivs:\t1\n"));
+	assert_true(is_said("\nSeccomp:\t2\n"));
+	fdbag_clear(&bag);
+}
+
 /* What the holder has no room for is not lost in silence: it ends, and nothing more can be lent. */
 static void no_room(void **state)
 {
@@ -325,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_a_bag, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(verified, setup, teardown),
 	};
