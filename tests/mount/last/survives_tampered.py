@@ -9,13 +9,26 @@ from deaths import *
 BLOCK = 1 << 16
 
 
-def estate_of(pid):
-    """A descriptor of its estate, to write to; as root, which the daemon is not any more."""
+def memory_of(pid, what, flags):
+    """A descriptor of what this process has in memory under this name; as root, which the daemon is not any more."""
     for name in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{name}"
-        if "memfd:xsbxfs-estate" in os.readlink(path):
-            return os.open(path, os.O_RDWR)
-    raise RuntimeError("it has no estate")
+        if f"memfd:xsbxfs-{what} " in os.readlink(path):
+            return os.open(path, flags)
+    raise RuntimeError(f"it has no {what}")
+
+
+def estate_of(pid):
+    """To be written to."""
+    return memory_of(pid, "estate", os.O_RDWR)
+
+
+def goes_by(guard):
+    """What the next daemon of this mount would go by."""
+    fd = memory_of(kin_of(guard)[0], "conf", os.O_RDONLY)
+    with os.fdopen(fd, "rb") as f:
+        f.seek(0)
+        return f.read().decode(errors="replace")
 
 
 def replace(fd, old, new):
@@ -61,6 +74,32 @@ def tampered():
     ok("and ends", wait_for(lambda: guard.poll() is not None, 30))
 
 
+def taken_over():
+    """Who has taken the mount over has read his own."""
+    mnt, conf = f"{SCRATCH}/taken", f"{SCRATCH}/taken.conf"
+    os.makedirs(mnt, exist_ok=True)
+    text = "survive = yes\n" + read(os.environ["CONF"], "r")
+    write(conf, text + "# the first\n")
+    guard = start_daemon(mnt, log=f"{SCRATCH}/taken.log", conf=conf)
+    mortal = Mortal(guard.pid)
+    os.mkdir(f"{mnt}/raw/living")
+    has("as it was read", goes_by(guard.pid), "# the first")
+    write(conf, text + "# the second\n")
+    mortal.die()
+    has("it is not read again", goes_by(guard.pid), "# the first")
+    before = mortal.now()
+    done = subprocess.run([os.environ["XSBXFS"], "--takeover", "-c", conf, mnt], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120 * SLOW, check=False)
+    same("it is taken over", done.returncode, 0)
+    ok("by another one", mortal.now(before) != before, done.stderr)
+    has("which has read it", goes_by(guard.pid), "# the second")
+    has("it serves", " ".join(os.listdir(f"{mnt}/raw")), "living")  # from then on it may die
+    mortal.die()
+    has("and another one serves", " ".join(os.listdir(f"{mnt}/raw")), "living")
+    guard.terminate()
+    ok("and ends", wait_for(lambda: guard.poll() is not None, 30))
+
+
 if os.geteuid():
     skip("only root may look into the daemon")
-main(tampered)
+main(tampered, taken_over)
