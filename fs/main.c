@@ -384,10 +384,24 @@ static void find_rules(struct daemon *d)
 		die(d, "out of memory");
 }
 
+/* What those go by who may have to go on. Return: that, or -1: nobody will. */
+static int seal(struct daemon *d)
+{
+	int fd = -1;
+
+	if (d->conf.action == CONF_MOUNT && d->conf.survive) {
+		fd = revival_seal(&d->conf);
+		if (fd < 0)
+			die(d, "the configuration can't be kept for the next daemon");
+	}
+	return fd;
+}
+
 /* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */
 static void start_spawner(struct daemon *d)
 {
 	_cleanup_free_ char *cwd = getcwd(NULL, 0); /* of its own: this is the daemon's */
+	_cleanup_close_ int conf = -1;		    /* likewise */
 	struct spawner_rules rules = {
 		.job = policy_job,
 		.runtime_dir = d->runtime_dir,
@@ -399,6 +413,8 @@ static void start_spawner(struct daemon *d)
 	};
 
 	find_rules(d);
+	conf = seal(d);
+	rules.conf = conf >= 0 ? conf : 0;
 	rules.data = d->policy;
 	if (d->conf.action == CONF_MOUNT)
 		rules.mountpoint = d->conf.mountpoint;
@@ -554,6 +570,15 @@ static void load(struct daemon *d)
 	}
 }
 
+/* The spawner takes it only while nothing that was inherited has been read. */
+static void bequeath(struct daemon *d)
+{
+	_cleanup_close_ int conf = seal(d);
+
+	if (conf >= 0 && spawner_conf(d->spawner, conf) < 0)
+		die(d, "the spawner does not answer");
+}
+
 /* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
 static void inherit(struct daemon *d)
 {
@@ -569,6 +594,8 @@ static void inherit(struct daemon *d)
 		       "as the mount; unmount to upgrade");
 	if (r < 0)
 		die(d, "the spawner is not understood");
+	if (!d->revival.revives)
+		bequeath(d);
 	d->runtime_dir = mountpoint_directory(d->conf.vm.runtime_dir, d->conf.mountpoint);
 	if (!d->runtime_dir)
 		die(d, "out of memory");
@@ -730,7 +757,7 @@ static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, si
 	if (!d->revival.revives)
 		return conf_load(&d->conf, argc, argv, ret_why, why_size);
 	r = revival_open(&d->revival, ret_why, why_size);
-	return r < 0 ? r : revival_configure(&d->revival, &d->conf, argc, argv, ret_why, why_size);
+	return r < 0 ? r : revival_configure(&d->conf, argc, argv, ret_why, why_size);
 }
 
 int main(int argc, char *argv[])

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "fs/config/daemon.h"
 #include "fs/fuse/devfuse.h"
@@ -18,8 +21,11 @@
 #include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/lent.h"
+#include "vm/base/io.h"
 #include "vm/base/log.h"
+#include "vm/base/memory.h"
 #include "vm/base/turn.h"
+#include "vm/base/util.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
 
@@ -57,28 +63,48 @@ struct blackbox *revival_box(struct estate *e)
 
 /* ---- the configuration ---- */
 
-int revival_put(const struct conf *c, struct buf *out)
+/* Return: 0 or -errno. */
+static int fill(int fd, const struct conf *c)
 {
-	return conf_put(c, out);
+	struct buf fields = {0};
+	int r = conf_put(c, &fields);
+
+	if (r == 0)
+		r = fileio_write(fd, fields.data, fields.len);
+	buf_clear(&fields);
+	return r;
 }
 
-static int on_conf(void *data, const struct record *rec, uint64_t sub)
+int revival_seal(const struct conf *c)
 {
-	(void)sub;
-	*(struct record_reader *)data = rec->fields;
-	return 0;
+	_cleanup_close_ int fd = memory_new("xsbxfs-conf");
+	int r = fd;
+
+	if (r >= 0)
+		r = fill(fd, c);
+	if (r == 0)
+		r = memory_seal(fd);
+	return r < 0 ? r : steal_fd(&fd);
 }
 
-int revival_configure(const struct revival *rv, struct conf *c, int argc, char *const argv[],
-		      char *ret_why, size_t why_size)
+int revival_configure(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size)
 {
-	struct record_reader fields = {0};
-	int r = estate_each(rv->estate, HANDOVER_CONF, on_conf, &fields);
+	_cleanup_close_ int fd = HEIR_FD_CONF;
+	struct stat st = {0};
+	size_t size;
+	void *text;
+	int r;
 
-	snprintf(ret_why, why_size, "the daemon has not left its configuration");
-	if (r == 0 && !fields.at)
-		r = -EBADMSG;
-	return r < 0 ? r : conf_load_again(c, argc, argv, fields, ret_why, why_size);
+	snprintf(ret_why, why_size, "there is no configuration of the daemon before");
+	if (!memory_is_sealed(fd) || fstat(fd, &st) < 0 || st.st_size == 0)
+		return -EBADMSG;
+	size = (size_t)st.st_size;
+	text = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (text == MAP_FAILED)
+		return -errno;
+	r = conf_load_again(c, argc, argv, record_reader(text, size), ret_why, why_size);
+	munmap(text, size);
+	return r;
 }
 
 /* ---- all else ---- */

@@ -9,7 +9,6 @@
 
 #include "vm/base/blackbox.h"
 
-struct buf;
 struct conf;
 struct devfuse;
 struct estate;
@@ -21,7 +20,9 @@ struct turn;
  * -------------------
  * The spawner starts it (vm/spawn/server_revive.c) with the command line of the mount behind a word of its own, the estate, and a
  * socket to the holder. Nobody serves the mount meanwhile, and so nothing that lies below it may be looked at, nor the mount
- * point itself; the configuration is that of the daemon before, as it was read.
+ * point itself; the configuration is that of the daemon before, as it was read. It comes from the spawner (HEIR_FD_CONF), sealed
+ * before anything untrusted was read: what is done by it, with all rights, is not for the estate to say, which the daemon before
+ * could write, whoever that was in the end.
  *
  * It begins as any heir does (succession.h): makes what it needs, and gives up its rights. Then it reads the records, as whoever
  * believes nothing, says that it is ready, and is the daemon. The kernel's requests that were not answered are handled as if they had
@@ -48,14 +49,13 @@ void revival_init(struct revival *rv, const char *word);
 int revival_open(struct revival *rv, char *ret_why, size_t why_size);
 
 /* conf_load(), as the daemon before has read it. Return: likewise. */
-int revival_configure(const struct revival *rv, struct conf *c, int argc, char *const argv[],
-		      char *ret_why, size_t why_size);
+int revival_configure(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);
 
 /* Of any daemon: where it notes what it is about to do. Return: NULL: nowhere. */
 struct blackbox *revival_box(struct estate *e);
 
-/* Likewise: appends the fields of HANDOVER_CONF. Return: 0 or -ENOMEM. */
-int revival_put(const struct conf *c, struct buf *out);
+/* Likewise: the configuration as it was read, for HEIR_FD_CONF. Return: a sealed file in memory, or -errno. */
+int revival_seal(const struct conf *c);
 
 /**
  * revival_load() - Get all there is of the one before, and be the daemon

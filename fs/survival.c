@@ -44,10 +44,6 @@ static int describe(struct survival *sv, struct estate *e)
 
 	succession_put_process(sv->succession, &fields, &sv->fds);
 	r = put_fields(e, HANDOVER_PROCESS, &fields);
-	if (r == 0)
-		r = revival_put(sv->fs->conf, &fields);
-	if (r == 0)
-		r = put_fields(e, HANDOVER_CONF, &fields);
 	sv->described = r == 0;
 	return r;
 }

@@ -51,8 +51,9 @@ enum handover_kind {
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 	HANDOVER_CALLS = 100,  /* key as of HANDOVER_FILES; requests that were answered in part */
 	HANDOVER_COMMIT = 110, /* changes that are being applied to a directory of this host */
-	HANDOVER_CONF = 120,   /* the configuration as it was read: conf_put() */
-			       /* 130: of vm/guest/channel_internal.h */
+	HANDOVER_CONF =
+		120, /* not used any more: who may have written it must not say what is done by it */
+		     /* 130: of vm/guest/channel_internal.h */
 };
 
 /**

@@ -81,11 +81,13 @@ static bool is_laid_out(int fd)
 static int read_head(struct estate *e)
 {
 	const struct estate_head *h = e->head;
+	/* Once: somebody else may have this page still. */
+	const uint64_t committed = __atomic_load_n(&h->committed, __ATOMIC_RELAXED);
 
 	if (h->magic != ESTATE_MAGIC || h->version != ESTATE_VERSION || h->given_up)
 		return -EBADMSG;
-	e->active = h->committed & ESTATE_AREA_BIT ? 1 : 0;
-	e->end = e->last_end = h->committed & ~ESTATE_AREA_BIT;
+	e->active = committed & ESTATE_AREA_BIT ? 1 : 0;
+	e->end = e->last_end = committed & ~ESTATE_AREA_BIT;
 	/* There is memory of that size, or it would be filled with zeroes by looking at it. */
 	return e->end > ESTATE_AREA_SIZE || e->end % 8 || e->end > estate_taken(e) ? -EBADMSG : 0;
 }

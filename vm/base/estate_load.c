@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what was committed to an estate, in the process that goes on with it. See estate.h. */
 #include <errno.h>
+#include <string.h>
 
 #include "estate_internal.h"
 #include "util.h"
+
+/* The writer is dead, but somebody else may have these pages still, and write: so what is checked is a copy, read once. */
+static struct estate_entry copy(const struct estate *e, uint64_t at)
+{
+	struct estate_entry entry;
+
+	memcpy(&entry, estate_entry_at(e, e->active, at), sizeof(entry));
+	__asm__ volatile("" : : "r"(&entry) : "memory");
+	return entry;
+}
 
 /* Takes away what this name had. Return: 0, or -EBADMSG: there was nothing. */
 static int take_away(struct estate *e, struct estate_item *it, const struct estate_entry *entry)
@@ -43,14 +54,16 @@ int estate_load(struct estate *e)
 	int r = 0;
 
 	for (uint64_t at = 0; r == 0 && at < e->end; at = e->end - left) {
-		const struct estate_entry *entry = estate_entry_at(e, e->active, at);
+		struct estate_entry entry;
 
 		left = e->end - at;
-		if (left < sizeof(*entry) || entry->len > RECORD_MAX ||
-		    estate_entry_size(entry->len) > left)
+		if (left < sizeof(entry))
 			return -EBADMSG;
-		left -= estate_entry_size(entry->len);
-		r = take(e, entry, at);
+		entry = copy(e, at);
+		if (entry.len > RECORD_MAX || estate_entry_size(entry.len) > left)
+			return -EBADMSG;
+		left -= estate_entry_size(entry.len);
+		r = take(e, &entry, at);
 	}
 	return r < 0 ? r : estate_items_sort(e);
 }

@@ -39,7 +39,7 @@
  *
  * The daemon has a filter too, after its start: no programs, no processes, no network. So does the
  * program that talks to a store: files and connections, no programs. The process that lists a
- * sandbox's changes may only use files.
+ * sandbox's changes may only use files. The holder may wait, receive, send and close, and no more.
  *
  * A filter is made once for each use: making one takes two milliseconds, and installing it 0.1 (it is
  * a binary tree; a list would take four times as long).
@@ -51,6 +51,7 @@
 #define D	      (1u << JAIL_DAEMON)
 #define T	      (1u << JAIL_STORE)
 #define C	      (1u << JAIL_CHANGES)
+#define H	      (1u << JAIL_HOLDER)
 #define CLONE_NS_MASK 0x7e020000u /* all CLONE_NEW* that clone(2) knows */
 #define SOCKET_TYPE   0xfu
 #if __BYTE_ORDER == __LITTLE_ENDIAN
@@ -65,6 +66,9 @@ struct group {
 };
 
 static const struct group allowed[] = {
+	/* All that the holder does. */
+	{H, "sendmsg recvmsg poll ppoll ppoll_time64 close exit exit_group rt_sigreturn "
+	    "restart_syscall"},
 	/* Reading, writing, waiting: what any program does with what it has open. */
 	{S | Q | N | D | T | C,
 	 "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek "
@@ -252,6 +256,8 @@ static int add_clone(scmp_filter_ctx ctx, enum jail_use use)
 {
 	int r;
 
+	if (use == JAIL_HOLDER)
+		return 0;
 	if (use != JAIL_SANDBOX)
 		return seccomp_rule_add(
 			ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
@@ -275,7 +281,7 @@ static int add_pairs(scmp_filter_ctx ctx, enum jail_use use)
 	static const unsigned types[] = {SOCK_STREAM, SOCK_SEQPACKET};
 	int r = 0;
 
-	if (use == JAIL_CHANGES)
+	if (use == JAIL_CHANGES || use == JAIL_HOLDER)
 		return 0;
 	if (use != JAIL_DAEMON && has_family(use, AF_UNIX))
 		return add_call(ctx, SCMP_ACT_ALLOW, "socketpair");
@@ -292,7 +298,7 @@ static int add_sockets(scmp_filter_ctx ctx, enum jail_use use)
 {
 	int r = 0;
 
-	if (use == JAIL_QEMU || use == JAIL_CHANGES || use == JAIL_DAEMON)
+	if (use == JAIL_QEMU || use == JAIL_CHANGES || use == JAIL_DAEMON || use == JAIL_HOLDER)
 		return 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++) {
 		if (!has_family(use, families[i]))

@@ -15,6 +15,7 @@
 
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
+#include "vm/base/memory.h"
 #include "vm/base/util.h"
 #include "wire.h"
 
@@ -37,7 +38,7 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 	_cleanup_close_ int fd = -1, dir = -1;
 	struct sockaddr_un a;
 
-	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .program = -1};
+	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .conf = -1, .program = -1};
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
 	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -207,7 +208,8 @@ static int launch(struct heir *h, const struct heir_gift *gift, int program, int
 	else
 		pid = _Fork();
 	if (pid == 0) {
-		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs, estate};
+		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs, estate,
+				   gift->conf};
 
 		run(gift, program, fds, ARRAY_SIZE(fds));
 	}
@@ -287,8 +289,18 @@ static bool is_early(const struct heir *h)
 	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY);
 }
 
+/* Once, and while it has been given nothing that a guest could have written. Return: whether it is that. */
+static bool take_conf(struct heir *h, int *fd)
+{
+	if (h->state != HEIR_STARTING || h->conf >= 0 || !memory_is_sealed(*fd))
+		return false;
+	h->conf = steal_fd(fd);
+	return true;
+}
+
 enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 {
+	_cleanup_close_ int fd = -1;
 	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
 	struct spawn_request req;
 	size_t nfds;
@@ -296,7 +308,7 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 
 	if (is_early(h))
 		return HEIR_WAITS;
-	n = fdpass_receive(h->sock, message, sizeof(message), NULL, 0, &nfds, MSG_DONTWAIT);
+	n = fdpass_receive(h->sock, message, sizeof(message), &fd, 1, &nfds, MSG_DONTWAIT);
 	if (n == -EAGAIN)
 		return HEIR_WAITS;
 	snprintf(h->words, sizeof(h->words), "%s",
@@ -305,6 +317,8 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 		return HEIR_OVER;
 	memcpy(&req, message, sizeof(req));
 	*ret_id = req.id;
+	if (req.op == SPAWN_OP_CONF && take_conf(h, &fd))
+		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)
 		return HEIR_CLAIMS;
 	if (req.op == SPAWN_OP_READY && h->state == HEIR_LOADING)
@@ -321,15 +335,15 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 
 void heir_end(struct heir *h, const char *words)
 {
+	int *const its[] = {&h->sock, &h->conf, &h->program};
+
 	if (h->state == HEIR_NONE)
 		return;
 	if (h->pid > 0) /* else it was reaped, and its number may be a stranger's */
 		kill(h->pid, SIGKILL);
-	for (size_t i = 0; i < 2; i++) {
-		int *const fd = i ? &h->program : &h->sock;
-
-		if (*fd >= 0)
-			close(steal_fd(fd));
+	for (size_t i = 0; i < ARRAY_SIZE(its); i++) {
+		if (*its[i] >= 0)
+			close(steal_fd(its[i]));
 	}
 	h->pid = 0;
 	if (h->state != HEIR_ASKED && !h->revives)
@@ -359,7 +373,7 @@ void heir_reaped(struct heir *h, pid_t pid)
 
 void heir_leave(const struct heir *h)
 {
-	const int fds[] = {h->listener, h->asker, h->sock, h->program};
+	const int fds[] = {h->listener, h->asker, h->sock, h->conf, h->program};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)

@@ -33,7 +33,9 @@ enum heir_state {
  * said afterwards, to whoever is the daemon then.
  *
  * If the daemon has died, there is another one likewise, from what it has left (server_revive.c): that program is asked for by
- * nobody, and begins where the daemon stands still, for there is none.
+ * nobody, and begins where the daemon stands still, for there is none. What it goes by before it has given up its rights is
+ * nothing that the dead one could have changed: the program, the command line, and the configuration as it was read at the start
+ * of the mount; or by an heir, which sends it before it has been given anything by anybody. From a daemon it is never taken.
  *
  * The daemon, which may be taken over by a guest, can't ask for an heir: it has no way to connect. The program comes from the
  * owner of the mount, or from root; and what root's spawner runs must be root's, and nobody else may write to it.
@@ -43,6 +45,7 @@ struct heir {
 	int listener; /* who wants one connects here; or -1 */
 	int asker;    /* who wanted this one, or -1 */
 	int sock;     /* its; it becomes the daemon's */
+	int conf;     /* that it goes by, sealed, for one that follows it when it has died; or -1 */
 	int program; /* that it runs, by O_PATH: no file is waited for when that is closed; or -1 */
 	bool revives; /* there is no daemon: that has died */
 	uint32_t
@@ -71,6 +74,7 @@ struct heir_gift {
 	const char *option;		 /* one of HEIR_OPTION_*, with the signal */
 	int program;			 /* what it ran */
 	int holder;			 /* socket to it */
+	int conf;			 /* that it went by */
 	void (*leave)(const void *data); /* called in the child: closes what is its parent's */
 	const void *data;
 };

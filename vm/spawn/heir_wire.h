@@ -14,7 +14,7 @@
 
 /* The version of orders, notes and requests (order.h, wire.h). To be counted up with each change of these: a spawner lives as
  * long as its mount, and daemons of other versions may follow the first. */
-#define SPAWN_VERSION  2u
+#define SPAWN_VERSION  3u
 
 /* Descriptors of an heir, in whose command line --heir is the first. */
 enum heir_fd {
@@ -22,6 +22,7 @@ enum heir_fd {
 	HEIR_FD_CONNECTION, /* of the mount: /dev/fuse */
 	HEIR_FD_DAEMON,	    /* to the daemon that serves; of one that has died: to the holder */
 	HEIR_FD_ESTATE,	    /* only of one that has died */
+	HEIR_FD_CONF,	    /* likewise: the configuration, which it could not change */
 	HEIR_FD_END,
 };
 

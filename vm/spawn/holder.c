@@ -4,16 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/util.h"
+#include "vm/jail/seccomp.h"
 
 #define CONTROL	    (STDERR_FILENO + 1)
 #define AGAIN_MS    2	 /* there are more descriptors on their way than one user may have there */
@@ -72,7 +75,8 @@ static int give(const struct holder *h)
 	return r == 0 ? give_pack(h, &pack) : r;
 }
 
-/* Return: false once the daemon has ended. */
+/* Return: false once the daemon has ended. One that is to be held, and has not come, for there is no room for another one in this
+ * process, is named by the next commit all the same: then this is no holder any more, and ends, so that everybody knows. */
 static bool hear(struct holder *h)
 {
 	struct lent_word w = {0};
@@ -82,7 +86,9 @@ static bool hear(struct holder *h)
 	bool alive = n > 0 || n == -EMSGSIZE || n == -ECONNRESET;
 
 	if (n == sizeof(w) && w.number <= LENT_MAX) {
-		if (w.op == LENT_HOLD && nfds && w.number)
+		if (w.op == LENT_HOLD && !nfds)
+			_exit(1);
+		if (w.op == LENT_HOLD && w.number)
 			hold(h, w.number, &fd);
 		else if (w.op == LENT_DROP && w.number)
 			drop(h, w.number);
@@ -141,6 +147,17 @@ __attribute__((noreturn)) static void serve(void)
 	_exit(0);
 }
 
+/* Who is heard is perhaps a guest that has taken the daemon over: if this is taken over as well, that is worth nothing. */
+static int give_up_rights(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[2] = {0};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &h, none) < 0)
+		return -errno;
+	return jail_seccomp_install(JAIL_HOLDER, false);
+}
+
 pid_t holder_start(int *ret_control)
 {
 	int pair[2];
@@ -153,7 +170,8 @@ pid_t holder_start(int *ret_control)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "xsbxfs-holder");
 		/* It keeps nothing of its parent's. */
-		if (dup2(pair[1], CONTROL) < 0 || close_range(CONTROL + 1, ~0u, 0) < 0)
+		if (dup2(pair[1], CONTROL) < 0 || close_range(CONTROL + 1, ~0u, 0) < 0 ||
+		    give_up_rights() < 0)
 			_exit(1);
 		serve();
 	}

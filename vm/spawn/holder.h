@@ -17,7 +17,11 @@
  * heard behind it. The next one gets a socket as well, and over it all there is. One daemon at a time is heard; what the one
  * before has said is done first.
  *
- * It believes nothing: who is heard can fill this table, which is his own, and no more than that.
+ * If it can't have one, by its limit or the system's, it ends. The spawner says so, and that nothing survives the daemon any more;
+ * the daemon hears of it when it lends the next.
+ *
+ * It believes nothing: who is heard can fill this table, which is his own, and no more than that. It has no rights, and makes no
+ * system calls but those that this takes.
  */
 
 /* Forks it; it ends with the other end of *@ret_control, for holder_admit(), or with its parent. Return: its number, or -errno. */

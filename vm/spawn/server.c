@@ -658,7 +658,7 @@ static int time_left(struct server *s)
 
 static void begin(struct server *s)
 {
-	int *const keep[] = {&s->sock, &s->told, &s->lock};
+	int *const keep[] = {&s->sock, &s->told, &s->lock, &s->revival.conf};
 	sigset_t chld;
 
 	if (guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs-spawner") < 0 ||
@@ -711,6 +711,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 		.sock = sock,
 		.told = kin->told,
 		.lock = rules->lock ? rules->lock : -1,
+		.revival.conf = rules->conf ? rules->conf : -1,
 		.daemon = kin->daemon,
 		.rules = rules,
 		.guarded = kin->guarded,

@@ -14,7 +14,8 @@
 
 void server_leave(const struct server *s)
 {
-	const int fds[] = {s->told, s->lock, s->revival.program, s->revival.holder_control};
+	const int fds[] = {s->told, s->lock, s->revival.program, s->revival.conf,
+			   s->revival.holder_control};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
@@ -53,6 +54,7 @@ static struct heir_gift gift_for(const struct server *s)
 			    jail_instance_id()},
 		.program = -1,
 		.holder = -1,
+		.conf = -1,
 		.leave = leave_for_heir,
 		.data = s,
 	};
@@ -71,6 +73,7 @@ void server_revive_now(struct server *s)
 	gift.option = s->revival.option;
 	gift.program = s->revival.program;
 	gift.holder = holder;
+	gift.conf = s->revival.conf;
 	if (r >= 0)
 		r = heir_revive(&s->heir, &gift, server_now());
 	if (r < 0)

@@ -22,6 +22,7 @@
 struct revival {
 	bool able;   /* there is an estate, and all else */
 	int program; /* that the daemon runs, by O_PATH; or -1 */
+	int conf;    /* that it goes by, as it was read: sealed; or -1 */
 	pid_t holder;
 	int holder_control; /* or -1 */
 	struct deaths deaths;

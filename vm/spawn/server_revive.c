@@ -19,7 +19,8 @@
  * -------------------
  * A daemon that can be followed says so by handing over its estate, a file in memory where it writes down what it is, and a
  * process is started that has its descriptors (holder.h). If it ends without a goodbye then, by whatever signal or exit, the
- * program that it ran is started once more, with the mount's connection, the estate, and a socket to the holder. That is an heir
+ * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
+ * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
  * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
  * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
  *
@@ -75,6 +76,8 @@ void server_estate(struct server *s, int fd)
 	if (fd < 0)
 		return;
 	r = held_add(&s->held, HELD_ESTATE, 0, fd);
+	if (r == 0 && s->revival.conf < 0)
+		r = -ENODATA; /* nobody has said what the next one is to go by */
 	if (r == 0)
 		r = holder = new_holder(s);
 	if (r >= 0)
@@ -179,6 +182,9 @@ void server_revived(struct server *s, bool taken_over)
 		if (s->revival.program >= 0)
 			close(s->revival.program);
 		s->revival.program = steal_fd(&s->heir.program);
+		if (s->revival.conf >= 0)
+			close(s->revival.conf);
+		s->revival.conf = steal_fd(&s->heir.conf);
 	}
 	deaths_serves(&s->revival.deaths, server_now());
 	say_words(s);

@@ -27,7 +27,8 @@ struct spawner_rules {
 	 * for ever. */
 	char *const *argv;
 	const char *cwd;
-	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
+	int lock; /* a descriptor that is kept until all that is done; 0: none */
+	int conf; /* a descriptor of what the daemon goes by, sealed, for one that goes on where it has died; 0: none will */
 	unsigned deaths; /* how often the daemon may die in a row; 0: DEATHS_MOST */
 	bool background; /* the guard gives up the terminal */
 	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
@@ -101,6 +102,10 @@ int spawner_await(struct spawner *sp);
  * Return: 0, -EOPNOTSUPP if it is of another version than this program can talk to, or -errno.
  */
 int spawner_inherit(struct spawner **ret_spawner);
+
+/* What the heir goes by, sealed, which stays the caller's: for one that goes on where it has died. To be said before anything else
+ * is. Return: 0 or -errno. */
+int spawner_conf(struct spawner *sp, int conf);
 
 /* The child with this id is the heir's. Return: 0 or -errno. */
 int spawner_claim(struct spawner *sp, uint32_t id);

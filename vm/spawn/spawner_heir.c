@@ -119,6 +119,13 @@ int spawner_inherit(struct spawner **ret_spawner)
 	return w.version == SPAWN_VERSION ? 0 : -EOPNOTSUPP;
 }
 
+int spawner_conf(struct spawner *sp, int conf)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_CONF};
+
+	return spawner_send(sp, &req, sizeof(req), &conf, 1);
+}
+
 int spawner_claim(struct spawner *sp, uint32_t id)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_CLAIM, .id = id};

@@ -31,6 +31,8 @@ enum spawn_op {
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
 	/* Of the daemon again: */
 	SPAWN_OP_ESTATE, /* if it dies, there is to be another one, with this estate; without a descriptor: not any more */
+	/* Of an heir again, before all else: */
+	SPAWN_OP_CONF, /* what it goes by, in a sealed file in memory, for those who may have to go on where it has died */
 };
 
 /* Flags of a job. */

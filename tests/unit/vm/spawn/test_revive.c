@@ -20,13 +20,16 @@
 
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/base/fdbag.h"
+#include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
+#include "vm/base/memory.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner_internal.h"
 
 #define NOBODY 4711 /* a child that there never was */
+#define CONF   "as it was read"
 
 /* What the daemon leaves, and what becomes of that: memory that all of them share. */
 struct estate {
@@ -44,6 +47,7 @@ struct news {
 	pid_t pid;
 	int inherited, lent, takes;
 	uint32_t instance;
+	char conf[32];
 	struct spawn_note note; /* the first */
 };
 
@@ -66,6 +70,7 @@ static int be_heir(bool last)
 	if (e->never_ready || news.inherited < 0 || news.lent < 0)
 		return 3;
 	news.instance = jail_instance_id();
+	(void)!pread(HEIR_FD_CONF, news.conf, sizeof(news.conf) - 1, 0);
 	fd = fdbag_take(&bag, e->lent);
 	news.takes = fd >= 0 && write(fd, "w", 1) == 1;
 	fdbag_clear(&bag);
@@ -102,8 +107,19 @@ static struct {
 	int lent[2]; /* a pipe; the writing end is lent */
 } t;
 
+/* Return: a file in memory with this text. */
+static int text_file(const char *text)
+{
+	const int fd = memory_new("conf");
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
 static void begin(unsigned deaths)
 {
+	_cleanup_close_ int conf = text_file(CONF);
 	struct spawner_rules rules = free_rules;
 	int holder;
 
@@ -116,6 +132,8 @@ static void begin(unsigned deaths)
 	rules.runtime_dir = t.dir;
 	rules.mountpoint = "/nothing/is/mounted/here";
 	rules.deaths = deaths;
+	assert_int_equal(memory_seal(conf), 0);
+	rules.conf = conf;
 	t.guard = spawner_fixture_fork(&rules, &sp);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	assert_int_equal(spawner_attach(sp, &loop), 0);
@@ -243,6 +261,7 @@ static void another_goes_on(void **state)
 	n = news();
 	assert_int_equal(n.inherited, 0);
 	assert_int_equal(n.instance, jail_instance_id());
+	assert_string_equal(n.conf, CONF);
 	assert_int_equal(n.lent, 0);
 	assert_true(n.takes);
 	assert_int_equal(read(t.lent[0], &byte, 1), 1);
@@ -353,13 +372,32 @@ static void another_estate(void **state)
 	assert_int_equal(end(), 0);
 }
 
+/* What the next one goes by is not for the daemon to say, who may be anybody by then; nor for one that goes on. */
+static void what_it_goes_by(void **state)
+{
+	_cleanup_close_ int other = text_file("as it likes");
+	struct news n;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(memory_seal(other), 0);
+	assert_int_equal(spawner_conf(sp, other), 0);
+	die();
+	n = news();
+	assert_true(n.takes);
+	assert_string_equal(n.conf, CONF);
+	assert_int_equal(kill(n.pid, SIGKILL), 0);
+	assert_string_equal(news().conf, CONF);
+	assert_int_equal(end(), 0);
+}
+
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_goes_on), cmocka_unit_test(again),
 		cmocka_unit_test(the_last),	   cmocka_unit_test(no_other),
 		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate)};
+		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
