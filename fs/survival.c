@@ -58,9 +58,10 @@ static int on_write(void *data, struct estate *e)
 		r = handover_commit(sv->fs, e, &sv->fds);
 	if (r == 0)
 		r = devfuse_commit(sv->fuse, e);
-	if (r == 0)
-		r = lent_failed();
-	return r == 0 && sv->fds.failed ? -ENOMEM : r;
+	if (r == 0 && sv->fds.failed)
+		r = -ENOMEM;
+	/* Whatever went wrong, it began with that. */
+	return lent_failed() < 0 ? lent_failed() : r;
 }
 
 /* Something was changed, and nobody has said so: the daemon would not be the same after its death. */
@@ -94,9 +95,12 @@ static void on_lost(void *data, int err)
 {
 	struct survival *sv = data;
 
-	log_error("if this daemon dies, the mount ends from now on: what it has can't be written "
-		  "down: %s",
-		  strerror(-err));
+	const bool alone = lent_failed() == -EPIPE || lent_failed() == -ECONNRESET;
+
+	log_error("if this daemon dies, the mount ends from now on: %s%s",
+		  alone ? "the process that holds its descriptors has ended"
+			: "what it has can't be written down: ",
+		  alone ? "" : strerror(-err));
 	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
 	forget(sv);
 }
@@ -162,6 +166,9 @@ void survival_start(struct survival *sv)
 {
 	int r;
 
+	if (!sv->estate && sv->fs && sv->fs->conf->survive)
+		events_add(&sv->fs->events, NULL, "survive",
+			   "the daemon's death would end the mount");
 	if (!sv->estate)
 		return;
 	lent_verify(SHADOW);

@@ -34,7 +34,7 @@
  *  - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the daemon was killed, and
  *    tells the guard how that ended. So does the guard end.
  *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard puts in order what is
- *    left. That is why it is a subreaper.
+ *    left. That is why it is a subreaper. One that stands still is let go on, and one that does not end is killed.
  *  - The daemon may be followed by another one (heir.h), which is the spawner's child as well. So the guard looks who it
  *    is at each signal, in memory that it shares with the spawner.
  *  - If the guard was killed, the spawner sees it, and ends the daemon and all else: to kill the process that was started
@@ -51,9 +51,11 @@
 
 #define LOCK	       "lock" /* which mountpoint_claim() takes */
 #define GUARD_KEEP_MAX 8u     /* descriptors of guard_isolate() */
+#define END_S	       30     /* for a daemon whose spawner is gone */
 
 static pid_t guard_pid;	    /* as it stands in the lock */
 static struct guarded *own; /* in the guard */
+static pid_t own_spawner;   /* likewise */
 
 static bool look_there(const char *mountpoint, char ret_device[MOUNT_DEVICE_MAX])
 {
@@ -217,14 +219,64 @@ void guard_follow(struct guarded *g, pid_t daemon)
 		kill(daemon, signum);
 }
 
-static void forward_signals(const sigset_t *mask)
+/* The spawner has ended. If that was not in good order, nobody looks after the daemon any more, which ends by itself; if it
+ * can't, it is ended. */
+static void on_child(int signum)
+{
+	const int err = errno;
+	siginfo_t info = {.si_pid = 0};
+	pid_t pid;
+
+	(void)signum;
+	if (waitid(P_PID, (id_t)own_spawner, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    info.si_pid && (info.si_code != CLD_EXITED || info.si_status)) {
+		pid = atomic_load(&own->daemon);
+		if (pid > 0)
+			kill(pid, SIGCONT);
+		alarm(END_S);
+	}
+	errno = err;
+}
+
+static void on_alarm(int signum)
+{
+	const int err = errno;
+	const pid_t pid = atomic_load(&own->daemon);
+
+	(void)signum;
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	errno = err;
+}
+
+static void await_signals(const sigset_t *mask)
 {
 	static const int signums[] = {SIGTERM, SIGINT, SIGHUP};
-	const struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	const struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
+			       child = {.sa_handler = on_child,
+					.sa_flags = SA_RESTART | SA_NOCLDSTOP},
+			       late = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 
+	sigaction(SIGCHLD, &child, NULL);
+	sigaction(SIGALRM, &late, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(signums); i++)
 		sigaction(signums[i], &sa, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* What the daemon's log could not be told any more. */
+static void say_words(const struct guarded *g)
+{
+	const unsigned n = MIN(atomic_load(&g->nwords), GUARD_WORDS);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct spawn_note *w = &g->word[i];
+
+		if (w->step < LOG_NLEVELS)
+			log_heard((enum log_level)w->step, NULL, "spawner", w->at, w->what);
+	}
+	if (g->words[0])
+		log_error("%.*s", (int)sizeof(g->words) - 1, g->words);
 }
 
 /* As the daemon did, for whoever waits for the one and knows nothing of the other. */
@@ -233,8 +285,7 @@ __attribute__((noreturn)) static void end_as(const struct guarded *g, int status
 	const int signum = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	sigset_t only;
 
-	if (g->words[0])
-		log_error("%.*s", (int)sizeof(g->words) - 1, g->words);
+	say_words(g);
 	if (signum) {
 		log_error("the daemon was killed by signal %d (%s)", signum, strsignal(signum));
 		fflush(stderr);
@@ -262,7 +313,7 @@ static bool hear(int told, int *ret_number)
 __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawner, int told,
 					    int tie)
 {
-	int status = 0;
+	int status = W_EXITCODE(1, 0); /* the spawner was killed while there was no daemon */
 	pid_t daemon;
 
 	log_serve(tie);
@@ -273,6 +324,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 	daemon = atomic_load(&g->daemon);
 	if (daemon > 0)
 		await(daemon, &status);
+	alarm(0);
 	guard_clean(g);
 	jail_cgroup_sweep();
 	end_as(g, status);
@@ -381,13 +433,14 @@ static int be_guard(struct guarded *g, pid_t spawner, struct pipes *p, bool back
 		return r;
 	}
 	own = g;
+	own_spawner = spawner;
 	if (background) {
 		(void)guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs");
 		log_to_system(guard_pid);
 	} else {
 		close_others(keep, ARRAY_SIZE(keep));
 	}
-	forward_signals(mask);
+	await_signals(mask);
 	serve(g, spawner, p->told[0], p->tie[0]);
 }
 

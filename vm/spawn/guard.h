@@ -10,6 +10,9 @@
 #include <sys/types.h>
 
 #include "vm/base/mount_table.h"
+#include "wire.h"
+
+#define GUARD_WORDS 16u
 
 /* Shared by the spawner and the guard. */
 struct guarded {
@@ -20,6 +23,9 @@ struct guarded {
 	_Atomic pid_t
 		daemon;	  /* the spawner's child, one after the other; 0: there is none any more */
 	atomic_int asked; /* the signal that the guard got last, or 0 */
+	struct spawn_note word
+		[GUARD_WORDS]; /* lines of the spawner's log, while there is no daemon that could be told */
+	atomic_uint nwords;
 };
 
 /* What a process of the three has of the others. */

@@ -165,6 +165,8 @@ __attribute__((noreturn)) static void run(const struct heir_gift *g, int program
 	char *argv[ARGS_MAX];
 	sigset_t none;
 
+	const int cwd = fcntl(g->cwd, F_DUPFD_CLOEXEC, HEIR_FD_END);
+
 	program = fcntl(program, F_DUPFD_CLOEXEC, HEIR_FD_END);
 	for (size_t i = 0; i < n; i++)
 		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, HEIR_FD_END);
@@ -179,9 +181,9 @@ __attribute__((noreturn)) static void run(const struct heir_gift *g, int program
 		fail(HEIR_FD_SPAWNER, "its descriptors: %s", strerror(errno));
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (g->rules->cwd && chdir(g->rules->cwd) < 0)
-		fail(HEIR_FD_SPAWNER, "%s, where the mount was made from: %s", g->rules->cwd,
-		     strerror(errno));
+	if (fchdir(cwd) < 0)
+		fail(HEIR_FD_SPAWNER, "%s, where the mount was made from: %s",
+		     g->rules->cwd ? g->rules->cwd : "the directory", strerror(errno));
 	arguments(g->rules->argv, g->option ? g->option : HEIR_OPTION, argv);
 	fexecve(program, argv, environ);
 	fail(HEIR_FD_SPAWNER, "the program could not be run: %s", strerror(errno));
@@ -222,6 +224,7 @@ static int launch(struct heir *h, const struct heir_gift *gift, int program, int
 	close(pair[1]);
 	h->sock = pair[0];
 	h->pid = pid;
+	h->refused = h->ended = false;
 	h->number++;
 	return 0;
 }
@@ -311,6 +314,7 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 	n = fdpass_receive(h->sock, message, sizeof(message), &fd, 1, &nfds, MSG_DONTWAIT);
 	if (n == -EAGAIN)
 		return HEIR_WAITS;
+	h->ended = n <= 0;
 	snprintf(h->words, sizeof(h->words), "%s",
 		 n <= 0 ? "the new process ended" : "the new process is not understood");
 	if (n < (ssize_t)sizeof(req))
@@ -328,6 +332,7 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 
 		memcpy(h->words, message + sizeof(req), len);
 		h->words[len] = '\0';
+		h->refused = true;
 		log_printable(h->words, strlen(h->words), false);
 	}
 	return HEIR_OVER;

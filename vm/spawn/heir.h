@@ -47,7 +47,8 @@ struct heir {
 	int sock;     /* its; it becomes the daemon's */
 	int conf;     /* that it goes by, sealed, for one that follows it when it has died; or -1 */
 	int program; /* that it runs, by O_PATH: no file is waited for when that is closed; or -1 */
-	bool revives; /* there is no daemon: that has died */
+	bool revives;	     /* there is no daemon: that has died */
+	bool refused, ended; /* it can't, as it said; or is gone */
 	uint32_t
 		number; /* counts heirs, for SPAWN_OP_YIELD: a daemon may still mean the last one */
 	pid_t pid;	/* or 0: none, or reaped */
@@ -69,6 +70,7 @@ void heir_accept(struct heir *h, int64_t now);
 struct heir_gift {
 	const struct spawner_rules *rules;
 	const struct held *held; /* with the mount's connection */
+	int cwd;		 /* where the mount was made from, which may have been removed */
 	struct heir_welcome welcome;
 	/* Of a daemon that has died: */
 	const char *option;		 /* one of HEIR_OPTION_*, with the signal */

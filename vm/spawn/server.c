@@ -226,6 +226,7 @@ static void settle(struct server *s, struct kid *k, int given_up)
 		hung_note(&s->hung, k->birth->what, server_now() + s->patience_ms, &e);
 		spawn_failed(s, k->id, &e);
 	}
+	s->about = 0;
 	kids_born(&s->kids, k);
 }
 
@@ -367,7 +368,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	if (len < sizeof(req))
 		return;
 	memcpy(&req, message, sizeof(req));
-	s->about = req.id;
+	s->about = req.op == SPAWN_OP_SPAWN || req.op == SPAWN_OP_HOLD ? req.id : 0;
 	switch (req.op) {
 	case SPAWN_OP_SPAWN:
 		s->last_id = MAX(s->last_id, req.id);
@@ -412,6 +413,7 @@ static bool receive(struct server *s)
 	if (n == 0)
 		return false;
 	serve(s, message, (size_t)n, &job);
+	s->about = 0;
 	for (size_t i = 0; i < job.nfds; i++) {
 		if (job.fds[i] >= 0)
 			close(job.fds[i]);
@@ -474,6 +476,7 @@ static void kid_over(struct server *s, struct kid *k, int status)
 	s->about = k->id;
 	log_debug("process %d ended, %s %d", (int)k->pid, WIFSIGNALED(status) ? "signal" : "status",
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	s->about = 0;
 	/* Nobody can look once its groups are removed. */
 	note.oom_kills = oom_kills(&k->cell);
 	kids_remove(&s->kids, k);
@@ -646,7 +649,8 @@ static int time_left(struct server *s)
 	if (s->heir.state != HEIR_NONE && (left < 0 || s->heir.until - now < left))
 		left = MAX(s->heir.until - now, 0);
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
-		left = MAX(s->revival.at - now, 0);
+		left = MIN(MAX(s->revival.at - now, 0),
+			   AGAIN_MS); /* or sooner: server_is_urgent() */
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -658,9 +662,10 @@ static int time_left(struct server *s)
 
 static void begin(struct server *s)
 {
-	int *const keep[] = {&s->sock, &s->told, &s->lock, &s->revival.conf};
+	int *const keep[] = {&s->sock, &s->told, &s->lock, &s->cwd, &s->revival.conf};
 	sigset_t chld;
 
+	s->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs-spawner") < 0 ||
 	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		_exit(1);
@@ -689,7 +694,7 @@ static bool turn(struct server *s)
 	s->abandoned = p[2].revents & POLLERR;
 	if (s->abandoned)
 		return false;
-	if (s->revival.due && server_now() >= s->revival.at)
+	if (s->revival.due && (server_now() >= s->revival.at || server_is_urgent(s)))
 		server_revive_now(s);
 	if (server_tend_heir(s, p[3].revents != 0))
 		return true;

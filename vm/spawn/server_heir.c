@@ -14,7 +14,7 @@
 
 void server_leave(const struct server *s)
 {
-	const int fds[] = {s->told, s->lock, s->revival.program, s->revival.conf,
+	const int fds[] = {s->told, s->lock, s->cwd, s->revival.program, s->revival.conf,
 			   s->revival.holder_control};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -49,6 +49,7 @@ static struct heir_gift gift_for(const struct server *s)
 {
 	return (struct heir_gift){
 		.rules = s->rules,
+		.cwd = s->cwd,
 		.held = &s->held,
 		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
 			    jail_instance_id()},
@@ -98,12 +99,18 @@ static void disinherit(struct server *s, const char *words)
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
 	const bool stands = s->heir.state == HEIR_LOADING && !s->heir.revives;
 
+	const bool refused = s->heir.refused;
+
 	snprintf(why, sizeof(why), "%s", words); /* they may be its own */
+	if (s->heir.ended && s->heir.revives)
+		server_tell_end(s->heir.pid, why, sizeof(why));
 	heir_end(&s->heir, why);
 	for (size_t i = 0; i < s->kids.n; i++)
 		s->kids.item[i].claimed = false;
 	if (stands)
 		(void)server_note(s, &note, NULL, 0);
+	else if (!s->daemon && refused)
+		server_revive_refused(s, why);
 	else if (!s->daemon)
 		server_revive_again(s, why);
 }

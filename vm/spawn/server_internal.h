@@ -28,13 +28,13 @@ struct revival {
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
-	char option[32];	    /* what the next one is started with */
-	struct spawn_note word[16]; /* of the log, while there is no daemon */
-	size_t nwords;
+	char option[32];   /* what the next one is started with */
+	unsigned refusals; /* one after the other, of heirs that can't go on */
 };
 
 struct server {
 	int sock, sigfd, told, lock;
+	int cwd;	   /* where the mount was made from, by O_PATH */
 	pid_t daemon;	   /* or 0, once it is reaped */
 	int daemon_status; /* as from wait(2), then */
 	struct held held;
@@ -94,8 +94,17 @@ bool server_died(struct server *s);
 /* Another one is due now. */
 void server_revive_now(struct server *s);
 
+/* The mount has been detached meanwhile, or is to be ended: the next one is not to be waited for. */
+bool server_is_urgent(const struct server *s);
+
 /* What was to be the next one is not, because of: */
 void server_revive_again(struct server *s, const char *words);
+
+/* ... what it said itself, and will say again. */
+void server_revive_refused(struct server *s, const char *words);
+
+/* The next one has closed its end: how it ended, in words. */
+void server_tell_end(pid_t pid, char *words, size_t size);
 
 /* Another one is the daemon. @taken_over: it has left nothing yet. */
 void server_revived(struct server *s, bool taken_over);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,10 @@
 #include "holder.h"
 #include "server_internal.h"
 #include "vm/base/log.h"
+
+#define END_MS	      1000 /* who has closed all is gone then */
+#define REFUSALS_MOST 2u   /* who can't read what there is will not do better */
+#define REFUSED_MS    200
 
 /*
  * Theory of operation
@@ -25,7 +30,8 @@
  * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
  *
  * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done
- * says deaths.h. When it is over, the mount ends as if the last one had died without an estate.
+ * says deaths.h; but one that refuses, and says why, has not died, and is tried once more. When it is over, the mount ends as if the last
+ * one had died without an estate, and the guard says all that no daemon was told.
  */
 
 void server_revival_init(struct server *s)
@@ -103,28 +109,58 @@ void server_revival_reaped(struct server *s, pid_t pid)
 
 /* ---- the log while there is no daemon ---- */
 
+/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
 void server_keep_word(struct server *s, const struct spawn_note *note)
 {
-	if (s->revival.nwords < ARRAY_SIZE(s->revival.word))
-		s->revival.word[s->revival.nwords++] = *note;
+	struct guarded *g = s->guarded;
+	const unsigned n = atomic_load(&g->nwords);
+
+	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
+		return;
+	g->word[n] = *note;
+	atomic_store(&g->nwords, n + 1);
 }
 
 static void say_words(struct server *s)
 {
-	for (size_t i = 0; i < s->revival.nwords; i++)
-		(void)server_note(s, &s->revival.word[i], NULL, 0);
-	s->revival.nwords = 0;
+	const unsigned n = atomic_exchange(&s->guarded->nwords, 0);
+
+	for (unsigned i = 0; i < n; i++)
+		(void)server_note(s, &s->guarded->word[i], NULL, 0);
 }
 
 /* ---- the next one ---- */
 
-static void describe(int status, char *words, size_t size)
+static void describe(bool killed, int status, char *words, size_t size)
 {
-	if (WIFSIGNALED(status))
-		snprintf(words, size, "it was killed by signal %d (%s)", WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
+	if (killed)
+		snprintf(words, size, "it was killed by signal %d (%s)", status, strsignal(status));
 	else
-		snprintf(words, size, "it ended with status %d", WEXITSTATUS(status));
+		snprintf(words, size, "it ended with status %d", status);
+}
+
+void server_tell_end(pid_t pid, char *words, size_t size)
+{
+	_cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	siginfo_t info = {.si_pid = 0};
+
+	if (fd < 0 || poll(&p, 1, END_MS) <= 0 ||
+	    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+		return;
+	describe(info.si_code != CLD_EXITED, info.si_status, words, size);
+}
+
+/* There is to be another one, in a while. */
+static void again(struct server *s, int64_t wait)
+{
+	s->revival.due = true;
+	s->revival.at = server_now() + wait;
+}
+
+static void give_up(struct server *s)
+{
+	s->revival.due = s->revival.able = false;
 }
 
 /* One more has died, or did not come to serve. */
@@ -137,20 +173,20 @@ static void count(struct server *s, const char *words)
 	case DEATHS_AGAIN:
 		log_error("the daemon died: %s; another one goes on%s", words,
 			  wait ? ", in a while" : "");
-		v->due = true;
 		v->last = false;
+		again(s, wait);
 		break;
 	case DEATHS_LAST:
 		log_error("the daemon died: %s; that is too often, and the mount ends", words);
-		v->due = v->last = true;
+		v->last = true;
+		again(s, 0);
 		break;
 	case DEATHS_OVER:
 		snprintf(s->guarded->words, sizeof(s->guarded->words),
 			 "the daemon died %u times in a row, at last: %s", v->deaths.n, words);
-		v->due = v->able = false;
+		give_up(s);
 		break;
 	}
-	v->at = server_now() + wait;
 }
 
 bool server_can_revive(const struct server *s)
@@ -163,15 +199,39 @@ bool server_died(struct server *s)
 {
 	char words[128];
 
-	describe(s->daemon_status, words, sizeof(words));
+	describe(WIFSIGNALED(s->daemon_status),
+		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status)
+					       : WEXITSTATUS(s->daemon_status),
+		 words, sizeof(words));
 	count(s, words);
 	return s->revival.able;
+}
+
+bool server_is_urgent(const struct server *s)
+{
+	struct pollfd p = {.fd = held_find(&s->held, HELD_CONNECTION)};
+
+	return atomic_load(&s->guarded->asked) || (poll(&p, 1, 0) > 0 && (p.revents & POLLERR));
 }
 
 void server_revive_again(struct server *s, const char *words)
 {
 	if (s->revival.able)
 		count(s, words);
+}
+
+void server_revive_refused(struct server *s, const char *words)
+{
+	if (!s->revival.able)
+		return;
+	if (++s->revival.refusals < REFUSALS_MOST) {
+		log_error("the next daemon can't go on: %s; once more", words);
+		again(s, REFUSED_MS);
+		return;
+	}
+	snprintf(s->guarded->words, sizeof(s->guarded->words),
+		 "no other daemon can go on, and the mount ends: %s", words);
+	give_up(s);
 }
 
 void server_revived(struct server *s, bool taken_over)
@@ -186,6 +246,7 @@ void server_revived(struct server *s, bool taken_over)
 			close(s->revival.conf);
 		s->revival.conf = steal_fd(&s->heir.conf);
 	}
+	s->revival.refusals = 0;
 	deaths_serves(&s->revival.deaths, server_now());
 	say_words(s);
 }

@@ -26,7 +26,7 @@ struct spawner_rules {
 	/* The command line of the mount, and the directory where it was given, for who takes it over; or NULL: nobody can. Valid
 	 * for ever. */
 	char *const *argv;
-	const char *cwd;
+	const char *cwd; /* the caller's, in words: it may be removed, and is held */
 	int lock; /* a descriptor that is kept until all that is done; 0: none */
 	int conf; /* a descriptor of what the daemon goes by, sealed, for one that goes on where it has died; 0: none will */
 	unsigned deaths; /* how often the daemon may die in a row; 0: DEATHS_MOST */

@@ -127,6 +127,7 @@ static void mount_now(void)
 static int setup_unmounted(void **state)
 {
 	struct spawner_rules rules = free_rules;
+	char before[4096];
 
 	(void)state;
 	t.heir = -1;
@@ -138,7 +139,10 @@ static int setup_unmounted(void **state)
 	rules.cwd = "/usr";
 	rules.runtime_dir = t.dir;
 	rules.mountpoint = "/nothing/is/mounted/here";
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(rules.cwd), 0);
 	t.guard = spawner_fixture_fork(&rules, &sp);
+	assert_int_equal(chdir(before), 0);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	assert_int_equal(spawner_attach(sp, &loop), 0);
 	spawner_on_heir(sp, on_begun, NULL);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -36,6 +38,8 @@ struct estate {
 	uint32_t claimed;	/* a child; 0: none */
 	unsigned lent;		/* number of a pipe's end; 0: none */
 	bool never_ready;	/* each ends before that */
+	bool refuses;		/* likewise, and says so */
+	bool stays;		/* when it is asked to end */
 	unsigned dies;		/* so many end behind it */
 	_Atomic unsigned begun; /* how many were started */
 	_Atomic unsigned last;	/* of these, only to end */
@@ -65,8 +69,12 @@ static int be_heir(bool last)
 		return 2;
 	e->begun++;
 	e->last += last;
+	if (e->stays)
+		signal(SIGTERM, SIG_IGN);
 	news.inherited = spawner_inherit(&mine);
 	news.lent = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &bag);
+	if (e->refuses)
+		spawner_refuse(mine, "its own words");
 	if (e->never_ready || news.inherited < 0 || news.lent < 0)
 		return 3;
 	news.instance = jail_instance_id();
@@ -104,6 +112,8 @@ static struct {
 	struct estate *e, was; /* it, and what it was at the end */
 	pid_t guard;
 	bool died;
+	FILE *log; /* the guard's */
+	char said[4096];
 	int lent[2]; /* a pipe; the writing end is lent */
 } t;
 
@@ -121,7 +131,7 @@ static void begin(unsigned deaths)
 {
 	_cleanup_close_ int conf = text_file(CONF);
 	struct spawner_rules rules = free_rules;
-	int holder;
+	int holder, err;
 
 	snprintf(t.dir, sizeof(t.dir), "/tmp/xsbxfs-unit.XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
@@ -134,7 +144,13 @@ static void begin(unsigned deaths)
 	rules.deaths = deaths;
 	assert_int_equal(memory_seal(conf), 0);
 	rules.conf = conf;
+	t.log = tmpfile();
+	assert_non_null(t.log);
+	err = dup(STDERR_FILENO);
+	dup2(fileno(t.log), STDERR_FILENO);
 	t.guard = spawner_fixture_fork(&rules, &sp);
+	dup2(err, STDERR_FILENO);
+	close(err);
 	assert_int_equal(uv_loop_init(&loop), 0);
 	assert_int_equal(spawner_attach(sp, &loop), 0);
 	assert_int_equal(spawner_mounted(sp, t.connection[1]), 0);
@@ -192,6 +208,9 @@ static int end(void)
 	if (t.died)
 		spawner_fixture_killed();
 	close(t.lent[0]);
+	rewind(t.log);
+	t.said[fread(t.said, 1, sizeof(t.said) - 1, t.log)] = '\0';
+	fclose(t.log);
 	t.was = *t.e;
 	munmap(t.e, sizeof(*t.e));
 	close(t.estate);
@@ -322,6 +341,69 @@ static void no_other(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(t.was.begun, 2);
 	assert_int_equal(t.was.last, 1);
+	/* There is nobody else who could tell, from the first to the last. */
+	assert_non_null(
+		strstr(t.said,
+		       "the daemon died: it was killed by signal 9 (Killed); another one goes on"));
+	assert_non_null(
+		strstr(t.said, "the daemon died: it ended with status 3; that is too often"));
+	assert_non_null(strstr(
+		t.said, "the daemon died 3 times in a row, at last: it ended with status 3"));
+}
+
+/* Who can't go on with what there is, and says why, has not died, and is asked but twice. */
+static void who_refuses(void **state)
+{
+	(void)state;
+	begin(0);
+	t.e->refuses = true;
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 2);
+	assert_int_equal(t.was.last, 0);
+	assert_non_null(
+		strstr(t.said, "no other daemon can go on, and the mount ends: its own words"));
+	assert_null(strstr(t.said, "times in a row"));
+}
+
+/* The directory where the mount was made is gone. */
+static void from_nowhere(void **state)
+{
+	char dir[] = "/tmp/xsbxfs-unit.XXXXXX", before[4096];
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chdir(dir), 0);
+	begin(0);
+	assert_int_equal(chdir(before), 0);
+	assert_int_equal(rmdir(dir), 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* The next one would come after five seconds. */
+static void asked_meanwhile(void **state)
+{
+	struct timespec from, to;
+
+	(void)state;
+	begin(3);
+	t.e->dies = 1;
+	t.e->stays = true;
+	die();
+	while (t.e->ready < 1)
+		usleep(1000);
+	usleep(300000);
+	assert_int_equal(t.e->begun, 1);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	assert_int_equal(kill(t.guard, SIGTERM), 0);
+	assert_true(news().takes);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	assert_in_range(to.tv_sec - from.tv_sec, 0, 3);
+	assert_int_equal(end(), 0);
 }
 
 static void a_goodbye(void **state)
@@ -397,7 +479,9 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(another_goes_on), cmocka_unit_test(again),
 		cmocka_unit_test(the_last),	   cmocka_unit_test(no_other),
 		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by)};
+		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by),
+		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
+		cmocka_unit_test(asked_meanwhile)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
