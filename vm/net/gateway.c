@@ -62,6 +62,11 @@ struct gateway {
 	void *closed_data;
 };
 
+static struct turn *turn_of(const struct gateway *gw)
+{
+	return gw->cfg.turn ? *gw->cfg.turn : NULL;
+}
+
 struct dial {
 	TAILQ_ENTRY(dial) link;
 	struct gateway *gw;
@@ -302,7 +307,7 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 	struct gateway *gw = container_of(p, struct gateway, packets);
 
 	(void)fd; /* none can come */
-	if (turn_is_on(gw->cfg.turn) && gw->cfg.events->touched)
+	if (turn_is_on(turn_of(gw)) && gw->cfg.events->touched)
 		gw->cfg.events->touched(gw->cfg.data);
 	return obey(gw, bytes, len);
 }
@@ -321,12 +326,12 @@ static bool on_later(struct packets *p, enum packets_rest rest)
 {
 	struct gateway *gw = container_of(p, struct gateway, packets);
 
-	if (!turn_is_on(gw->cfg.turn))
+	if (!turn_is_on(turn_of(gw)))
 		return false;
 	if (rest == PACKETS_SAY)
-		turn_speak(gw->cfg.turn, TURN_FRAMES, &gw->speaks);
+		turn_speak(turn_of(gw), TURN_FRAMES, &gw->speaks);
 	else
-		turn_speak(gw->cfg.turn, TURN_CONSUME, &gw->consumes);
+		turn_speak(turn_of(gw), TURN_CONSUME, &gw->consumes);
 	return true;
 }
 
@@ -451,9 +456,9 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 {
 	gw->closed = closed;
 	gw->closed_data = data;
-	if (gw->cfg.turn) {
-		turn_hush(gw->cfg.turn, &gw->speaks);
-		turn_hush(gw->cfg.turn, &gw->consumes);
+	if (turn_of(gw)) {
+		turn_hush(turn_of(gw), &gw->speaks);
+		turn_hush(turn_of(gw), &gw->consumes);
 	}
 	end_dials(gw);
 	allow_fini(&gw->allow);

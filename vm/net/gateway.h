@@ -45,7 +45,7 @@ struct gateway_config {
 	uint32_t user;	       /* the sandbox's user; likewise */
 	bool trusted_names;    /* names in the list may resolve to non-public addresses */
 	struct vm_host_ports host_ports; /* ports that ALLOW_HOST leads to */
-	struct turn *turn;		 /* or NULL */
+	struct turn *const *turn;	 /* looked at each time, for it may begin later; or NULL */
 };
 
 /**

@@ -391,7 +391,7 @@ void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 		.user = n->user,
 		.trusted_names = n->trusted_names,
 		.host_ports = n->s->vm->host_ports,
-		.turn = n->s->vm->ctx.turn,
+		.turn = &n->s->vm->ctx.turn,
 	};
 }
 

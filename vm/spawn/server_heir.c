@@ -14,8 +14,9 @@
 
 void server_leave(const struct server *s)
 {
-	const int fds[] = {s->told, s->lock, s->cwd, s->revival.program, s->revival.conf,
-			   s->revival.holder_control};
+	const int fds[] = {s->told,	    s->lock,
+			   s->cwd,	    s->revival.program,
+			   s->revival.conf, s->revival.holder_control};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)

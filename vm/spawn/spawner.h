@@ -27,7 +27,7 @@ struct spawner_rules {
 	 * for ever. */
 	char *const *argv;
 	const char *cwd; /* the caller's, in words: it may be removed, and is held */
-	int lock; /* a descriptor that is kept until all that is done; 0: none */
+	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
 	int conf; /* a descriptor of what the daemon goes by, sealed, for one that goes on where it has died; 0: none will */
 	unsigned deaths; /* how often the daemon may die in a row; 0: DEATHS_MOST */
 	bool background; /* the guard gives up the terminal */

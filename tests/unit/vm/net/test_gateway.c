@@ -390,7 +390,7 @@ static void goes_on(void **state)
 
 /* ---- a daemon that dies between two instructions ---- */
 
-static struct turn end_of_turn;
+static struct turn end_of_turn, *turn;
 static struct buf written;
 static struct fdbag lent;
 static int written_down; /* how often */
@@ -429,12 +429,15 @@ static void go_on(void)
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
 						     on_called};
 	const struct gateway_config cfg = {
-		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &turn};
 	const struct record_reader fields = record_reader(written.data, written.len);
 	const uint16_t port = 0;
 
 	assert_null(gw);
+	/* An heir's turns begin when all is loaded. */
+	turn = NULL;
 	assert_int_equal(gateway_take(&loop, &fields, &lent, &cfg, &gw), 0);
+	turn = &end_of_turn;
 	fdbag_clear(&lent);
 	lent.owned = false;
 	assert_int_equal(gateway_resync(gw, &port, 1), 0);
@@ -454,7 +457,7 @@ static void dies_before_it_takes_out(void **state)
 	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended,
 						     on_called};
 	const struct gateway_config cfg = {
-		.events = &events, .dialer = &dialer, .owner = 1, .turn = &end_of_turn};
+		.events = &events, .dialer = &dialer, .owner = 1, .turn = &turn};
 	const struct net_header is_ready = {.type = NET_READY}, first = {NET_RESYNCED, 1},
 				second = {NET_RESYNCED, 2};
 	const struct net_dial d = request("a.test", 0, 443);
@@ -467,6 +470,7 @@ static void dies_before_it_takes_out(void **state)
 	close(helper);
 	assert_int_equal(estate_new(&estate), 0);
 	turn_start(&end_of_turn, &loop, estate, &turn_ops, NULL);
+	turn = &end_of_turn;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
 	helper = sv[1];
 	assert_int_equal(gateway_new(&loop, sv[0], &cfg, &gw), 0);
