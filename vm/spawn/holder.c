@@ -147,6 +147,12 @@ __attribute__((noreturn)) static void serve(void)
 	_exit(0);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define FILTERED false /* the sanitizer maps memory, and says what it finds */
+#else
+#define FILTERED true
+#endif
+
 /* Who is heard is perhaps a guest that has taken the daemon over: if this is taken over as well, that is worth nothing. */
 static int give_up_rights(void)
 {
@@ -155,7 +161,7 @@ static int give_up_rights(void)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &h, none) < 0)
 		return -errno;
-	return jail_seccomp_install(JAIL_HOLDER, false);
+	return FILTERED ? jail_seccomp_install(JAIL_HOLDER, false) : 0;
 }
 
 pid_t holder_start(int *ret_control)

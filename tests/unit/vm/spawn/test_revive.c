@@ -76,7 +76,7 @@ static int be_heir(bool last)
 	if (e->refuses)
 		spawner_refuse(mine, "its own words");
 	if (e->never_ready || news.inherited < 0 || news.lent < 0)
-		return 3;
+		_exit(3); /* whatever it has still is no leak */
 	news.instance = jail_instance_id();
 	(void)!pread(HEIR_FD_CONF, news.conf, sizeof(news.conf) - 1, 0);
 	fd = fdbag_take(&bag, e->lent);
