@@ -3,6 +3,7 @@
 """The daemon is killed while files below files/ are written, made, moved and locked: each change is made once, and nobody sees an
 error."""
 # backends: local process vm
+# night: vm
 # timeout: 300
 # conf: max_deaths = 100000
 # log-allow: daemon (died|was killed)|another daemon

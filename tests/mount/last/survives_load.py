@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon is killed, again and again, at any moment, while the mount is used: every answer is right, and nobody sees an error."""
 # backends: local vm
+# night: vm
 # option: survive=yes
 # option: max_deaths=1000000
 # timeout: 240

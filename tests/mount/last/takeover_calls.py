@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--takeover while the agent is silent, and has been asked for changes below files/: each is made once, and nobody sees an error."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 import fcntl
 from calls import *

@@ -3,6 +3,7 @@
 """--takeover in the middle of something: a start, a reset, a pause, a checkpoint, a sleep, a waking up. Each comes to its end, as
 if nothing had been, and none is waited for."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 # log-allow: is not taken over now
 import re
