@@ -27,9 +27,9 @@ struct spawner;
  * over a socket between the two; until then nothing has changed for anybody.
  *
  * The daemon then waits for its own writes to state_dir, ten seconds at most, and serves meanwhile. Then it reads no more of the
- * kernel's requests, and waits until those that agents have are answered; a second at most. In a turn of its loop in which nothing is under way it writes itself down, sends that
- * to its heir, tells the spawner so, and waits there. It is not asked again, unless it comes to nothing; then it goes on in
- * the same line.
+ * kernel's requests, and waits until the spawner has heard what it was asked for; a second at most. What agents have been asked
+ * for is written down with all else. It sends that to its heir, tells the spawner so, and waits there. It is not asked again,
+ * unless it comes to nothing; then it goes on in the same line.
  *
  * The heir loads what it was sent, and says to the spawner that it can serve. With the answer it is the daemon. It handles the
  * requests that were not answered, and reads new ones, which the kernel has kept meanwhile. Readers who wait, wait on.

@@ -60,13 +60,13 @@ static int put_node(const struct session *s, uint64_t table, const struct fileno
 	record_u64(out, TAG_COUNTED, fn->counted);
 	record_u64(out, TAG_LOOKUPS, fn->lookups);
 	record_u64(out, TAG_TOLD, fn->told);
-	return sink_end(sink, HANDOVER_NODE, handover_key(s), sub_of(table, fn->index));
+	return sink_end(sink, HANDOVER_NODE, session_key(s), sub_of(table, fn->index));
 }
 
 static int put_head(const struct session *s, struct handover_sink *sink)
 {
 	record_u64(sink_begin(sink), TAG_TOKEN, s->files->last_token);
-	return sink_end(sink, HANDOVER_FILES, handover_key(s), 0);
+	return sink_end(sink, HANDOVER_FILES, session_key(s), 0);
 }
 
 static int put_nodes(struct session *s, uint64_t table, struct handover_sink *sink)
@@ -108,7 +108,7 @@ static int commit_table(struct session *s, uint64_t table, struct handover_sink 
 
 	for (uint32_t i = 0; r == 0 && i < fns->cap; i++) {
 		r = fns->table[i] ? put_node(s, table, fns->table[i], sink)
-				  : estate_drop(sink->estate, HANDOVER_NODE, handover_key(s),
+				  : estate_drop(sink->estate, HANDOVER_NODE, session_key(s),
 						sub_of(table, i));
 	}
 	return r;
@@ -128,7 +128,7 @@ static int commit_nodes(struct session *s, uint64_t table, struct handover_sink 
 		const struct filenode *fn = filenode_get(fns, notes->index[i]);
 
 		r = fn ? put_node(s, table, fn, sink)
-		       : estate_drop(sink->estate, HANDOVER_NODE, handover_key(s),
+		       : estate_drop(sink->estate, HANDOVER_NODE, session_key(s),
 				     sub_of(table, notes->index[i]));
 	}
 	return r;

@@ -129,7 +129,7 @@ static int put_fields(struct handle *h, struct buf *out)
 	record_u64(out, TAG_PAYER, h->opener->uid);
 	record_u64(out, TAG_FIXED, h->ops != NULL);
 	if (h->s)
-		record_u64(out, TAG_SESSION, handover_key(h->s));
+		record_u64(out, TAG_SESSION, session_key(h->s));
 	if (h->job)
 		record_u64(out, TAG_JOB, touched_id(&h->fs->touched, &h->job->mark));
 	if (h->r)

@@ -9,11 +9,16 @@
 #include "fs/keep/keep.h"
 #include "sink.h"
 
-/* A session, also one that was removed and is still open. */
-static inline uint64_t handover_key(const struct session *s)
+/* For tfind(3): of what begins with a number of 64 bits. */
+static inline int handover_by_id(const void *a, const void *b)
 {
-	return (uint64_t)s->slot << 32 | s->generation;
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
 }
+
+/* mount.c: all that there is, of all parts. */
+int handover_put_all(struct fs *fs, struct handover_sink *sink);
 
 /*
  * Each part has these functions: `put` writes all that there is of it, into a stream or an estate; `commit` writes into an estate
@@ -33,14 +38,13 @@ int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds);
 struct handover_sessions {
 	struct fs *fs;
 	struct handover_sink *sink;
-	struct problem *why; /* of -EAGAIN, in a stream */
-	bool changes_only;   /* what has a number is written */
-	int failed;	     /* of what is written aside */
-	void *put;	     /* saved ones that were, for tsearch(3) */
+	bool changes_only; /* what has a number is written */
+	int failed;	   /* of what is written aside */
+	void *put;	   /* saved ones that were, for tsearch(3) */
 	char name[KEEP_NAME_MAX];
 };
 
-int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct problem *why);
+int handover_put_sessions(struct fs *fs, struct handover_sink *sink);
 int handover_commit_sessions(struct fs *fs, struct handover_sink *sink);
 void handover_settle_sessions(struct fs *fs);
 /* Also KEEP_TEXT and KEEP_BLOCK. */

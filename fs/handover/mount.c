@@ -13,28 +13,35 @@
 
 /* ---- writing ---- */
 
+int handover_put_all(struct fs *fs, struct handover_sink *sink)
+{
+	struct session *s;
+	int r = handover_put_mount(fs, sink);
+
+	if (r == 0)
+		r = handover_put_sessions(fs, sink);
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		if (r == 0)
+			r = handover_put_files(s, sink);
+	}
+	if (r == 0)
+		r = handover_put_rest(fs, sink);
+	if (r == 0)
+		r = handover_put_handles(fs, sink);
+	return r;
+}
+
 int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why)
 {
 	struct handover_sink sink;
-	struct session *s;
 	int r;
 
 	sink_to_stream(&sink, out, fds);
-	r = handover_put_mount(fs, &sink);
-	if (r == 0)
-		r = handover_put_sessions(fs, &sink, ret_why);
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (r == 0)
-			r = handover_put_files(s, &sink);
-	}
-	if (r == 0)
-		r = handover_put_rest(fs, &sink);
-	if (r == 0)
-		r = handover_put_handles(fs, &sink);
+	r = handover_put_all(fs, &sink);
 	sink_fini(&sink);
 	if (r == 0 && fds->failed)
 		r = -ENOMEM;
-	if (r < 0 && r != -EAGAIN)
+	if (r < 0)
 		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
 			    strerror(-r));
 	return r;

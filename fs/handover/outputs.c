@@ -105,24 +105,17 @@ struct blocks {
 	struct spool sp;
 };
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Return: those of this id, also if there are none yet; NULL if out of memory. */
 static struct blocks *blocks_of(struct fs *fs, uint64_t id)
 {
-	void *const *found = tfind(&id, &fs->inherited.spools, compare);
+	void *const *found = tfind(&id, &fs->inherited.spools, handover_by_id);
 	struct blocks *of = found ? *found : calloc(1, sizeof(*of));
 
 	if (found || !of)
 		return of;
 	of->id = id;
 	of->depot = &fs->depot;
-	if (!tsearch(of, &fs->inherited.spools, compare)) {
+	if (!tsearch(of, &fs->inherited.spools, handover_by_id)) {
 		free(of);
 		return NULL;
 	}

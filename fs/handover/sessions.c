@@ -99,7 +99,7 @@ static int put_head(struct handover_sessions *to, const struct session *s)
 	const struct keep_io io = io_of(to);
 	const int r = keep_put_head(sink_begin(to->sink), s, &io);
 
-	return end(to, r, KEEP_SESSION, handover_key(s), PART_HEAD);
+	return end(to, r, KEEP_SESSION, session_key(s), PART_HEAD);
 }
 
 static int put_rest(struct handover_sessions *to, const struct session *s)
@@ -107,7 +107,7 @@ static int put_rest(struct handover_sessions *to, const struct session *s)
 	const struct keep_io io = io_of(to);
 	const int r = keep_put_rest(sink_begin(to->sink), s, &io);
 
-	return end(to, r, KEEP_SESSION, handover_key(s), PART_REST);
+	return end(to, r, KEEP_SESSION, session_key(s), PART_REST);
 }
 
 static int put_run(struct handover_sessions *to, struct run *r)
@@ -115,14 +115,14 @@ static int put_run(struct handover_sessions *to, struct run *r)
 	const struct keep_io io = io_of(to);
 	const int e = keep_put_live_run(sink_begin(to->sink), r, &io);
 
-	return end(to, e, KEEP_RUN, handover_key(r->s), sub_of(r, PART_RUN));
+	return end(to, e, KEEP_RUN, session_key(r->s), sub_of(r, PART_RUN));
 }
 
 static int put_asked(struct handover_sessions *to, struct run *r)
 {
 	const int e = keep_put_asked(sink_begin(to->sink), r);
 
-	return end(to, e, KEEP_RUN, handover_key(r->s), sub_of(r, PART_ASKED));
+	return end(to, e, KEEP_RUN, session_key(r->s), sub_of(r, PART_ASKED));
 }
 
 static int put_job(struct handover_sessions *to, struct job *j)
@@ -130,7 +130,7 @@ static int put_job(struct handover_sessions *to, struct job *j)
 	const struct keep_io io = io_of(to);
 	const int r = keep_put_live_job(sink_begin(to->sink), j, &io);
 
-	return end(to, r, KEEP_JOB, handover_key(j->s), j->mark);
+	return end(to, r, KEEP_JOB, session_key(j->s), j->mark);
 }
 
 static int put_scratch(struct handover_sessions *to, const struct session *s,
@@ -138,7 +138,7 @@ static int put_scratch(struct handover_sessions *to, const struct session *s,
 {
 	const int r = keep_put_live_scratch(sink_begin(to->sink), file);
 
-	return end(to, r, KEEP_SCRATCH, handover_key(s), file->id);
+	return end(to, r, KEEP_SCRATCH, session_key(s), file->id);
 }
 
 /* One that was not READY yet the next daemon asks for anew. */
@@ -147,32 +147,32 @@ static int put_sandbox(struct handover_sessions *to, const struct session *s)
 	int r;
 
 	if (!s->ready || !s->sandbox)
-		return sink_drop(to->sink, HANDOVER_SANDBOX, handover_key(s), 0);
+		return sink_drop(to->sink, HANDOVER_SANDBOX, session_key(s), 0);
 	r = sandbox_put(s->sandbox, sink_begin(to->sink), to->sink->fds);
-	return end(to, r, HANDOVER_SANDBOX, handover_key(s), 0);
+	return end(to, r, HANDOVER_SANDBOX, session_key(s), 0);
 }
 
 static int put_calls(struct handover_sessions *to, const struct session *s)
 {
 	if (!handover_has_calls(s))
-		return sink_drop(to->sink, HANDOVER_CALLS, handover_key(s), 0);
+		return sink_drop(to->sink, HANDOVER_CALLS, session_key(s), 0);
 	handover_put_calls(s, sink_begin(to->sink));
-	return end(to, 0, HANDOVER_CALLS, handover_key(s), 0);
+	return end(to, 0, HANDOVER_CALLS, session_key(s), 0);
 }
 
 static int put_workdir(struct handover_sessions *to, const struct session *s)
 {
 	if (!s->changes.work)
-		return sink_drop(to->sink, HANDOVER_WORKDIR, handover_key(s), 0);
+		return sink_drop(to->sink, HANDOVER_WORKDIR, session_key(s), 0);
 	workdir_put(s->changes.work, sink_begin(to->sink), to->sink->fds);
-	return end(to, 0, HANDOVER_WORKDIR, handover_key(s), 0);
+	return end(to, 0, HANDOVER_WORKDIR, session_key(s), 0);
 }
 
 static int put_commit(struct handover_sessions *to, const struct session *s)
 {
 	if (!commit_put(s, sink_begin(to->sink), to->sink->fds))
-		return sink_drop(to->sink, HANDOVER_COMMIT, handover_key(s), 0);
-	return end(to, 0, HANDOVER_COMMIT, handover_key(s), 0);
+		return sink_drop(to->sink, HANDOVER_COMMIT, session_key(s), 0);
+	return end(to, 0, HANDOVER_COMMIT, session_key(s), 0);
 }
 
 /* ---- whole sessions ---- */
@@ -276,9 +276,9 @@ static struct touch *next_removal(const struct fs *fs, struct touch *last)
 	return fs->keeping ? fs->keeping->next_removal(fs, last) : NULL;
 }
 
-int handover_put_sessions(struct fs *fs, struct handover_sink *sink, struct problem *why)
+int handover_put_sessions(struct fs *fs, struct handover_sink *sink)
 {
-	struct handover_sessions to = {.fs = fs, .sink = sink, .why = why};
+	struct handover_sessions to = {.fs = fs, .sink = sink};
 	size_t n;
 	_cleanup_free_ struct session **all = handover_all_sessions(fs, &n);
 	int r = all ? 0 : -ENOMEM;

@@ -160,26 +160,6 @@ static bool is_whole(void *data, uint32_t kind)
 	}
 }
 
-static int put_all(struct fs *fs, struct handover_sink *sink)
-{
-	struct problem why;
-	struct session *s;
-	int r = handover_put_mount(fs, sink);
-
-	if (r == 0)
-		r = handover_put_sessions(fs, sink, &why);
-
-	if (r == 0)
-		r = handover_put_rest(fs, sink);
-	if (r == 0)
-		r = handover_put_handles(fs, sink);
-	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (r == 0)
-			r = handover_put_files(s, sink);
-	}
-	return r;
-}
-
 /* Everything is put once more, where nothing is written. Return: 0 or -errno. */
 static int compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c)
 {
@@ -189,7 +169,7 @@ static int compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct es
 	sink_to_estate(&sink, e, fds);
 	sink.compares = true;
 	estate_compare_begin(e, c);
-	r = put_all(fs, &sink);
+	r = handover_put_all(fs, &sink);
 	estate_compare_end(e);
 	sink_fini(&sink);
 	return r;
@@ -255,7 +235,7 @@ int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds)
 
 	handover_watch_saved(fs);
 	sink_to_estate(&sink, e, fds);
-	r = put_all(fs, &sink);
+	r = handover_put_all(fs, &sink);
 	sink_fini(&sink);
 	if (r == 0)
 		r = drop_leftovers(fs, e, fds);

@@ -91,16 +91,9 @@ struct text {
 	uint32_t npieces;
 };
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static struct text *text_of(struct fs *fs, uint64_t id)
 {
-	void *const *found = tfind(&id, &fs->inherited.texts, compare);
+	void *const *found = tfind(&id, &fs->inherited.texts, handover_by_id);
 
 	return found ? *found : NULL;
 }
@@ -114,7 +107,7 @@ static struct text *add_text(struct fs *fs, uint64_t id)
 		return NULL;
 	t->id = id;
 	t->bytes.limit = RECORD_MAX;
-	if (!tsearch(t, &fs->inherited.texts, compare)) {
+	if (!tsearch(t, &fs->inherited.texts, handover_by_id)) {
 		free(t);
 		return NULL;
 	}

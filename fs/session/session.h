@@ -153,6 +153,12 @@ struct session {
 	struct touch touch, touch_rest;
 };
 
+/* How records name it, also one that was removed and is still open. */
+static inline uint64_t session_key(const struct session *s)
+{
+	return (uint64_t)s->slot << 32 | s->generation;
+}
+
 const char *session_state_str(enum session_state state);
 
 /* Whose a line of the log is; run_label() for as long as the statement takes that it is in. */

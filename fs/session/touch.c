@@ -6,11 +6,6 @@
 #include "job.h"
 #include "session.h"
 
-uint64_t touch_key(const struct session *s)
-{
-	return (uint64_t)s->slot << 32 | s->generation;
-}
-
 void touch_session(struct session *s)
 {
 	touched_add(&s->fs->touched, TOUCHED_SESSION, &s->touch);
@@ -41,7 +36,7 @@ void touch_scratch(struct session *s, struct scratch_file *file)
 void touch_scratch_gone(struct session *s, struct scratch_file *file)
 {
 	touched_take(&s->fs->touched, TOUCHED_SCRATCH, &file->touch);
-	touched_add_gone(&s->fs->touched, TOUCHED_SCRATCH, touch_key(s), file->id);
+	touched_add_gone(&s->fs->touched, TOUCHED_SCRATCH, session_key(s), file->id);
 }
 
 static void text_gone(struct touched *t, const struct trail *trail)
@@ -56,7 +51,7 @@ void touch_session_gone(struct session *s)
 
 	touched_take(t, TOUCHED_SESSION, &s->touch);
 	touched_take(t, TOUCHED_REST, &s->touch_rest);
-	touched_add_gone(t, TOUCHED_SESSION, touch_key(s), 0);
+	touched_add_gone(t, TOUCHED_SESSION, session_key(s), 0);
 	text_gone(t, &s->console_trail);
 	text_gone(t, &s->front.stdin_trail);
 	text_gone(t, &s->file_events.trail);
@@ -84,7 +79,7 @@ void touch_run_gone(struct run *r)
 	t = &r->s->fs->touched;
 	touched_take(t, TOUCHED_RUN, &r->touch);
 	if (r->mark)
-		touched_add_gone(t, TOUCHED_RUN, touch_key(r->s), r->mark);
+		touched_add_gone(t, TOUCHED_RUN, session_key(r->s), r->mark);
 	text_gone(t, &r->feed.trail);
 	for (unsigned i = 0; i < RUN_NOUTPUTS; i++)
 		blocks_gone(t, &r->spool[i]);
@@ -96,6 +91,6 @@ void touch_job_gone(struct job *j)
 
 	touched_take(t, TOUCHED_JOB, &j->touch);
 	if (j->mark)
-		touched_add_gone(t, TOUCHED_JOB, touch_key(j->s), j->mark);
+		touched_add_gone(t, TOUCHED_JOB, session_key(j->s), j->mark);
 	text_gone(t, &j->front.stdin_trail);
 }

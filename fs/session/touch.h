@@ -31,7 +31,4 @@ void touch_run_gone(struct run *r);
 void touch_job_gone(struct job *j);
 void touch_scratch_gone(struct session *s, struct scratch_file *file);
 
-/* How records name a session, also one that was removed and is still open. */
-uint64_t touch_key(const struct session *s);
-
 #endif

@@ -131,11 +131,10 @@ static int put_live(struct fs *fs, struct buf *out)
 {
 	struct handover_sink sink;
 	struct fdbag fds = {0};
-	struct problem why;
 	int r;
 
 	sink_to_stream(&sink, out, &fds);
-	r = handover_put_sessions(fs, &sink, &why);
+	r = handover_put_sessions(fs, &sink);
 	sink_fini(&sink);
 	fdbag_clear(&fds);
 	return r;
