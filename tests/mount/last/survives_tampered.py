@@ -58,7 +58,10 @@ def tampered():
     holders = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
     same("there is one holder", len(holders), 1)
     status = read(f"/proc/{holders[0]}/status", "r").splitlines()
-    ok("it has no rights", {"CapEff:\t" + 16 * "0", "NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status), status)
+    # AddressSanitizer does at its end what the filter forbids: a holder built with it has none, see vm/spawn/holder.c.
+    filtered = "libasan" not in read(f"/proc/{holders[0]}/maps", "r")
+    rights = {"CapEff:\t" + 16 * "0", "NoNewPrivs:\t1", f"Seccomp:\t{2 if filtered else 0}"}
+    ok("it has no rights", rights <= set(status), status)
     estate = estate_of(mortal.now())
     mark = b"written by somebody else"
     os.pwrite(estate, mark, 2048)  # behind its head
