@@ -69,7 +69,8 @@ struct session *roster_first(const struct roster *ro, const struct conf_template
 
 struct session *roster_next(struct session *s)
 {
-	struct session *next = RB_NEXT(roster_named, NULL, s);
+	struct session *next = roster_named_RB_NEXT(
+		s); /* libuv's RB_NEXT() has lost an argument between its versions */
 
 	return next && next->t == s->t ? next : NULL;
 }
