@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is learned from answers during a lease: kept while it is true, and not longer. */
-/* modules: vm/guest/known.c vm/guest/file.c */
+/* modules: vm/guest/known.c vm/guest/known_table.c vm/guest/file.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "vm/base/util.h"
-#include "vm/guest/known.h"
+#include "vm/guest/known_internal.h"
 
 #define ROOT 1u
 #define MIB  (1u << 20)
