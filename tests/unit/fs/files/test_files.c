@@ -18,17 +18,12 @@ static const struct vm_file_reply a_file = {
 static const struct vm_file_reply a_dir = {
 	.node = 8, .handle = 80, .attr = {.ino = 4712, .mode = S_IFDIR | 0755, .nlink = 2}};
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 static struct req *create(struct fixture *fx, uint64_t dir, const char *name)
 {
 	struct fuse_file_info fi = {.flags = O_WRONLY};
 	struct req *req = req_new(fx->pid);
 
-	ops.create(native(req), dir, name, 0644, &fi);
+	ops.create(req_native(req), dir, name, 0644, &fi);
 	return req;
 }
 
@@ -37,7 +32,7 @@ static struct req *open_ino(struct fixture *fx, uint64_t ino, int flags)
 	struct fuse_file_info fi = {.flags = flags};
 	struct req *req = req_new(fx->pid);
 
-	ops.open(native(req), ino, &fi);
+	ops.open(req_native(req), ino, &fi);
 	return req;
 }
 
@@ -46,7 +41,7 @@ static struct req *opendir_ino(struct fixture *fx, uint64_t ino)
 	struct fuse_file_info fi = {.flags = O_RDONLY};
 	struct req *req = req_new(fx->pid);
 
-	ops.opendir(native(req), ino, &fi);
+	ops.opendir(req_native(req), ino, &fi);
 	return req;
 }
 
@@ -56,7 +51,7 @@ static struct req *readdir_fh(struct fixture *fx, uint64_t ino, uint64_t fh, siz
 	struct fuse_file_info fi = {.fh = fh};
 	struct req *req = req_new(fx->pid);
 
-	ops.readdir(native(req), ino, size, (off_t)at, &fi);
+	ops.readdir(req_native(req), ino, size, (off_t)at, &fi);
 	return req;
 }
 
@@ -65,7 +60,7 @@ static void release(uint64_t ino, uint64_t fh, bool dir)
 	struct fuse_file_info fi = {.fh = fh};
 	struct req *req = req_new(0);
 
-	(dir ? ops.releasedir : ops.release)(native(req), ino, &fi);
+	(dir ? ops.releasedir : ops.release)(req_native(req), ino, &fi);
 	assert_error(req, 0);
 }
 
@@ -73,7 +68,7 @@ static struct req *getattr(struct fixture *fx, uint64_t ino)
 {
 	struct req *req = req_new(fx->pid);
 
-	ops.getattr(native(req), ino, NULL);
+	ops.getattr(req_native(req), ino, NULL);
 	return req;
 }
 
@@ -81,7 +76,7 @@ static void forget(uint64_t ino, uint64_t n)
 {
 	struct req *req = req_new(0);
 
-	ops.forget(native(req), ino, n);
+	ops.forget(req_native(req), ino, n);
 	assert_int_equal(req->kind, ANSWER_NOTHING);
 }
 
@@ -132,7 +127,7 @@ static void test_empty_and_starting_nothing(void **state)
 	assert_int_equal(fx_stat(fx, FILES, &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
 	assert_int_equal(st.st_uid, 1000);
-	ops.statfs(native(req), root);
+	ops.statfs(req_native(req), root);
 	assert_int_equal(req->kind, ANSWER_STATFS);
 	assert_int_equal(fake_count(), 0);
 }
@@ -352,7 +347,7 @@ static void test_links_of_the_sandbox(void **state)
 						.size = strlen(rows[i].target)};
 		struct req *r = req_new(0);
 
-		ops.readlink(native(r), link);
+		ops.readlink(req_native(r), link);
 		fake_answer(s, 0, &t);
 		assert_int_equal(r->kind, ANSWER_READLINK);
 		assert_string_equal(r->data, rows[i].shown);
@@ -383,7 +378,7 @@ static void test_size_of_links(void **state)
 	assert_int_equal(req->kind, ANSWER_ATTR);
 	assert_int_equal(req->st.st_size, a_file.attr.size);
 	req = req_new(0);
-	ops.symlink(native(req), ".outside-files/%2E/%2E%2E/x", root, "m");
+	ops.symlink(req_native(req), ".outside-files/%2E/%2E%2E/x", root, "m");
 	assert_string_equal(s->file[0].newname, "../x");
 	l.node = 9;
 	fake_answer(s, 0, &l);
@@ -401,7 +396,7 @@ static void test_two_directories(void **state)
 		 file = found(fx, s, root, "f", &a_file);
 	struct req *r = req_new(0);
 
-	ops.rename(native(r), root, "f", dir, "g", RENAME_NOREPLACE);
+	ops.rename(req_native(r), root, "f", dir, "g", RENAME_NOREPLACE);
 	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
 	assert_int_equal(s->file[0].rq.newparent, 8);
 	assert_string_equal(s->file[0].rq.newname, "g");
@@ -409,20 +404,20 @@ static void test_two_directories(void **state)
 	fake_answer(s, 0, &a_file);
 	assert_error(r, 0);
 	r = req_new(0);
-	ops.link(native(r), file, dir, "h");
+	ops.link(req_native(r), file, dir, "h");
 	assert_int_equal(s->file[0].rq.node, 7);
 	assert_int_equal(s->file[0].rq.newparent, 8);
 	fake_answer(s, 0, &a_file);
 	assert_int_equal(r->ino, file);
 	fx_mkdir(fx, "python/two");
 	r = req_new(0);
-	ops.rename(native(r), root, "f", fx_ino(fx, "python/two/files"), "f", 0);
+	ops.rename(req_native(r), root, "f", fx_ino(fx, "python/two/files"), "f", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.rename(native(r), root, "f", fx_ino(fx, "python/demo"), "in", 0);
+	ops.rename(req_native(r), root, "f", fx_ino(fx, "python/demo"), "in", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.link(native(r), file, fx_ino(fx, "python/two/files"), "f");
+	ops.link(req_native(r), file, fx_ino(fx, "python/two/files"), "f");
 	assert_error(r, -EXDEV);
 }
 

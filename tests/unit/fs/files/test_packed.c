@@ -18,11 +18,6 @@ static const struct vm_file_reply a_file = {
 	.handle = 70,
 	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 static struct sandbox *with_checkpoint(struct fixture *fx)
 {
 	struct sandbox *s = fx_idle(fx);
@@ -50,17 +45,17 @@ static const char *ls(uint64_t ino)
 	uint64_t next;
 	size_t pos = 0;
 
-	ops.opendir(native(req), ino, &fi);
+	ops.opendir(req_native(req), ino, &fi);
 	assert_int_equal(req->kind, ANSWER_OPEN);
 	fi.fh = req->fh;
 	req = req_new(0);
-	ops.readdir(native(req), ino, 65536, 0, &fi);
+	ops.readdir(req_native(req), ino, 65536, 0, &fi);
 	assert_int_equal(req->kind, ANSWER_BUF);
 	names[0] = '\0';
 	while ((name = req_dirent(req, &pos, &next)))
 		sprintf(names + strlen(names), "%s ", name);
 	req = req_new(0);
-	ops.releasedir(native(req), ino, &fi);
+	ops.releasedir(req_native(req), ino, &fi);
 	assert_error(req, 0);
 	return names;
 }
@@ -69,7 +64,7 @@ static const char *readlink_of(uint64_t ino)
 {
 	struct req *req = req_new(0);
 
-	ops.readlink(native(req), ino);
+	ops.readlink(req_native(req), ino);
 	assert_int_equal(req->kind, ANSWER_READLINK);
 	return req->data;
 }
@@ -79,7 +74,7 @@ static struct req *setattr(uint64_t ino)
 	struct stat st = {.st_mode = 0600};
 	struct req *req = req_new(0);
 
-	ops.setattr(native(req), ino, &st, FUSE_SET_ATTR_MODE, NULL);
+	ops.setattr(req_native(req), ino, &st, FUSE_SET_ATTR_MODE, NULL);
 	return req;
 }
 
@@ -88,7 +83,7 @@ static struct req *create(uint64_t dir, const char *name)
 	struct fuse_file_info fi = {.flags = O_WRONLY};
 	struct req *req = req_new(0);
 
-	ops.create(native(req), dir, name, 0644, &fi);
+	ops.create(req_native(req), dir, name, 0644, &fi);
 	return req;
 }
 
@@ -97,7 +92,7 @@ static struct req *open_for(uint64_t ino, int flags)
 	struct fuse_file_info fi = {.flags = flags};
 	struct req *req = req_new(0);
 
-	ops.open(native(req), ino, &fi);
+	ops.open(req_native(req), ino, &fi);
 	return req;
 }
 
@@ -105,7 +100,7 @@ static void forget(uint64_t ino, uint64_t n)
 {
 	struct req *req = req_new(0);
 
-	ops.forget(native(req), ino, n);
+	ops.forget(req_native(req), ino, n);
 	assert_int_equal(req->kind, ANSWER_NOTHING);
 }
 
@@ -257,7 +252,7 @@ static void test_creating_wakes(void **state)
 		const uint64_t ino = req->ino;
 
 		req = req_new(0);
-		ops.release(native(req), ino, &fi);
+		ops.release(req_native(req), ino, &fi);
 	}
 }
 
@@ -437,7 +432,7 @@ static void test_open_files_keep_it_awake(void **state)
 	assert_false(s->saving);
 	fx_expect(fx, TOP "state", "idle\n");
 	req = req_new(0);
-	ops.release(native(req), ino, &fi);
+	ops.release(req_native(req), ino, &fi);
 	clock_advance(10000);
 	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
