@@ -66,9 +66,8 @@ struct files {
 	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
 	uint64_t last_token;	  /* of a lock request that may wait */
 	SLIST_HEAD(, linked)
-	linked;	      /* of a daemon before this one, until its requests were made again */
-	bool touched; /* something changes that its records say, see files_touch() */
-	TAILQ_ENTRY(files) touched_link;
+	linked;		    /* of a daemon before this one, until its requests were made again */
+	struct touch touch; /* see files_touch() */
 };
 
 /* What its own record says changes, or its nodes do, as they note: it is written down anew at the end of this turn. */

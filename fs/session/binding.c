@@ -164,7 +164,7 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
 	binding_finish(s, result);
-	session_touch(s);
+	session_used(s);
 	if (s->settings.fresh && s->sandbox) {
 		/* Queued runs get another sandbox: binding_cut() must not refuse them. */
 		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);

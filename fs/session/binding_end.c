@@ -200,7 +200,7 @@ void binding_not_asleep(struct session *s, const struct problem *why)
 	struct problem p;
 
 	if (s->settings.idle != IDLE_AUTO) {
-		session_touch(s); /* tries it again */
+		session_used(s); /* tries it again */
 		return;
 	}
 	problem_set(&p, PROBLEM_IDLE_TIMEOUT,

@@ -104,7 +104,6 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
-	TAILQ_HEAD(touched_files, files) touched_files;
 	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */

@@ -226,7 +226,7 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 
 /* ---- time ---- */
 
-void session_touch(struct session *s)
+void session_used(struct session *s)
 {
 	s->idle_since = uv_now(s->fs->loop);
 	touch_session(s);
@@ -253,7 +253,7 @@ void session_set_state(struct session *s, enum session_state state)
 	if (state == SESSION_CLOSED)
 		s->fs->stats.sessions_closed++;
 	if (state == SESSION_IDLE)
-		session_touch(s);
+		session_used(s);
 	if (!s->dead)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }

@@ -285,8 +285,8 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 /* Answers all reads that wait for it or its jobs with @err (-errno). */
 void session_flush(struct session *s, int err);
 
-/* Activity: restarts the idle timeout. */
-void session_touch(struct session *s);
+/* Somebody uses it: restarts the idle timeout. */
+void session_used(struct session *s);
 /* Called by the alarm. Return: the next uv_now() at which to call it, or UINT64_MAX. */
 uint64_t session_tick(struct session *s, uint64_t now);
 

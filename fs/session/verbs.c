@@ -220,7 +220,7 @@ static int reset_sandbox(struct session *s)
 			s->reset_asked = true;
 		else if (e < 0)
 			return e;
-		session_touch(s);
+		session_used(s);
 		events_add(&s->fs->events, s, "session", "interpreter reset");
 		return 0;
 	}

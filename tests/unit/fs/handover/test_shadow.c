@@ -194,7 +194,7 @@ static void die(struct shadowed *w, struct second *two)
 	compare(w);
 	write_down(fx->fs, &first);
 	w->turn.estate = NULL;
-	fx->fs->touched.turn = fx->fs->handles.turn = NULL;
+	fx->fs->touched.turn = NULL;
 	estate_free(w->e);
 	assert_int_equal(estate_open(fd, &w->e), 0);
 
