@@ -230,6 +230,15 @@ void sandbox_isolation(const struct sandbox *s,
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
 /**
+ * sandbox_field_is_late() - May a field of a record say less than sandbox_put() would by now?
+ * @tags: Those on the way to it, its own last
+ * @n: How many
+ *
+ * That is so where the next process finds out for itself, and nobody is touched for it.
+ */
+bool sandbox_field_is_late(const unsigned *tags, size_t n);
+
+/**
  * sandbox_adopt() - Go on with a sandbox that another process has put
  * @vm: Machinery
  * @fields: Of its record, not trusted
