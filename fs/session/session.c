@@ -224,6 +224,34 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 	session_problem(s, &p);
 }
 
+/* ---- what may begin ---- */
+
+int session_may_begin(const struct session *s, struct problem *why)
+{
+	if (s->dead)
+		return -ESTALE;
+	if (s->on_disk.damaged || s->state == SESSION_CLOSED) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
+	if (s->fs->ending) {
+		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
+		return -ESTALE;
+	}
+	return 0;
+}
+
+int session_may_submit(const struct session *s, struct problem *why)
+{
+	const int e = session_may_begin(s, why);
+
+	if (e < 0 || s->nqueued < SESSION_QUEUE_MAX)
+		return e;
+	problem_set(why, PROBLEM_QUEUE_FULL, "Wait for a run to end, or use another session.",
+		    "%u runs of this session are queued already", s->nqueued);
+	return -EBUSY;
+}
+
 /* ---- time ---- */
 
 void session_used(struct session *s)

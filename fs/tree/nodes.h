@@ -120,6 +120,8 @@ uint64_t events_size_of(const struct session *s);
 uint64_t events_size(struct fs *fs, const struct handle *h);
 
 extern const struct handle_ops file_events_ops; /* files.events */
+/* There is nothing new for this read: it waits, or ends when nothing has come for a while. */
+void events_await(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 uint64_t file_events_node_size(const struct node *n);
 
 extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */
