@@ -26,7 +26,7 @@ class Aim:
 
     def start(self, mnt, *options, **popen):
         os.makedirs(mnt, exist_ok=True)
-        return start_daemon(mnt, "log_level=debug", *options, program=PROGRAM, env=self.env, **popen)
+        return start_daemon(mnt, "log_level=debug", f"agent={BUILD}/xsbx-agent", *options, program=PROGRAM, env=self.env, **popen)
 
     def at(self, point, signum=signal.SIGKILL, passes=0, times=1):
         """From now on, so many daemons end at this point, the first when it has been there so often before."""
