@@ -137,6 +137,7 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_TEXT:
 	case HANDOVER_FILES:
 	case HANDOVER_NODE:
+	case HANDOVER_SANDBOX:
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
 	case HANDOVER_CALLS:

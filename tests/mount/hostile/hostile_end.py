@@ -61,12 +61,12 @@ def bound_sockets():
 class Scene:
     """A mount with many sandboxes."""
 
-    def __init__(self, name, count, mnt=None):
+    def __init__(self, name, count, mnt=None, survive="yes"):
         self.name, self.mnt = name, mnt or f"{SCRATCH}/{name}"
         os.makedirs(self.mnt, exist_ok=True)
         self.sockets = bound_sockets()
         options = ["max_vms=400", "max_vms_user=400", "max_sessions=400", "memory_overcommit=1000",
-                   "cpu_overcommit=1000"]
+                   "cpu_overcommit=1000", f"survive={survive}"]
         self.daemon = start_daemon(self.mnt, *options, log=LOG)
         self.sessions = [Session(f"s{i}", mnt=self.mnt) for i in range(count)]
         for s in self.sessions:
@@ -156,11 +156,24 @@ def by_signal():
 
 def daemon_killed():
     """Its guard and its spawner live on, and put all in order."""
-    scene = Scene("killed", FEW)
+    scene = Scene("killed", FEW, survive="no")
     begin = time.monotonic()
     os.kill(scene.helper("daemon"), signal.SIGKILL)
     scene.ended(begin)
     same("its end is told", scene.daemon.returncode, -signal.SIGKILL)
+
+
+def daemon_followed():
+    """Another daemon goes on with all of them, and its end is theirs."""
+    scene = Scene("followed", FEW)
+    os.kill(scene.helper("daemon"), signal.SIGKILL)
+    same("those that run", [s.state_of(2) for s in scene.sessions[::4]], ["running"] * len(scene.sessions[::4]))
+    same("those that rest", [s.run("echo on\n").out for s in scene.sessions[1::4]], ["on\n"] * len(scene.sessions[1::4]))
+    ok("and what clings", scene.clinging() >= 2 * FEW, scene.clinging())
+    begin = time.monotonic()
+    same("unmount", shell(f"fusermount3 -u {scene.mnt}")[0], 0)
+    scene.ended(begin)
+    same("its exit status", scene.daemon.returncode, 0)
 
 
 def spawner_killed():
@@ -222,4 +235,4 @@ def starting():
         scene.ended(begin)
 
 
-main(unmounted, by_signal, daemon_killed, spawner_killed, all_killed, neighbours, starting)
+main(unmounted, by_signal, daemon_killed, daemon_followed, spawner_killed, all_killed, neighbours, starting)

@@ -358,7 +358,7 @@ def ends():
     for how in ("unmount", "term", "kill"):
         mnt = f"{SCRATCH}/end"
         os.makedirs(mnt, exist_ok=True)
-        daemon = start_daemon(mnt, log=f"{SCRATCH}/end.log")
+        daemon = start_daemon(mnt, *(["survive=no"] if how == "kill" else []), log=f"{SCRATCH}/end.log")
         pid = taken(f"{how}: takeover", mnt)
         same(f"{how}: whose child it is", kin_of(daemon.pid)[1], pid)
         if how == "unmount":
