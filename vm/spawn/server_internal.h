@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's state, for server.c, server_heir.c, server_revive.c: each calls those behind it. */
+/* The spawner's state, for server.c, server_birth.c, server_heir.c, server_revive.c, server_words.c: each calls those behind it. */
 #ifndef XSBX_VM_SPAWN_SERVER_INTERNAL_H
 #define XSBX_VM_SPAWN_SERVER_INTERNAL_H
 
@@ -15,6 +15,7 @@
 #include "kids.h"
 #include "server.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 #include "wire.h"
 
@@ -70,6 +71,32 @@ static inline int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* ---- what it is told ---- */
+
+/* A line of the log. @data: struct server. */
+void server_say(void *data, enum log_level level, const char *text);
+
+/* The lines that could not be said. */
+void server_say_words(struct server *s);
+
+/* The last words of children, as far as they were not said yet, and can be now. */
+void server_say_finals(struct server *s);
+
+/* One's: that it has ended, or never began. */
+void server_last_note(struct server *s, const struct spawn_note *note);
+
+/* ---- a child on its way ---- */
+
+/* It is asked for, by this request behind the head. @job: its descriptors; what it does not take is the caller's still. */
+void server_judge(struct server *s, uint32_t id, const char *request, size_t len,
+		  struct spawn_job *job);
+
+/* Its program runs, or could not be run, or is not waited for any more, because of @given_up. */
+void server_settle(struct server *s, struct kid *k, int given_up);
+
+/* Those that have come to their end, or have taken too long; with @given_up all. */
+void server_settle_all(struct server *s, int given_up);
+
 /* In a child, which may hang for long before its exec: closes what it has of its parent, whose guard waits for the end of
  * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
 void server_leave(const struct server *s);
@@ -111,9 +138,6 @@ void server_revived(struct server *s, bool taken_over);
 
 /* This process has ended, by its number. */
 void server_revival_reaped(struct server *s, pid_t pid);
-
-/* A line of the log, which could not be said. */
-void server_keep_word(struct server *s, const struct spawn_note *note);
 
 /* The spawner's own children. */
 static inline struct kin server_kin(const struct server *s)

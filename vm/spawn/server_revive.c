@@ -107,28 +107,6 @@ void server_revival_reaped(struct server *s, pid_t pid)
 	forget_estate(s);
 }
 
-/* ---- the log while there is no daemon ---- */
-
-/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
-void server_keep_word(struct server *s, const struct spawn_note *note)
-{
-	struct guarded *g = s->guarded;
-	const unsigned n = atomic_load(&g->nwords);
-
-	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
-		return;
-	g->word[n] = *note;
-	atomic_store(&g->nwords, n + 1);
-}
-
-static void say_words(struct server *s)
-{
-	const unsigned n = atomic_exchange(&s->guarded->nwords, 0);
-
-	for (unsigned i = 0; i < n; i++)
-		(void)server_note(s, &s->guarded->word[i], NULL, 0);
-}
-
 /* ---- the next one ---- */
 
 static void describe(bool killed, int status, char *words, size_t size)
@@ -248,5 +226,5 @@ void server_revived(struct server *s, bool taken_over)
 	}
 	s->revival.refusals = 0;
 	deaths_serves(&s->revival.deaths, server_now());
-	say_words(s);
+	server_say_words(s);
 }
