@@ -133,6 +133,7 @@ static void start(struct daemon *d)
 		succession_await(&d->succession);
 	}
 	/* Whoever hears of the mount may kill this at once. */
+	survival_begin(&d->survival);
 	turn_now(&d->survival.turn);
 	if (mounts)
 		announce(d);

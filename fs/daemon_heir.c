@@ -33,10 +33,14 @@ static void load(struct daemon *d)
 	daemon_start_loop(d);
 	if (succession_load(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);
+	/* What this one would leave is written before it is the daemon: until then its death is nobody's end. */
 	if (d->conf.survive) {
 		daemon_survive(d);
 		survival_start(&d->survival);
+		(void)turn_write(&d->survival.turn);
 	}
+	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
+		daemon_die(d, why);
 }
 
 /* The spawner takes it only while nothing that was inherited has been read. */

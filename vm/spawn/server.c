@@ -148,6 +148,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
 	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
 	case SPAWN_OP_ESTATE: server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1); break;
+	case SPAWN_OP_SURVIVES: server_survives(s); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -202,6 +203,8 @@ static void hear_rest(struct server *s)
 			s->last_id = MAX(s->last_id, req.id);
 		else if (req.op == SPAWN_OP_ESTATE && !nfds)
 			server_estate(s, -1);
+		else if (req.op == SPAWN_OP_SURVIVES)
+			server_survives(s);
 		else if (req.op == SPAWN_OP_UNMOUNT)
 			held_drop(&s->held, HELD_CONNECTION, 0);
 		while (nfds)

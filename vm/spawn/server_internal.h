@@ -19,13 +19,21 @@
 #include "vm/base/util.h"
 #include "wire.h"
 
+/* What a daemon leaves. */
+struct legacy {
+	int estate;	    /* in memory; or -1: nothing */
+	pid_t holder;	    /* of its descriptors; or 0 */
+	int holder_control; /* or -1 */
+};
+
 /* What is needed when the daemon dies. See server_revive.c. */
 struct revival {
-	bool able;   /* there is an estate, and all else */
-	int program; /* that the daemon runs, by O_PATH; or -1 */
-	int conf;    /* that it goes by, as it was read: sealed; or -1 */
-	pid_t holder;
-	int holder_control; /* or -1 */
+	bool able;	      /* there is an estate, and all else */
+	int program;	      /* that the daemon runs, by O_PATH; or -1 */
+	int conf;	      /* that it goes by, as it was read: sealed; or -1 */
+	struct legacy legacy; /* what counts */
+	struct legacy coming; /* to which not all is written yet */
+	struct legacy heirs;  /* likewise, of a daemon that is to take the mount over */
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
@@ -109,8 +117,14 @@ void server_yield(struct server *s, uint32_t number);
 
 void server_revival_init(struct server *s);
 
-/* If it dies, it leaves this, which is the callee's; -1: nothing. */
+/* It is going to leave this, which is the callee's; -1: nothing, as of now. */
 void server_estate(struct server *s, int fd);
+
+/* ... and if it dies from now on, it does. */
+void server_survives(struct server *s);
+
+/* What an heir is going to leave, as soon as it is the daemon. */
+void server_heirs_estate(struct server *s, int fd);
 
 /* If the daemon has died, is there all that another one needs? */
 bool server_can_revive(const struct server *s);
@@ -144,7 +158,8 @@ static inline struct kin server_kin(const struct server *s)
 {
 	return (struct kin){.daemon = s->daemon,
 			    .heir = s->heir.state == HEIR_NONE ? 0 : s->heir.pid,
-			    .holder = s->revival.holder};
+			    .holder = {s->revival.legacy.holder, s->revival.coming.holder,
+				       s->revival.heirs.holder}};
 }
 
 /* @asked: there is something to be heard of heir_fd(). Return: whether the daemon stands still. */
