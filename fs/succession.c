@@ -429,7 +429,6 @@ int succession_load(struct succession *s, char *ret_why, size_t why_size)
 {
 	_cleanup_close_ int file = -1;
 	struct problem why = {0};
-	uint64_t began;
 	struct word w;
 	int r;
 
@@ -441,19 +440,26 @@ int succession_load(struct succession *s, char *ret_why, size_t why_size)
 		snprintf(ret_why, why_size, "%s", r < 0 ? "the daemon is gone" : w.text);
 		return r < 0 ? r : -EBUSY;
 	}
-	began = log_now();
+	s->began = log_now();
+	s->size = w.size;
 	r = load_estate(s, &w, file, &why);
 	if (r < 0) {
 		snprintf(ret_why, why_size, "%s", why.cause);
 		return r;
 	}
-	r = spawner_ready(s->spawner);
+	return 0;
+}
+
+int succession_ready(struct succession *s, char *ret_why, size_t why_size)
+{
+	const int r = spawner_ready(s->spawner);
+
 	if (r < 0) {
 		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
 		return r;
 	}
 	close(HEIR_FD_DAEMON);
 	log_info("another daemon has taken the mount over: %llu bytes were loaded in %llu us",
-		 (unsigned long long)w.size, (unsigned long long)(log_now() - began) / 1000);
+		 (unsigned long long)s->size, (unsigned long long)(log_now() - s->began) / 1000);
 	return 0;
 }

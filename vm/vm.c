@@ -329,6 +329,8 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	struct channel_scratch *scratch = &vm->guests.scratch;
 
 	vm->ctx.turn = scratch->turn = turn;
+	if (vm->ctx.spawner)
+		spawner_set_turn(vm->ctx.spawner, turn);
 	/* Where it is not allowed, there is nothing to be done about it. */
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }

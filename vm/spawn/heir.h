@@ -75,6 +75,7 @@ struct heir_gift {
 	/* Of a daemon that has died: */
 	const char *option;		 /* one of HEIR_OPTION_*, with the signal */
 	int program;			 /* what it ran */
+	int estate;			 /* what it has left */
 	int holder;			 /* socket to it */
 	int conf;			 /* that it went by */
 	void (*leave)(const void *data); /* called in the child: closes what is its parent's */
@@ -90,12 +91,13 @@ int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now);
 enum heir_word {
 	HEIR_WAITS,  /* nothing new */
 	HEIR_CLAIMS, /* @ret_id is its child */
+	HEIR_LEAVES, /* if it is the daemon and dies: *@ret_fd, which is the caller's; -1: nothing after all */
 	HEIR_READY,
 	HEIR_OVER, /* it is gone, or refused: `words` */
 };
 
 /* What it says. */
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id);
+enum heir_word heir_hear(struct heir *h, uint32_t *ret_id, int *ret_fd);
 
 /* There is none: kills it, tells who asked why. */
 void heir_end(struct heir *h, const char *words);

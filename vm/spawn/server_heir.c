@@ -14,9 +14,20 @@
 
 void server_leave(const struct server *s)
 {
-	const int fds[] = {s->told,	    s->lock,
-			   s->cwd,	    s->revival.program,
-			   s->revival.conf, s->revival.holder_control};
+	const struct revival *v = &s->revival;
+	const int fds[] = {
+		s->told,
+		s->lock,
+		s->cwd,
+		v->program,
+		v->conf,
+		v->legacy.estate,
+		v->legacy.holder_control,
+		v->coming.estate,
+		v->coming.holder_control,
+		v->heirs.estate,
+		v->heirs.holder_control,
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
@@ -55,6 +66,7 @@ static struct heir_gift gift_for(const struct server *s)
 		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
 			    jail_instance_id()},
 		.program = -1,
+		.estate = -1,
 		.holder = -1,
 		.conf = -1,
 		.leave = leave_for_heir,
@@ -64,7 +76,7 @@ static struct heir_gift gift_for(const struct server *s)
 
 void server_revive_now(struct server *s)
 {
-	_cleanup_close_ int holder = holder_admit(s->revival.holder_control);
+	_cleanup_close_ int holder = holder_admit(s->revival.legacy.holder_control);
 	struct heir_gift gift = gift_for(s);
 	int r = holder;
 
@@ -74,6 +86,7 @@ void server_revive_now(struct server *s)
 		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
 	gift.option = s->revival.option;
 	gift.program = s->revival.program;
+	gift.estate = s->revival.legacy.estate;
 	gift.holder = holder;
 	gift.conf = s->revival.conf;
 	if (r >= 0)
@@ -106,6 +119,7 @@ static void disinherit(struct server *s, const char *words)
 	if (s->heir.ended && s->heir.revives)
 		server_tell_end(s->heir.pid, why, sizeof(why));
 	heir_end(&s->heir, why);
+	server_heirs_estate(s, -1);
 	for (size_t i = 0; i < s->kids.n; i++)
 		s->kids.item[i].claimed = false;
 	if (stands)
@@ -162,9 +176,12 @@ static void hear_heir(struct server *s)
 	enum heir_word word = HEIR_CLAIMS;
 	struct kid *k;
 	uint32_t id = 0;
+	int fd = -1;
 
-	while (word == HEIR_CLAIMS) {
-		word = heir_hear(&s->heir, &id);
+	while (word == HEIR_CLAIMS || word == HEIR_LEAVES) {
+		word = heir_hear(&s->heir, &id, &fd);
+		if (word == HEIR_LEAVES)
+			server_heirs_estate(s, steal_fd(&fd));
 		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
 		if (k && !k->birth)
 			k->claimed = true;
