@@ -93,7 +93,8 @@ static void finish(struct session *s, const struct vm_result *result)
 
 	touch_session(s);
 	s->active = NULL;
-	s->last_ran = r->number;
+	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
+		s->last_ran = r->number;
 	end_run(r, result);
 	join_next(s);
 	if (problem_kept(&r->problem)->code)
@@ -367,7 +368,7 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 			session_set_state(s, SESSION_NEW);
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
-		if (result->outcome != VM_LOST)
+		if (result->outcome != VM_LOST && result->outcome != VM_REFUSED)
 			checkpoint_after_run(s);
 	}
 	wait_wake(&s->front.wait);
