@@ -253,7 +253,7 @@ static void fill(struct keeper *k)
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 
 		delist(k, s);
-		if (err < 0) {
+		if (!item) {
 			tell_failure(k, s, err);
 			if (!k->flushed) /* at the end that was its last turn */
 				enlist(k, s);
@@ -261,10 +261,6 @@ static void fill(struct keeper *k)
 			continue;
 		}
 		store_all(k, s);
-		if (!item) {
-			is_written(s);
-			continue;
-		}
 		bytes += item->bytes;
 		n++;
 		*end = item;

@@ -395,6 +395,35 @@ static void test_disk_refuses(void **data)
 	assert_false(fx_demo(fx)->on_disk.dirty);
 }
 
+/* What takes long with a long record is the thread's, which finds out as well that there is nothing new in it. */
+static void test_unchanged(void **data)
+{
+	struct fixture *fx = *data;
+	struct keeper_item *item;
+	struct stat before, after;
+	char path[256];
+	int err = 0;
+
+	assert_int_equal(fx_mkdir(fx, "python/same"), 0);
+	written();
+	snprintf(path, sizeof(path), "%s/sessions/python/same.rec", state);
+	assert_int_equal(stat(path, &before), 0);
+	keeping_changed(session_find(fx->fs, 0, "same"));
+	item = keeper_item_new(fx->fs->keeper, session_find(fx->fs, 0, "same"), &err);
+	assert_non_null(item);
+	assert_int_equal(item->sum, 0);
+	keeper_item_free(fx->fs->keeper, item);
+	written();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino); /* a new one has another name at first */
+	assert_false(session_find(fx->fs, 0, "same")->on_disk.dirty);
+	fx_put(fx, "python/same/stdin", "new");
+	keeping_changed(session_find(fx->fs, 0, "same"));
+	written();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_not_equal(before.st_ino, after.st_ino);
+}
+
 /* A session that is too large for a record keeps no other from being written, and the end from coming. */
 static void test_too_large(void **data)
 {
@@ -627,6 +656,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, setup, teardown),
