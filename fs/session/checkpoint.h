@@ -57,7 +57,7 @@ struct checkpoints {
 const char *checkpoint_state_str(enum checkpoint_state state);
 
 /**
- * checkpoint_new() - Make one, which is SAVING
+ * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name
  * @s: Session
  * @name: Name, validated here
  * @ret_cp: Result, its session's
