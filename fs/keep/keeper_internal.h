@@ -76,6 +76,7 @@ struct keeper {
 	uint64_t round_ms; /* uv_now() when the last round began */
 	unsigned storing;  /* by the vault */
 	bool told;	   /* that the disk refuses */
+	bool urgent;	   /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
 

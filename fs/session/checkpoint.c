@@ -26,6 +26,11 @@ const char *checkpoint_state_str(enum checkpoint_state state)
 	return state_names[state];
 }
 
+enum checkpoint_state checkpoint_shown(const struct checkpoint *cp)
+{
+	return cp->unwritten ? CHECKPOINT_SAVING : cp->state;
+}
+
 struct checkpoint *checkpoint_find(const struct session *s, const char *name)
 {
 	struct checkpoint *cp;
@@ -206,9 +211,21 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->saved = saved_ref(saved);
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
-	tell(s, cp, "whole", "");
+	cp->unwritten = s->fs->keeping && !s->on_disk.err;
+	if (!cp->unwritten)
+		tell(s, cp, "whole", "");
+	keeping_saved(s);
 	if (cp->automatic)
 		trim(s);
+}
+
+void checkpoint_written(struct session *s, struct checkpoint *cp)
+{
+	if (!cp->unwritten)
+		return;
+	touch_rest(s);
+	cp->unwritten = false;
+	tell(s, cp, "whole", "");
 }
 
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)
