@@ -200,6 +200,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.host = &vm->host;
 	vm->guests.stand_still = cfg->stand_still;
 	vm->guests.ca = cfg->ca;
 	vm->guests.ca_len = cfg->ca_len;

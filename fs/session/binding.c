@@ -178,7 +178,7 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 			session_set_state(s, SESSION_NEW);
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
-		if (result->outcome != VM_LOST)
+		if (result->outcome != VM_LOST && result->outcome != VM_REFUSED)
 			checkpoint_after_run(s);
 	}
 	wait_wake(&s->front.wait);

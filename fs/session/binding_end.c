@@ -84,7 +84,8 @@ void binding_finish(struct session *s, const struct vm_result *result)
 
 	touch_session(s);
 	s->active = NULL;
-	s->last_ran = r->number;
+	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
+		s->last_ran = r->number;
 	binding_end_run(r, result);
 	join_next(s);
 	if (problem_kept(&r->problem)->code)
