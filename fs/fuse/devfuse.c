@@ -190,6 +190,7 @@ static int receive(struct devfuse *d, char *mem)
 		return 0;
 	if (d->survives && n > 0) {
 		inbox_received(&d->inbox, (size_t)n);
+		d->together++;
 		devfuse_news(d);
 	}
 	return (int)n;
@@ -304,11 +305,15 @@ static void on_request(uv_poll_t *handle, int status, int events)
 		n = receive(d, mem);
 		if (is_passing(n) && (i + 1 < REQUESTS_PER_TURN || status == 0))
 			continue;
-		if (n == -EAGAIN && status == 0)
-			return;
+		if (n == -EAGAIN && status == 0) {
+			if (!devfuse_no_more(d))
+				return;
+			continue;
+		}
 		if (n > 0) {
 			d->fs->stats.requests++;
 			n = devfuse_take(d, mem, (size_t)n);
+			devfuse_handled(d);
 			if (n == 0)
 				continue;
 		}
@@ -384,4 +389,5 @@ void devfuse_free(struct devfuse *d)
 	unanswered_fini(&d->unanswered);
 	buf_clear(&d->init);
 	buf_clear(&d->init_reply);
+	buf_clear(&d->fields);
 }

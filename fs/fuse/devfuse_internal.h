@@ -32,6 +32,12 @@ void devfuse_drop(struct devfuse *d, uint64_t unique);
 /* Between two requests: there is room for another one. */
 void devfuse_make_room(struct devfuse *d);
 
+/* A request was handled: it may be time to commit it. */
+void devfuse_handled(struct devfuse *d);
+
+/* No other one is there: those that were are committed. Return: there may be another one now. */
+bool devfuse_no_more(struct devfuse *d);
+
 /* Says what was kept. */
 void devfuse_say(struct devfuse *d);
 

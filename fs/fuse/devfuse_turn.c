@@ -9,6 +9,15 @@
 #include "vm/base/util.h"
 #include "devfuse_internal.h"
 
+/*
+ * When to commit
+ * --------------
+ * Requests that are there together are committed together. But a client asks one thing, and the next when it has the answer: then it
+ * is in vain to look for a second request before the first is answered, and so is the way through the loop. So if there was but one, the next ones are
+ * committed one by one, and answered, before another is looked for; and now and then it is seen whether there are more at once.
+ */
+#define ALONE	      32u
+
 /* Numbers of regions. */
 #define REGION_INBOX  2u
 #define REGION_OUTBOX 3u
@@ -76,6 +85,7 @@ static void speak(struct turn_speaker *speaker)
 {
 	struct devfuse *d = container_of(speaker, struct devfuse, speaker);
 
+	d->together = 0;
 	devfuse_say(d);
 	if (!turn_is_on(d->turn) || d->turn->lost)
 		forsake(d);
@@ -92,6 +102,24 @@ void devfuse_make_room(struct devfuse *d)
 		turn_now(d->turn);
 	if (d->survives && !turn_is_on(d->turn))
 		forsake(d);
+}
+
+void devfuse_handled(struct devfuse *d)
+{
+	if (!d->survives || !d->alone)
+		return;
+	d->alone--;
+	turn_now(d->turn);
+}
+
+bool devfuse_no_more(struct devfuse *d)
+{
+	if (!d->survives || !d->together)
+		return false;
+	if (d->together == 1)
+		d->alone = ALONE;
+	turn_now(d->turn);
+	return true;
 }
 
 void devfuse_leave(struct devfuse *d)
@@ -163,17 +191,19 @@ static int put_more(struct devfuse *d, struct estate *e, struct buf *fields)
 
 static int put_answers(struct devfuse *d, struct estate *e)
 {
-	struct buf fields = {0};
+	struct buf *fields = &d->fields;
 	int err;
 
-	record_u64(&fields, TAG_TURN, d->outbox.turn);
-	record_u64(&fields, TAG_LEN, d->outbox.len);
-	record_u64(&fields, TAG_HANDLED, d->inbox.last);
-	err = fields.failed ? -ENOMEM
-			    : estate_put(e, HANDOVER_ANSWER, 0, 0, fields.data, fields.len);
-	if (err == 0)
-		err = put_more(d, e, &fields);
-	buf_clear(&fields);
+	fields->len = 0;
+	record_u64(fields, TAG_TURN, d->outbox.turn);
+	record_u64(fields, TAG_LEN, d->outbox.len);
+	record_u64(fields, TAG_HANDLED, d->inbox.last);
+	err = fields->failed ? -ENOMEM
+			     : estate_put(e, HANDOVER_ANSWER, 0, 0, fields->data, fields->len);
+	if (err == 0 && !TAILQ_EMPTY(&d->outbox.more)) {
+		err = put_more(d, e, fields);
+		buf_clear(fields); /* they were long */
+	}
 	return err;
 }
 

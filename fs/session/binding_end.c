@@ -82,7 +82,7 @@ void binding_finish(struct session *s, const struct vm_result *result)
 {
 	struct run *r = s->active;
 
-	touch_session(s);
+	touch_head(s);
 	s->active = NULL;
 	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
 		s->last_ran = r->number;
