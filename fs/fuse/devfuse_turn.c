@@ -137,7 +137,7 @@ static int put_requests(struct devfuse *d, struct estate *e)
 		unanswered_recorded(&d->unanswered, r);
 	}
 	/* Somebody would wait for ever. */
-	return d->unanswered.lost ? -ENOMEM : 0;
+	return unanswered_is_whole(&d->unanswered) ? 0 : -ENOMEM;
 }
 
 /* Those that did not fit. */
@@ -202,6 +202,25 @@ int devfuse_commit(struct devfuse *d, struct estate *e)
 	return err == 0 ? put_answers(d, e) : err;
 }
 
+static int restore(void *data, const struct record *rec, uint64_t sub)
+{
+	struct record_reader fields = rec->fields;
+	struct devfuse *d = data;
+	struct record_field f;
+
+	(void)sub;
+	while (record_field(&fields, &f) > 0)
+		if (f.tag == TAG_REQUEST && f.is_bytes)
+			unanswered_restore(&d->unanswered, rec->key, f.data, f.len);
+	return 0;
+}
+
+void devfuse_restore(struct devfuse *d, const struct estate *e)
+{
+	if (d->survives)
+		(void)estate_each(e, HANDOVER_REQUEST, restore, d);
+}
+
 /* ---- the beginning ---- */
 
 static void begin(struct devfuse *d, struct turn *t)
@@ -257,7 +276,7 @@ static int load_request(void *data, const struct record *rec, uint64_t sub)
 			return -EBADMSG;
 		memcpy(&in, f.data, sizeof(in));
 		return in.unique == rec->key
-			       ? unanswered_load(&d->unanswered, in.unique, f.data, f.len)
+			       ? unanswered_load(&d->unanswered, in.unique, f.data, f.len, true)
 			       : -EBADMSG;
 	}
 	return r < 0 ? r : -EBADMSG;
