@@ -93,6 +93,16 @@ static int get_request(struct devfuse *d, const struct record_field *f)
 	return unanswered_load(&d->unanswered, in.unique, f->data, f->len, false);
 }
 
+static int get_device(struct devfuse *d, const struct record_field *f)
+{
+	char device[MOUNT_DEVICE_MAX];
+	const int r = record_get_str(f, device, sizeof(device));
+
+	if (r == 0 && device[0])
+		mountwatch_is(&d->watch, device);
+	return r;
+}
+
 static int get_field(struct devfuse *d, const struct record_field *f, struct buf *ret_reply)
 {
 	switch ((enum devfuse_tag)f->tag) {
@@ -107,7 +117,7 @@ static int get_field(struct devfuse *d, const struct record_field *f, struct buf
 		buf_clear(ret_reply);
 		return buf_append(ret_reply, f->data, f->len);
 	case TAG_REQUEST: return get_request(d, f);
-	case TAG_DEVICE: return record_get_str(f, d->watch.device, sizeof(d->watch.device));
+	case TAG_DEVICE: return get_device(d, f);
 	default: return 0;
 	}
 }

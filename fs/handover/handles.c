@@ -388,7 +388,7 @@ static int find_owned(struct heritage *g)
 
 	if (kind <= NODE_NONE || kind >= NODE_NKINDS || (kind >= NODE_SESSION) != (h->s != NULL))
 		return -EBADMSG;
-	if (g->fixed && !ops_of(h))
+	if (g->fixed != (ops_of(h) != NULL))
 		return -EBADMSG;
 	if (!h->s)
 		return g->job || g->run ? -EBADMSG : 0;
@@ -519,6 +519,14 @@ int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields)
 	return r == -EFBIG ? -EBADMSG : r;
 }
 
+int handover_lose_handle(struct fs *fs, uint64_t id)
+{
+	const int r = handles_set_generation(&fs->handles, (uint32_t)id, (uint32_t)(id >> 32) + 1);
+
+	fs->inherited.lost_handles++;
+	return r == -ENOMEM ? r : 0; /* of a number that there is not nobody gets another one */
+}
+
 /* The pieces of its text are all there, and so is what it is open on. */
 static bool is_whole(const struct handle *h)
 {
@@ -527,8 +535,9 @@ static bool is_whole(const struct handle *h)
 
 int handover_join_handles(struct fs *fs)
 {
-	int r = handles_sort(&fs->handles);
+	const int r = handles_sort(&fs->handles);
 	struct handle *h, *before;
+	unsigned lost = 0;
 
 	if (r < 0)
 		return r;
@@ -541,8 +550,9 @@ int handover_join_handles(struct fs *fs)
 			enter(h);
 		} else {
 			handle_free(h);
-			r = -EBADMSG;
+			lost++;
 		}
 	}
-	return r;
+	fs->inherited.lost_handles += lost;
+	return lost && !fs->inherited.estate ? -EBADMSG : 0;
 }

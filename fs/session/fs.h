@@ -113,10 +113,13 @@ struct fs {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
 		bool begun, complete;
-		bool estate;	       /* what is read is in an estate, which is gone on with */
-		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
-		void *texts;	       /* likewise: fs/handover/texts.c */
-		void *spools;	       /* fs/handover/outputs.c */
+		bool estate;  /* what is read is in an estate, which is gone on with */
+		void *runs;   /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;  /* likewise: fs/handover/texts.c */
+		void *spools; /* fs/handover/outputs.c */
+		bool filed;   /* files/ of all sessions are put together */
+		void *losses; /* what can't be read: fs/handover/losses.c */
+		unsigned lost_handles;
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;

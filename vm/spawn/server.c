@@ -261,7 +261,7 @@ static void reap(struct server *s)
 			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
-		heir_reaped(&s->heir, pid);
+		heir_reaped(&s->heir, pid, status);
 		server_revival_reaped(s, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
@@ -384,7 +384,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
-	p[1] = (struct pollfd){.fd = stands ? -1 : s->sigfd, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
 	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, served), .events = POLLIN};
 	if (stands)
@@ -446,6 +446,7 @@ static void begin(struct server *s)
 static bool turn(struct server *s)
 {
 	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
+	bool stands;
 
 	if (poll(p, to_watch(s, p), time_left(s)) < 0)
 		return true;
@@ -455,10 +456,11 @@ static bool turn(struct server *s)
 		return false;
 	if (s->revival.due && (server_now() >= s->revival.at || server_is_urgent(s)))
 		server_revive_now(s);
-	if (server_tend_heir(s, p[3].revents != 0))
-		return true;
+	stands = server_tend_heir(s, p[3].revents != 0);
 	if (p[1].revents)
 		reap(s);
+	if (stands)
+		return true;
 	if (s->daemon)
 		server_say_finals(s);
 	server_settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
