@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of the fixed tree, which table.c lists: what can be done with an open one, and what each reads as. */
+/* The nodes of the fixed tree, which table.c lists: what can be done with an open one, and what
+ * each reads as. */
 #ifndef XSBX_FS_TREE_NODES_H
 #define XSBX_FS_TREE_NODES_H
 
@@ -107,8 +108,8 @@ extern const struct handle_ops scratch_ops; /* open scratch files */
 
 /* ---- what goes on ---- */
 
-/* A reader of `events` that has waited this long without a line gets end of file, so that programs that walk the whole
- * tree are not blocked. */
+/* A reader of `events` that has waited this long without a line gets end of file, so that programs
+ * that walk the whole tree are not blocked. */
 #define EVENTS_IDLE_S 30u
 
 extern const struct handle_ops events_ops;

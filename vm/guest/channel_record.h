@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A channel in a record: what was received and not handled, what is to be sent, and the numbers of both. */
+/* A channel in a record: what was received and not handled, what is to be sent, and the numbers of
+ * both. */
 #ifndef XSBX_VM_GUEST_CHANNEL_RECORD_H
 #define XSBX_VM_GUEST_CHANNEL_RECORD_H
 
@@ -12,8 +13,8 @@
 /* Appends the fields of an open channel; that it is held is not among them. */
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds);
 
-/* Does this field follow late? What is sent to an agent is not taken out of a record that is written already: it is sent again
- * then, and the agent drops it. See channel.h. */
+/* Does this field follow late? What is sent to an agent is not taken out of a record that is
+ * written already: it is sent again then, and the agent drops it. See channel.h. */
 bool channel_field_is_late(unsigned tag);
 
 /**

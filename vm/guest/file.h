@@ -54,7 +54,8 @@ struct vm_lock {
 	uint32_t pid;
 };
 
-/* What has changed in the working directory, or what is said about the watching itself: see enum proto_change. */
+/* What has changed in the working directory, or what is said about the watching itself: see enum
+ * proto_change. */
 struct sandbox_change {
 	enum proto_change kind;
 	bool is_dir;
