@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/base/sheets.h"
+
 #define COPIED 16384u /* bytes that are rather copied */
 
 void unanswered_init(struct unanswered *u, size_t size)
@@ -17,12 +19,15 @@ void unanswered_init(struct unanswered *u, size_t size)
 
 static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->lent)
+	if (r->held)
+		sheets_let_go(u->sheets, r->data);
+	else if (r->lent)
 		r->lent = false;
 	else if (r->data && r->len > COPIED && u->nspare < UNANSWERED_SPARE)
 		u->spare[u->nspare++] = r->data;
 	else
 		free(r->data);
+	r->held = false;
 	r->data = NULL;
 }
 
@@ -92,14 +97,18 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 	return *buffer ? 0 : -ENOMEM;
 }
 
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len)
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held)
 {
 	struct unanswered_request *r = insert(u, unique, data, len);
 
-	if (r)
-		r->lent = true;
-	else
-		u->lost = true;
+	if (r) {
+		r->lent = !held;
+		r->held = held;
+		return;
+	}
+	if (held)
+		sheets_let_go(u->sheets, data);
+	u->lost = true;
 }
 
 /* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to spare; or NULL. */
@@ -123,6 +132,18 @@ int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, siz
 	return 0;
 }
 
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+{
+	struct unanswered_request *r = insert(u, unique, (char *)data, len);
+
+	if (!r)
+		return -ENOMEM;
+	sheets_hold(u->sheets, data);
+	r->held = r->recorded = true;
+	u->nnew--;
+	return 0;
+}
+
 struct unanswered_request *unanswered_new(struct unanswered *u)
 {
 	struct unanswered_request *r = NULL;
@@ -140,12 +161,13 @@ void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
 	assert(!r->recorded);
 	r->recorded = true;
 	u->nnew--;
-	bytes_free(u, r);
+	if (!r->held)
+		bytes_free(u, r);
 }
 
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->recorded)
+	if (r->recorded && !r->held)
 		bytes_free(u, r);
 }
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct sheets;
+
 #define UNANSWERED_BUCKETS 256u
 #define UNANSWERED_SPARE   4u
 
@@ -19,6 +21,7 @@ struct unanswered_request {
 	size_t len;
 	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone */
 	bool lent;  /* the bytes are somebody else's, until it is recorded */
+	bool held;  /* the bytes are on a sheet, which is held until it is answered */
 	bool recorded;
 };
 
@@ -35,8 +38,9 @@ struct unanswered {
 	TAILQ_HEAD(unanswered_list, unanswered_request) list;
 	LIST_HEAD(, unanswered_request) bucket[UNANSWERED_BUCKETS];
 	size_t n;
-	size_t nnew; /* not recorded */
-	size_t size; /* of a buffer */
+	size_t nnew;	       /* not recorded */
+	size_t size;	       /* of a buffer */
+	struct sheets *sheets; /* or NULL: none is held */
 	char *spare[UNANSWERED_SPARE];
 	unsigned nspare;
 	bool lost; /* there was no memory for one: whoever waits for its answer must not be left alone */
@@ -50,11 +54,13 @@ void unanswered_fini(struct unanswered *u);
  * no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* The same of bytes that stay where they are until it is recorded. */
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len);
+/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of u->sheets that is held, until it is answered. */
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held);
 
 /* One that was in the records of a daemon before: it is copied. Return: 0, -ENOMEM. */
 int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len);
+/* Likewise of one whose bytes are on a sheet: it is held. */
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len);
 
 /* Return: the first that is not recorded, or NULL. */
 struct unanswered_request *unanswered_new(struct unanswered *u);

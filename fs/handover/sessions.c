@@ -382,9 +382,9 @@ static const struct {
 	int (*commit)(struct handover_sessions *to, struct touch *what);
 } commits[] = {
 	{TOUCHED_SESSION, commit_session}, {TOUCHED_REST, commit_rest},
-	{TOUCHED_SANDBOX, commit_sandbox}, {TOUCHED_RUN, commit_run},	   {TOUCHED_JOB, commit_job},
-	{TOUCHED_SCRATCH, commit_scratch}, {TOUCHED_BLOCK, commit_block},
-	{TOUCHED_REMOVAL, put_removal},
+	{TOUCHED_SANDBOX, commit_sandbox}, {TOUCHED_RUN, commit_run},
+	{TOUCHED_JOB, commit_job},	   {TOUCHED_SCRATCH, commit_scratch},
+	{TOUCHED_BLOCK, commit_block},	   {TOUCHED_REMOVAL, put_removal},
 };
 
 static int drop_session(struct handover_sink *sink, uint64_t key)
