@@ -112,6 +112,9 @@ int devfuse_survive(struct devfuse *d, struct turn *t);
 /* Puts records of what there is to be known of the connection: by the turn's ops, behind all others. Return: 0 or -errno. */
 int devfuse_commit(struct devfuse *d, struct estate *e);
 
+/* The estate is about to be given up: what of the requests is in its records alone comes back. */
+void devfuse_restore(struct devfuse *d, const struct estate *e);
+
 /* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the records of kinds
  * HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: as devfuse_get(). */
 int devfuse_load(struct devfuse *d, struct turn *t);

@@ -96,7 +96,7 @@ int devfuse_put(const struct devfuse *d, struct buf *out)
 	struct putting to = {d, out};
 	int err = 0;
 
-	if (d->unanswered.lost || !d->init.len || !d->init_reply.len)
+	if (!unanswered_is_whole(&d->unanswered) || !d->init.len || !d->init_reply.len)
 		return -EOPNOTSUPP;
 	if (d->survives && d->outbox.queued)
 		return -EAGAIN;
@@ -121,15 +121,20 @@ bool devfuse_is_request(const struct record_field *f, size_t max)
 static int get_request(struct devfuse *d, const struct record_field *f)
 {
 	struct fuse_in_header in;
-	char *buffer = d->request.mem;
-	int r;
 
 	if (!devfuse_is_request(f, d->unanswered.size))
 		return -EBADMSG;
 	memcpy(&in, f->data, sizeof(in));
-	memcpy(buffer, f->data, f->len);
-	r = unanswered_add(&d->unanswered, in.unique, &buffer, f->len);
-	d->request.mem = buffer;
+	return unanswered_load(&d->unanswered, in.unique, f->data, f->len, false);
+}
+
+static int get_device(struct devfuse *d, const struct record_field *f)
+{
+	char device[MOUNT_DEVICE_MAX];
+	const int r = record_get_str(f, device, sizeof(device));
+
+	if (r == 0 && device[0])
+		mountwatch_is(&d->watch, device);
 	return r;
 }
 
@@ -147,7 +152,7 @@ static int get_field(struct devfuse *d, const struct record_field *f, struct buf
 		buf_clear(ret_reply);
 		return buf_append(ret_reply, f->data, f->len);
 	case TAG_REQUEST: return get_request(d, f);
-	case TAG_DEVICE: return record_get_str(f, d->watch.device, sizeof(d->watch.device));
+	case TAG_DEVICE: return get_device(d, f);
 	default: return 0;
 	}
 }
@@ -185,9 +190,7 @@ int devfuse_get(struct devfuse *d, struct record_reader fields)
 			break;
 	}
 	if (r == 0)
-		r = d->unanswered.lost	       ? -ENOMEM
-		    : d->init.len && reply.len ? agree(d, &reply)
-					       : -EBADMSG;
+		r = d->init.len && reply.len ? agree(d, &reply) : -EBADMSG;
 	buf_clear(&reply);
 	return r;
 }

@@ -180,7 +180,7 @@ static int put_requests(struct devfuse *d, struct estate *e)
 		unanswered_recorded(&d->unanswered, r);
 	}
 	/* Somebody would wait for ever. */
-	return d->unanswered.lost ? -ENOMEM : 0;
+	return unanswered_is_whole(&d->unanswered) ? 0 : -ENOMEM;
 }
 
 /* Those that did not fit. */
@@ -248,6 +248,24 @@ int devfuse_commit(struct devfuse *d, struct estate *e)
 	return err == 0 ? put_answers(d, e) : err;
 }
 
+static int restore(void *data, const struct record *rec, uint64_t sub)
+{
+	struct devfuse *d = data;
+	struct record_field f;
+	bool held;
+
+	(void)sub;
+	if (devfuse_find_request(d, rec->fields, &f, &held) == 0 && !held)
+		unanswered_restore(&d->unanswered, rec->key, f.data, f.len);
+	return 0;
+}
+
+void devfuse_restore(struct devfuse *d, const struct estate *e)
+{
+	if (d->survives)
+		(void)estate_each(e, HANDOVER_REQUEST, restore, d);
+}
+
 /* ---- the beginning ---- */
 
 static void begin(struct devfuse *d, struct turn *t)
@@ -304,7 +322,7 @@ static int load_request(void *data, const struct record *rec, uint64_t sub)
 	if (in.unique != rec->key)
 		return -EBADMSG;
 	return held ? unanswered_load_held(&d->unanswered, in.unique, f.data, f.len)
-		    : unanswered_load(&d->unanswered, in.unique, f.data, f.len);
+		    : unanswered_load(&d->unanswered, in.unique, f.data, f.len, true);
 }
 
 static int load_state(void *data, const struct record *rec, uint64_t sub)

@@ -33,6 +33,17 @@ static void write_down(struct turn *t)
 		t->ops->committed(t->data);
 }
 
+bool turn_write(struct turn *t)
+{
+	if (!turn_is_on(t))
+		return false;
+	assert(!t->busy);
+	t->busy = true;
+	write_down(t);
+	t->busy = false;
+	return !t->lost;
+}
+
 /* Who wants to say something meanwhile is behind the next commit: its round is a later one. */
 static void speak(struct turn *t)
 {
