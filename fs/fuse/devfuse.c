@@ -21,6 +21,7 @@
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
 #include "fs/config/daemon.h"
+#include "fs/request/reply.h"
 #include "fs/session/fs.h"
 #include "devfuse_internal.h"
 #include "ops.h"
@@ -98,7 +99,7 @@ static ssize_t on_reply(int fd, struct iovec *iov, int count, void *userdata)
 		devfuse_drop(d, out->unique);
 	if (init && out->unique == init->unique && !d->init_reply.len)
 		keep_reply(d, iov, count);
-	if (d->deaf || devfuse_queue(d, iov, count, out->len))
+	if (d->deaf || (!reply_is_at_once() && devfuse_queue(d, iov, count, out->len)))
 		return (ssize_t)out->len;
 	return writev(fd, iov, count);
 }
@@ -271,13 +272,16 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 
 int devfuse_take(struct devfuse *d, char *mem, size_t size)
 {
+	const bool held = d->survives && devfuse_hold(d, mem, size);
 	const uint64_t unanswered = devfuse_handle(d, mem, size);
 
+	if (!unanswered && held)
+		sheets_let_go(d->inbox.sheets, mem);
 	if (!unanswered)
 		return 0;
 	if (!d->survives)
 		return unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem, size);
-	unanswered_lend(&d->unanswered, unanswered, mem, size);
+	unanswered_lend(&d->unanswered, unanswered, mem, size, held);
 	return 0;
 }
 
