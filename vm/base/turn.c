@@ -33,6 +33,14 @@ static void write_down(struct turn *t)
 		t->ops->committed(t->data);
 }
 
+void turn_lose(struct turn *t, int err)
+{
+	if (!turn_is_on(t) || t->lost)
+		return;
+	lose(t, err);
+	t->due = true;
+}
+
 bool turn_write(struct turn *t)
 {
 	if (!turn_is_on(t))
