@@ -15,7 +15,8 @@
 	10000u /* ... behind their end, to be saved; a save that is under way is waited for longer */
 #define SAVE_MS	 60000u
 #define WRITE_MS 60000u
-#define TWICE_MS 500u /* a signal that comes again so soon is the same one: it came to the guard as well, which passes it on */
+#define TWICE_MS \
+	500u /* a signal that comes again so soon is the same one: it came to the guard as well, which passes it on */
 
 static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 				      .cause = "xsbxfs was ended before this run began",
