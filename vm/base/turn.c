@@ -44,6 +44,17 @@ static const char *const phase_str[] = {
 };
 static_assert(ARRAY_SIZE(phase_str) == TURN_NPHASES, "one of each");
 
+bool turn_write(struct turn *t)
+{
+	if (!turn_is_on(t))
+		return false;
+	assert(!t->busy);
+	t->busy = true;
+	write_down(t);
+	t->busy = false;
+	return !t->lost;
+}
+
 /* Who wants to say something meanwhile is behind the next commit: its round is a later one. */
 static void speak(struct turn *t)
 {

@@ -87,6 +87,9 @@ struct turn {
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
 		void *data);
 
+/* Writes what there is to write, and says nothing yet. Return: it is on, and all is written. */
+bool turn_write(struct turn *t);
+
 /* The last rounds, and then off. Its handles are closed when the loop has run once more. Fine for one that is zeroed, or closed. */
 void turn_close(struct turn *t);
 

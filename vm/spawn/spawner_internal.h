@@ -48,6 +48,7 @@ struct spawner {
 	bool (*heir_begun)(void *data, int fd);
 	void *heir_data;
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
+	int asked;	      /* spawner_asked() */
 	bool waits;	      /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	void (*detached)(void *data);

@@ -127,7 +127,8 @@ static int text_file(const char *text)
 	return fd;
 }
 
-static void begin(unsigned deaths)
+/* All but that it counts. */
+static void prepare(unsigned deaths)
 {
 	_cleanup_close_ int conf = text_file(CONF);
 	struct spawner_rules rules = free_rules;
@@ -164,6 +165,12 @@ static void begin(unsigned deaths)
 	assert_int_equal(pipe2(t.lent, O_CLOEXEC), 0);
 	t.e->lent = lent_put(t.lent[1]);
 	assert_int_equal(t.e->lent, 1);
+}
+
+static void begin(unsigned deaths)
+{
+	prepare(deaths);
+	assert_int_equal(spawner_survives(sp), 0);
 }
 
 static void nothing(void *data)
@@ -436,6 +443,31 @@ static void nothing_left(void **state)
 	}
 }
 
+/* Nothing is written there yet, and nobody knows of a mount. */
+static void too_early(void **state)
+{
+	(void)state;
+	prepare(0);
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 0);
+}
+
+/* A second estate counts as soon as the daemon says so; until then the first does. */
+static void not_yet(void **state)
+{
+	_cleanup_close_ int empty = memfd_create("empty", MFD_CLOEXEC);
+	int holder;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(spawner_estate(sp, empty, &holder), 0);
+	close(holder);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
 /* A second estate is the one that counts; so does its holder. */
 static void another_estate(void **state)
 {
@@ -449,6 +481,7 @@ static void another_estate(void **state)
 	assert_int_equal(lent_put(t.lent[0]), 1);
 	assert_int_equal(lent_put(t.lent[1]), 2);
 	t.e->lent = 2;
+	assert_int_equal(spawner_survives(sp), 0);
 	die();
 	assert_true(news().takes);
 	assert_int_equal(end(), 0);
@@ -481,7 +514,8 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
 		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by),
 		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile)};
+		cmocka_unit_test(asked_meanwhile), cmocka_unit_test(too_early),
+		cmocka_unit_test(not_yet)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
