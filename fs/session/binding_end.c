@@ -30,10 +30,10 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 	run_unref(r);
 }
 
-void binding_log_end(const struct session *s, const struct problem *p)
+void binding_log_end(const struct session *s, const struct problem *why)
 {
-	log_warn("%s: %s%s%s", s->path, problem_code_str(p->code), p->logged ? "" : ": ",
-		 p->logged ? "" : p->cause);
+	log_warn("%s: %s%s%s", s->path, problem_code_str(why->code), why->logged ? "" : ": ",
+		 why->logged ? "" : why->cause);
 }
 
 void binding_refuse_all(struct session *s, const struct problem *why)
