@@ -200,6 +200,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.host = &vm->host;
 	vm->guests.stand_still = cfg->stand_still;
 	vm->guests.ca = cfg->ca;
 	vm->guests.ca_len = cfg->ca_len;
@@ -329,6 +330,8 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	struct channel_scratch *scratch = &vm->guests.scratch;
 
 	vm->ctx.turn = scratch->turn = turn;
+	if (vm->ctx.spawner)
+		spawner_set_turn(vm->ctx.spawner, turn);
 	/* Where it is not allowed, there is nothing to be done about it. */
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }

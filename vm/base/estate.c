@@ -376,6 +376,15 @@ void estate_compare_begin(struct estate *e, struct estate_compare *c)
 	e->comparison++;
 }
 
+void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key)
+{
+	struct estate_item *it = NULL;
+
+	assert(e->compare);
+	while ((it = estate_of_key(e, kind, key, it)))
+		it->seen = e->comparison;
+}
+
 void estate_compare_end(struct estate *e)
 {
 	const struct estate_compare *c = e->compare;

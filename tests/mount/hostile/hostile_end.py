@@ -23,20 +23,6 @@ sleep 0.05
 """
 
 
-def name_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
-def command(pid):
-    try:
-        return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")[:80]
-    except OSError:
-        return ""
-
-
 def groups_of(pid):
     """The directories of a process's control groups, wherever they may be mounted."""
     found = set()
@@ -93,7 +79,7 @@ class Scene:
 
     def clinging(self):
         self.look()
-        return sum(command(pid).startswith("sleep 700") for pid in self.pids)
+        return sum(command_of(pid).startswith("sleep 700") for pid in self.pids)
 
     def look(self):
         """Remembers what there is, and must be gone in the end."""
@@ -125,7 +111,7 @@ class Scene:
         gone = time.monotonic() - begin
         wait_for(lambda: not self.left(), seconds)
         took = time.monotonic() - begin
-        same(f"{self.name}: processes", [(p, command(p)) for p in self.left()], [])
+        same(f"{self.name}: processes", [(p, command_of(p)) for p in self.left()], [])
         ok(f"{self.name}: the mount is gone", wait_for(lambda: not mounted(self.mnt)))
         wait_for(lambda: not any(map(os.path.isdir, self.groups)))
         same(f"{self.name}: control groups", [*filter(os.path.isdir, self.groups)][:5], [])
@@ -183,7 +169,7 @@ def spawner_killed():
     begin = time.monotonic()
     os.kill(scene.helper("spawner"), signal.SIGKILL)
     wait_for(lambda: not set(scene.left()) - helpers, 30)
-    same("spawner: no sandbox survives it", [command(p) for p in set(scene.left()) - helpers], [])
+    same("spawner: no sandbox survives it", [command_of(p) for p in set(scene.left()) - helpers], [])
     if scene.daemon.poll() is None:
         scene.daemon.terminate()
     scene.ended(begin)
@@ -196,7 +182,7 @@ def all_killed():
         os.kill(pid, signal.SIGKILL)
     scene.daemon.wait()
     wait_for(lambda: not scene.left(), 30)
-    same("all: no sandbox survives them", [command(p) for p in scene.left()], [])
+    same("all: no sandbox survives them", [command_of(p) for p in scene.left()], [])
     shell(f"umount -l {scene.mnt}")
     again = Scene("again", 1, scene.mnt)
     same("all: control groups of the dead are removed by the next daemon",

@@ -16,20 +16,6 @@ TAKES = {"checkpoint": 0.05, "copy": 0.1, "sleep": 0.05, "wake": 0.1}
 draw = random.Random(SEED)
 
 
-def command(pid):
-    try:
-        return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")[:80]
-    except OSError:
-        return ""
-
-
-def comm(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
 def kill(pid):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -37,7 +23,7 @@ def kill(pid):
 
 def tasks(spawner):
     """What the spawner does itself, in processes of its own: copying the memory of a machine is one of those things."""
-    return [p for p in children_of(spawner) if comm(p) == "xsbxfs-spawner"]
+    return [p for p in children_of(spawner) if name_of(p) == "xsbxfs-spawner"]
 
 
 class Scene:
@@ -248,7 +234,7 @@ class Scene:
             fail(f"{what}: the daemon does not end")
             self.daemon.kill()
         wait_for(lambda: not any(alive(p) for p in pids), 10)
-        same(f"{what}: processes", [(p, command(p)) for p in pids if alive(p)], [])
+        same(f"{what}: processes", [(p, command_of(p)) for p in pids if alive(p)], [])
         ok(f"{what}: the mount is gone", wait_for(lambda: not mounted(self.mnt)))
         run = os.environ["XDG_RUNTIME_DIR"]
         same(f"{what}: files of the daemon", [os.path.join(f, n) for f, _, names in os.walk(run) for n in names], [])

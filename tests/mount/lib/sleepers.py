@@ -16,13 +16,6 @@ def daemon():
     return pid
 
 
-def name_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
 def memory(pid):
     """Bytes of its own, and descriptors."""
     [line] = [n for n in read(f"/proc/{pid}/status", "r").splitlines() if n.startswith("RssAnon:")]

@@ -47,13 +47,6 @@ def stop_service(m):
         os.kill(pid, signal.SIGTERM)
 
 
-def name_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
 def ends():
     for how, deaths in ((interrupt, 0), (interrupt, 1), (stop_service, 0), (stop_service, 2)):
         what = f"{how.__name__} after {deaths} deaths"
