@@ -179,7 +179,9 @@ int revival_load(struct revival *rv, struct succession *s, struct turn *t, char 
 		snprintf(ret_why, why_size, "%s", l.why.cause);
 		return r;
 	}
-	r = spawner_ready(s->spawner);
+	r = spawner_copied(s->spawner, estate_fd(t->estate));
+	if (r == 0)
+		r = spawner_ready(s->spawner);
 	if (r < 0) {
 		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
 		return r;

@@ -344,7 +344,7 @@ enum heir_word heir_hear(struct heir *h, int64_t now, uint32_t *ret_id, int *ret
 		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)
 		return HEIR_CLAIMS;
-	if (req.op == SPAWN_OP_ESTATE && h->state == HEIR_LOADING && !h->revives) {
+	if (req.op == SPAWN_OP_ESTATE && h->state == HEIR_LOADING) {
 		*ret_fd = steal_fd(&fd);
 		return HEIR_LEAVES;
 	}

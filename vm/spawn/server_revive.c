@@ -29,7 +29,8 @@
  * a death would be the end. If it ends without a goodbye then, by whatever signal or exit, the
  * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
  * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
- * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
+ * like others (heir.h): it claims its children, and says that it is ready. Before that it hands over a copy of the estate, which counts
+ * from then on: the file of the dead one somebody else may have. What the dead one has asked for before is done first,
  * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
  *
  * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done
@@ -127,10 +128,25 @@ void server_survives(struct server *s)
 
 void server_heirs_estate(struct server *s, int fd)
 {
-	if (fd < 0)
-		forsake(&s->revival.heirs);
-	else
-		prepare(&s->revival.heirs, fd, s->heir.conf, s->heir.sock);
+	struct legacy *l = &s->revival.heirs;
+
+	if (fd < 0 || s->heir.revives)
+		forsake(l);
+	if (fd >= 0 && s->heir.revives)
+		l->estate = fd;
+	else if (fd >= 0)
+		prepare(l, fd, s->heir.conf, s->heir.sock);
+}
+
+/* What the dead one has left was copied, and the holder stays. */
+static void take_copy(struct server *s)
+{
+	struct revival *v = &s->revival;
+
+	if (v->heirs.estate < 0 || !v->able)
+		return;
+	close(v->legacy.estate);
+	v->legacy.estate = steal_fd(&v->heirs.estate);
 }
 
 static bool has_ended(struct legacy *l, pid_t pid)
@@ -279,7 +295,10 @@ void server_revived(struct server *s, bool taken_over)
 		if (s->revival.conf >= 0)
 			close(s->revival.conf);
 		s->revival.conf = steal_fd(&s->heir.conf);
+	} else {
+		take_copy(s);
 	}
+	forsake(&s->revival.heirs);
 	s->revival.refusals = 0;
 	deaths_serves(&s->revival.deaths, server_now());
 	server_say_words(s);

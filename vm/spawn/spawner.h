@@ -141,6 +141,9 @@ int spawner_tie_fd(const struct spawner *sp);
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
 
+/* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left, and counts then. Return: 0 or -errno. */
+int spawner_copied(struct spawner *sp, int estate);
+
 /* All is written there that another daemon needs. Return: 0 or -errno. */
 int spawner_survives(struct spawner *sp);
 

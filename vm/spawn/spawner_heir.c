@@ -104,6 +104,13 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 	return *ret_holder >= 0 ? 0 : -ENOTSUP;
 }
 
+int spawner_copied(struct spawner *sp, int estate)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
+
+	return spawner_send(sp, &req, sizeof(req), &estate, 1);
+}
+
 int spawner_survives(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES};
