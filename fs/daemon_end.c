@@ -94,6 +94,9 @@ void daemon_stop(struct daemon *d, const char *why)
 		return;
 	d->stopping = true;
 	log_info("ending: %s", why);
+	d->succession.ending = true;
+	d->succession.status = (uint8_t)d->status;
+	survival_describe(&d->survival);
 	prefetch_close(&d->prefetch);
 	succession_close(&d->succession);
 	if (d->keeper)

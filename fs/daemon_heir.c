@@ -52,6 +52,18 @@ static void bequeath(struct daemon *d)
 		daemon_die(d, "the spawner does not answer");
 }
 
+/* Was the end asked for, or begun? That is not forgotten with the daemon that heard of it. */
+static bool go_on_ending(struct daemon *d)
+{
+	if (d->succession.ending)
+		d->status = d->succession.status;
+	else if (!spawner_asked(d->spawner))
+		return false;
+	daemon_stop(d, d->succession.ending ? "as had begun before the daemon died"
+					    : "asked for before this was the daemon");
+	return true;
+}
+
 /* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
 void daemon_inherit(struct daemon *d)
 {
@@ -92,7 +104,8 @@ void daemon_inherit(struct daemon *d)
 	handover_go(d->fs);
 	if (d->revival.last) {
 		devfuse_own(&d->fuse);
-		daemon_fail(d, "the daemon died too often");
+		if (!go_on_ending(d))
+			daemon_fail(d, "the daemon died too often");
 		return;
 	}
 	devfuse_replay(&d->fuse);
@@ -101,5 +114,6 @@ void daemon_inherit(struct daemon *d)
 	turn_now(&d->survival.turn);
 	devfuse_serve(&d->fuse);
 	succession_await(&d->succession);
-	spec_prepare(d->fs);
+	if (!go_on_ending(d))
+		spec_prepare(d->fs);
 }

@@ -160,6 +160,7 @@ bool mount_fini(struct fs *fs)
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
 	touched_fini(&fs->touched);
+	buf_clear(&fs->record.fields);
 	idle = fetch_fini(&fs->fetch);
 	idle = depot_fini(&fs->depot) && idle;
 	if (idle)

@@ -49,6 +49,7 @@ enum process_tag {
 	TAG_STDERR,
 	TAG_PERMITTED,
 	TAG_STATE_LOCK, /* of what is kept */
+	TAG_ENDING,	/* the exit status, and one */
 };
 
 static void say(int sock, enum word_op op, const char *text)
@@ -86,6 +87,8 @@ void succession_put_process(const struct succession *s, struct buf *out, struct 
 	record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
 	record_str(out, TAG_PERMITTED, s->permitted);
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
+	if (s->ending)
+		record_u64(out, TAG_ENDING, s->status + 1u);
 }
 
 static int put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
@@ -326,6 +329,18 @@ static int get_lock(struct succession *s, const struct record_field *f, struct f
 	return r;
 }
 
+static int get_ending(struct succession *s, const struct record_field *f)
+{
+	uint64_t status = 0;
+	int r = record_get(f, 1, UINT8_MAX + 1u, &status);
+
+	if (r < 0)
+		return r;
+	s->ending = true;
+	s->status = (uint8_t)(status - 1);
+	return 0;
+}
+
 static int get_process(struct succession *s, struct record_reader fields, struct fdbag *fds,
 		       struct problem *why)
 {
@@ -339,6 +354,8 @@ static int get_process(struct succession *s, struct record_reader fields, struct
 			r = check_permitted(s, &f, why);
 		else if (f.tag == TAG_STATE_LOCK)
 			r = get_lock(s, &f, fds, why);
+		else if (f.tag == TAG_ENDING)
+			r = get_ending(s, &f);
 		if (r < 0)
 			return r;
 	}

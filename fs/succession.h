@@ -42,7 +42,9 @@ struct succession {
 	struct keeper *keeper; /* or NULL */
 
 	uint64_t began, size; /* of succession_load(): log_now(); bytes */
-	bool revives;	      /* the daemon before has died, and this goes by its configuration */
+	bool ending; /* the end has begun, and goes on in whoever follows; with this exit status: */
+	uint8_t status;
+	bool revives; /* the daemon before has died, and this goes by its configuration */
 	char permitted[DIGEST_HEX]; /* what the spawner was forked with: policy_sum() */
 
 	int heir; /* socket to it, or -1 */

@@ -36,7 +36,7 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
-/* What the process has, and goes by, never changes. */
+/* What the process has, and goes by, never changes, but for that it ends. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
@@ -246,6 +246,12 @@ void survival_begin(struct survival *sv)
 {
 	if (turn_write(&sv->turn))
 		(void)spawner_survives(sv->spawner);
+}
+
+void survival_describe(struct survival *sv)
+{
+	sv->described = false;
+	turn_due(&sv->turn);
 }
 
 void survival_close(struct survival *sv)

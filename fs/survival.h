@@ -61,6 +61,9 @@ void survival_begin(struct survival *sv);
 /* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it is there already. */
 void survival_go(struct survival *sv);
 
+/* What succession_put_process() puts has changed. */
+void survival_describe(struct survival *sv);
+
 /* The mount ends: another daemon would have nothing to go on with. What is queued is said. */
 void survival_close(struct survival *sv);
 

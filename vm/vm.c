@@ -332,7 +332,7 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }
 
-void vm_set_left(struct vm *vm, const struct estate *left)
+void vm_set_left(struct vm *vm, struct estate *left)
 {
 	vm->guests.scratch.left = left;
 }

@@ -37,6 +37,7 @@ static const struct place late[] = {
 	{HANDOVER_SANDBOX, 3, {2, 2, 8}},
 	{HANDOVER_SANDBOX, 3, {2, 2, 15}},
 	{HANDOVER_SANDBOX, 3, {2, 2, 16}},
+	{HANDOVER_SANDBOX, 3, {2, 2, 17}},
 };
 
 static bool is_late_field(const struct place *at, unsigned tag)

@@ -41,6 +41,8 @@ struct handle_ops {
 	void (*release)(struct handle *h);
 	/* Return: POLLIN and so on, at present. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
+	/* What opening, writing, flushing and closing change of a session is noted where it is changed (fs/session/touch.h). */
+	bool notes;
 };
 
 /*

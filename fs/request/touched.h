@@ -13,7 +13,8 @@ struct turn;
 /* What has records of its own. */
 enum touched_kind {
 	TOUCHED_SESSION,
-	TOUCHED_REST, /* of a session: what changes seldom */
+	TOUCHED_REST,	 /* of a session: what changes seldom */
+	TOUCHED_SANDBOX, /* ... its sandbox */
 	TOUCHED_RUN,
 	TOUCHED_JOB,
 	TOUCHED_BLOCK,

@@ -91,7 +91,7 @@ static void finish(struct session *s, const struct vm_result *result)
 {
 	struct run *r = s->active;
 
-	touch_session(s);
+	touch_head(s);
 	s->active = NULL;
 	s->last_ran = r->number;
 	end_run(r, result);
@@ -579,7 +579,10 @@ static void on_closed(void *data, const struct problem *problem)
 
 static void on_touched(void *data)
 {
-	(void)heard(data);
+	struct session *s = ((struct binding *)data)->s;
+
+	if (s)
+		touch_sandbox(s);
 }
 
 const struct sandbox_events binding_events = {.state = on_state,
@@ -692,7 +695,7 @@ static void pump_run(struct session *s)
 		not_sent(s, r, e);
 		return;
 	}
-	touch_session(s);
+	touch_head(s);
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
@@ -726,7 +729,7 @@ static bool pump_save(struct session *s)
 
 void binding_pump(struct session *s)
 {
-	touch_session(s);
+	touch_head(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;

@@ -69,6 +69,7 @@ struct fs_record {
 	uint32_t depot_slots, log_level;
 	int depot_fd;
 	uint64_t stats_at; /* uv_now() */
+	struct buf fields; /* memory in which the records of a turn are put together */
 };
 
 /* One per process; lives from before the mount until after the last handle is closed. */

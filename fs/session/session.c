@@ -229,7 +229,7 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 void session_touch(struct session *s)
 {
 	s->idle_since = uv_now(s->fs->loop);
-	touch_session(s);
+	touch_head(s);
 	if (s->settings.idle_timeout_s)
 		alarm_set(&s->fs->alarm, s->idle_since + s->settings.idle_timeout_s * 1000ull);
 }
@@ -249,7 +249,7 @@ void session_set_state(struct session *s, enum session_state state)
 		session_forget_sleep(s);
 	s->state = state;
 	s->state_mtime = clock_now();
-	touch_session(s);
+	touch_head(s);
 	if (state == SESSION_CLOSED)
 		s->fs->stats.sessions_closed++;
 	if (state == SESSION_IDLE)
@@ -338,7 +338,7 @@ int session_remove_run(struct session *s, uint32_t number)
 		return -ENOENT;
 	TAILQ_REMOVE(&s->runs, r, link);
 	touch_run(r);
-	touch_session(s);
+	touch_head(s);
 	s->nruns--;
 	s->removed_runs++;
 	s->runs_mtime = clock_now();

@@ -150,7 +150,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct kept on_disk;
-	struct touch touch, touch_rest;
+	struct touch touch, touch_rest, touch_sandbox;
 };
 
 /* How records name it, also one that was removed and is still open. */

@@ -297,4 +297,5 @@ const struct handle_ops input_ops = {
 	.truncate = input_truncate,
 	.flush = input_flush,
 	.release = input_release,
+	.notes = true,
 };

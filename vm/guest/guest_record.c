@@ -124,8 +124,7 @@ static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_GRACE, is_active(&g->grace));
 	record_u64(out, TAG_STILL, g->still.state == STILL_STOPPED);
 	if (is_active(&g->deadline))
-		record_u64(out, TAG_DEADLINE,
-			   uv_now(g->all->ctx->loop) + uv_timer_get_due_in(&g->deadline));
+		record_u64(out, TAG_DEADLINE, g->deadline_at);
 }
 
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)

@@ -143,10 +143,11 @@ struct guest {
 	bool copy;				/* HELLO is to say that it is one */
 	bool watched;				/* CHANGED is wanted */
 
-	uv_timer_t deadline; /* of the phase, or of the run */
-	uint64_t allowed_ms; /* duration of `deadline` */
-	uv_timer_t grace;    /* the agent is gone: time for the backend to report why */
-	unsigned unheard;    /* heartbeats since the last frame */
+	uv_timer_t deadline;  /* of the phase, or of the run */
+	uint64_t allowed_ms;  /* duration of `deadline` */
+	uint64_t deadline_at; /* uv_now() at which it ends, if it is active */
+	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
+	unsigned unheard;     /* heartbeats since the last frame */
 
 	struct tail console;
 	char interpreter[128];

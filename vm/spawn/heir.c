@@ -363,16 +363,20 @@ void heir_end(struct heir *h, const char *words)
 void heir_succeeds(struct heir *h, pid_t former)
 {
 	h->former = former;
-	if (!former)
+	if (!former) {
+		answer(h, h->pid, "");
 		h->pid = 0;
+	}
 	h->sock = -1;
 	h->state = HEIR_NONE;
 }
 
-void heir_reaped(struct heir *h, pid_t pid)
+void heir_reaped(struct heir *h, pid_t pid, int status)
 {
-	if (pid == h->pid && h->state != HEIR_NONE)
+	if (pid == h->pid && h->state != HEIR_NONE) {
 		h->pid = 0; /* that it is over is heard by its socket */
+		h->status = status;
+	}
 	if (pid != h->former)
 		return;
 	answer(h, h->pid, "");

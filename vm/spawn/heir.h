@@ -29,8 +29,9 @@ enum heir_state {
  * heir is killed, and the daemon goes on as if nothing had been. So there is one place where it is decided who is the
  * daemon, and at each moment there is one.
  *
- * While the daemon stands still nothing is told and nobody is waited for but the heir: what the children do meanwhile is
- * said afterwards, to whoever is the daemon then.
+ * While the daemon stands still, or there is none, nothing is asked for. Children that end meanwhile are reaped, and their groups
+ * removed; that is said to whoever is the daemon then. So is it if somebody has asked for the end: the guard keeps the
+ * signal (guard.h), and the mount's connection shows an error once it is unmounted.
  *
  * If the daemon has died, there is another one likewise, from what it has left (server_revive.c): that program is asked for by
  * nobody, and begins where the daemon stands still, for there is none. What it goes by before it has given up its rights is
@@ -52,6 +53,7 @@ struct heir {
 	uint32_t
 		number; /* counts heirs, for SPAWN_OP_YIELD: a daemon may still mean the last one */
 	pid_t pid;	/* or 0: none, or reaped */
+	int status;	/* then: as from wait(2) */
 	pid_t former;	/* the daemon before it, until that is gone; or 0 */
 	int64_t until;	/* when it is given up, in ms of CLOCK_MONOTONIC */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
@@ -107,7 +109,7 @@ void heir_succeeds(struct heir *h, pid_t former);
 
 /* This process has ended, and its number is not its any more. If it was the one before: who asked for another is told, that
  * there is but one. */
-void heir_reaped(struct heir *h, pid_t pid);
+void heir_reaped(struct heir *h, pid_t pid, int status);
 
 /* In a child of the spawner's: closes what is here. */
 void heir_leave(const struct heir *h);

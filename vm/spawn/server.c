@@ -264,7 +264,7 @@ static void reap(struct server *s)
 			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
-		heir_reaped(&s->heir, pid);
+		heir_reaped(&s->heir, pid, status);
 		server_holder_reaped(s, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
@@ -338,7 +338,8 @@ static bool revive(struct server *s)
 	if (s->sock >= 0)
 		hear_rest(s);
 	if (server_can_revive(s)) {
-		heir_end(&s->heir, "the daemon died");
+		heir_end(&s->heir,
+			 "the daemon before died, and another one goes on with the mount");
 		await_death(s);
 		close(steal_fd(&s->sock));
 	}
@@ -390,7 +391,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
-	p[1] = (struct pollfd){.fd = stands ? -1 : s->sigfd, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
 	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, served), .events = POLLIN};
 	if (stands)
@@ -454,6 +455,7 @@ static void begin(struct server *s)
 static bool turn(struct server *s)
 {
 	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
+	bool stands;
 
 	if (poll(p, to_watch(s, p), time_left(s)) < 0)
 		return true;
@@ -463,10 +465,11 @@ static bool turn(struct server *s)
 		return false;
 	if (s->revival.due && (server_now() >= s->revival.at || server_is_urgent(s)))
 		server_revive_now(s);
-	if (server_tend_heir(s, p[3].revents != 0))
-		return true;
+	stands = server_tend_heir(s, p[3].revents != 0);
 	if (p[1].revents)
 		reap(s);
+	if (stands)
+		return true;
 	if (server_holder_is_due(s) && server_now() >= s->revival.holder_at)
 		server_holder_again(s);
 	if (s->daemon)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner's part when another daemon follows. See heir.h. */
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -117,7 +118,7 @@ static void disinherit(struct server *s, const char *words)
 
 	snprintf(why, sizeof(why), "%s", words); /* they may be its own */
 	if (s->heir.ended && s->heir.revives)
-		server_tell_end(s->heir.pid, why, sizeof(why));
+		server_tell_end(&s->heir, why, sizeof(why));
 	heir_end(&s->heir, why);
 	server_heirs_estate(s, -1);
 	for (size_t i = 0; i < s->kids.n; i++)
@@ -141,22 +142,23 @@ static bool is_known(const void *data, uint32_t id)
 /* The heir is the daemon from here on. The other one, if there is one, stands still, and is not needed for anything any more. */
 static void succeed(struct server *s)
 {
-	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	const bool taken_over = !s->heir.revives;
 	const pid_t former = s->daemon;
 
-	if (former) {
+	if (former) /* else it has died meanwhile */
 		kill(former, SIGKILL);
+	if (s->sock >= 0)
 		close(s->sock);
-	}
 	s->sock = s->heir.sock;
 	s->daemon = s->heir.pid;
 	s->last_id += IDS_BETWEEN;
 	heir_succeeds(&s->heir, former);
 	jail_instance_begin(s->daemon);
 	jail_source_patience(s->patience_ms, s->sock);
-	guard_follow(s->guarded, s->daemon);
+	note.status = guard_follow(s->guarded, s->daemon);
 	(void)server_note(s, &note, NULL, 0);
-	server_revived(s, former != 0);
+	server_revived(s, taken_over);
 	log_info("process %d has taken the mount over", (int)s->daemon);
 	kids_inherit(&s->kids);
 	held_sift(&s->held, HELD_ENDS, is_known, s);
@@ -187,6 +189,11 @@ static void hear_heir(struct server *s)
 			k->claimed = true;
 		else if (word == HEIR_CLAIMS && !k && claim_lost(s, id) < 0)
 			word = HEIR_OVER;
+	}
+	if (word == HEIR_READY && !s->heir.pid) { /* it said so, and died, and was reaped */
+		s->heir.ended = true;
+		snprintf(s->heir.words, sizeof(s->heir.words), "the new process ended");
+		word = HEIR_OVER;
 	}
 	if (word == HEIR_READY)
 		succeed(s);

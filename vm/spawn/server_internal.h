@@ -171,7 +171,7 @@ void server_revive_again(struct server *s, const char *words);
 void server_revive_refused(struct server *s, const char *words);
 
 /* The next one has closed its end: how it ended, in words. */
-void server_tell_end(pid_t pid, char *words, size_t size);
+void server_tell_end(const struct heir *h, char *words, size_t size);
 
 /* Another one is the daemon. @taken_over: it has left nothing yet. */
 void server_revived(struct server *s, bool taken_over);

@@ -56,12 +56,22 @@ static void describe(bool killed, int status, char *words, size_t size)
 		snprintf(words, size, "it ended with status %d", status);
 }
 
-void server_tell_end(pid_t pid, char *words, size_t size)
+/* @status: as from wait(2). */
+static void describe_end(int status, char *words, size_t size)
 {
+	describe(WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		 words, size);
+}
+
+void server_tell_end(const struct heir *h, char *words, size_t size)
+{
+	const pid_t pid = h->pid;
 	_cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	siginfo_t info = {.si_pid = 0};
 
+	if (!pid)
+		describe_end(h->status, words, size);
 	if (fd < 0 || poll(&p, 1, END_MS) <= 0 ||
 	    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
 		return;
@@ -116,10 +126,7 @@ bool server_died(struct server *s)
 {
 	char words[128];
 
-	describe(WIFSIGNALED(s->daemon_status),
-		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status)
-					       : WEXITSTATUS(s->daemon_status),
-		 words, sizeof(words));
+	describe_end(s->daemon_status, words, sizeof(words));
 	count(s, words);
 	return s->revival.able;
 }

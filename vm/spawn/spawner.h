@@ -116,6 +116,9 @@ void spawner_tie(struct spawner *sp, int tie);
 /* The heir is ready. Return: 0: it is the daemon; or -errno: it is not, and ends. */
 int spawner_ready(struct spawner *sp);
 
+/* ... and this is the signal by which whoever was the daemon before was asked to end, or this one before it was; or 0. */
+int spawner_asked(const struct spawner *sp);
+
 /* The heir is not going to be the daemon: words for who wanted it. */
 void spawner_refuse(struct spawner *sp, const char *words);
 

@@ -193,9 +193,15 @@ int spawner_ready(struct spawner *sp)
 	spawner_close_fds(fds);
 	if (note.op != SPAWN_NOTE_SUCCEED)
 		return -EPROTO;
+	sp->asked = note.status;
 	sp->waits = false;
 	spawner_poll_again(sp);
 	return 0;
+}
+
+int spawner_asked(const struct spawner *sp)
+{
+	return sp->asked;
 }
 
 void spawner_refuse(struct spawner *sp, const char *words)

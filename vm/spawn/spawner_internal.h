@@ -48,6 +48,7 @@ struct spawner {
 	bool (*heir_begun)(void *data, int fd);
 	void *heir_data;
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
+	int asked;	      /* spawner_asked() */
 	void (*holder_changed)(void *data, int fd, bool never);
 	void *holder_data;
 	uint32_t

@@ -64,7 +64,7 @@ enum spawn_note_op {
 	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
 	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
-	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */
+	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon; `status` is the signal by which it was asked to end before, or 0 */
 	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE, and when there is another one; `id` is its number, in SCM_RIGHTS a socket to it, or
 			    * none: there is no holder */
 };

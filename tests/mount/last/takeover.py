@@ -306,7 +306,7 @@ def refused():
     try:
         write(CONF, text + "\nnonsense = 1\n")
         said = take_over(conf=f"{SCRATCH}/kept.conf")
-        has("a configuration that is wrong", said, "is served as before")
+        has("a configuration that is wrong", said, "was not taken over")
         has("says what", said, "nonsense")
         write(CONF, text + "\n[limits]\nmax_processes = 1234\n")
         has("one that permits other things", take_over(conf=f"{SCRATCH}/kept.conf"), "permits sandboxes other things")
