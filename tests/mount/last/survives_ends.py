@@ -50,7 +50,7 @@ def holder_of(guard):
     """Return: its number, or None."""
     for pid in children_of(kin_of(guard.pid)[0]):
         try:
-            if read(f"/proc/{pid}/comm", "r") == "xsbxfs-holder\n" and read(f"/proc/{pid}/stat", "r").split()[2] != "Z":
+            if name_of(pid) == "xsbxfs-holder" and read(f"/proc/{pid}/stat", "r").split()[2] != "Z":
                 return pid
         except OSError:
             pass
