@@ -11,6 +11,7 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 
+#include "vm/base/aim.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
@@ -445,6 +446,8 @@ static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_N
 		on_note_of(c, note, fds);
 	if (!lingers && (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED))
 		child_acknowledge(sp, note->id);
+	if (note->op == SPAWN_NOTE_EXITED)
+		aim_at("child: its end is heard");
 }
 
 void spawner_close_fds(const int fds[SPAWN_NOTE_FDS])
@@ -636,4 +639,5 @@ void child_kill(struct child *c)
 		ask_kill(c);
 	}
 	c->doomed = true;
+	aim_at("child: is to be killed");
 }
