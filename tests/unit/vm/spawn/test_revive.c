@@ -569,11 +569,12 @@ static void not_lent_again(void **state)
 /* The daemon says that it does not hear; of one that was replaced already that is nothing new. */
 static void a_deaf_one(void **state)
 {
-	pid_t second;
+	pid_t first, second;
 
 	(void)state;
 	begin_with_holder();
-	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGSTOP), 0);
+	first = spawner_fixture_child("xsbxfs-holder");
+	assert_int_equal(kill(first, SIGSTOP), 0);
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	while (!holders.begun)
@@ -581,7 +582,8 @@ static void a_deaf_one(void **state)
 	lent_again(steal_fd(&holders.fd));
 	lent_committed();
 	assert_int_equal(spawner_survives(sp), 0);
-	second = spawner_fixture_child("xsbxfs-holder");
+	while ((second = spawner_fixture_child("xsbxfs-holder")) == first)
+		usleep(1000); /* it is dead, and not reaped yet */
 	sp->holder_number--;
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	die();
