@@ -47,7 +47,7 @@ struct survival {
 /* Makes an estate, and tells the spawner, if both can. */
 void survival_new(struct survival *sv);
 
-/* Instead, in a daemon that comes after one that died: goes on with its estate, of which the spawner knows; it is taken. devfuse_load() is to follow
+/* Instead, in a daemon that comes after one that died: goes on with a copy of its estate, which the spawner gets (revival.h); it is taken. devfuse_load() is to follow
  * survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 

@@ -43,9 +43,11 @@ int estate_new(struct estate **ret_e);
 /**
  * estate_open() - Go on with the estate of a process that has ended
  * @fd: Its file; taken in any case
- * @ret_e: What was committed, and nothing else
+ * @ret_e: What was committed, and nothing else, and its regions: a copy, in a file of its own
  *
- * All of it is checked, and nothing believed. The process that had it must be gone.
+ * All of it is checked, and nothing believed. The process that had it must be gone; but who it may have shown its file to, a guest
+ * that has taken it over, can write to that still. So everything is copied before it is looked at, and the file is not used any more:
+ * whoever is to inherit this one needs estate_fd().
  *
  * Return: 0; -EBADMSG: damaged, of another version, or given up; -ENOMEM; -errno.
  */

@@ -252,10 +252,36 @@ void server_survives(struct server *s, uint32_t number)
 
 void server_heirs_estate(struct server *s, int fd)
 {
-	if (fd < 0)
-		forsake(&s->revival.heirs);
+	struct legacy *l = &s->revival.heirs;
+
+	if (fd < 0 || s->heir.revives)
+		forsake(l);
+	if (fd >= 0 && s->heir.revives)
+		l->estate = fd;
+	else if (fd >= 0)
+		prepare(s, l, fd, s->heir.conf, s->heir.sock);
+}
+
+/* What the dead one has left was copied, and the holder stays, if there is one. */
+static void take_copy(struct revival *v)
+{
+	struct legacy *l = v->able ? &v->legacy : &v->coming;
+
+	if (v->heirs.estate < 0 || l->estate < 0)
+		return;
+	close(l->estate);
+	l->estate = steal_fd(&v->heirs.estate);
+}
+
+static void pass_on(struct server *s)
+{
+	struct revival *v = &s->revival;
+
+	take_copy(v);
+	if (v->coming.estate >= 0 && !v->coming.holder)
+		again(s, "has ended"); /* while it was loading; it has all */
 	else
-		prepare(s, &s->revival.heirs, fd, s->heir.conf, s->heir.sock);
+		v->legacy.number = 0;
 }
 
 void server_legacy_passes(struct server *s, bool taken_over)
@@ -268,9 +294,8 @@ void server_legacy_passes(struct server *s, bool taken_over)
 		come_true(s, &v->heirs);
 		if (v->able && !v->legacy.holder)
 			lose_holder(s, "has ended");
-	} else if (v->coming.estate >= 0 && !v->coming.holder) {
-		again(s, "has ended"); /* while it was loading; it has all */
 	} else {
-		v->legacy.number = 0;
+		pass_on(s);
 	}
+	forsake(&v->heirs);
 }

@@ -29,7 +29,8 @@
  * a death would be the end. If it ends without a goodbye then, by whatever signal or exit, the
  * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
  * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
- * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
+ * like others (heir.h): it claims its children, and says that it is ready. Before that it hands over a copy of the estate, which counts
+ * from then on: the file of the dead one somebody else may have. What the dead one has asked for before is done first,
  * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
  *
  * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done

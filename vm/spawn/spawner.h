@@ -107,6 +107,9 @@ int spawner_inherit(struct spawner **ret_spawner);
  * is. Return: 0 or -errno. */
 int spawner_conf(struct spawner *sp, int conf);
 
+/* The heir gets on with what it loads: to be called often, it is said now and then. In a daemon nothing is said. */
+void spawner_alive(struct spawner *sp);
+
 /* The child with this id is the heir's. Return: 0 or -errno. */
 int spawner_claim(struct spawner *sp, uint32_t id);
 
@@ -137,6 +140,9 @@ int spawner_tie_fd(const struct spawner *sp);
  * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
+
+/* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left, and counts then. Return: 0 or -errno. */
+int spawner_copied(struct spawner *sp, int estate);
 
 /* All is written there that another daemon needs, and the holder that was heard of last has what that speaks of. Return: 0 or
  * -errno. */

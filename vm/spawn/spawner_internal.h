@@ -49,6 +49,7 @@ struct spawner {
 	void *heir_data;
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
 	int asked;	      /* spawner_asked() */
+	uint64_t alive_at;    /* log_now() of what spawner_alive() has said last */
 	void (*holder_changed)(void *data, int fd, bool never);
 	void *holder_data;
 	uint32_t

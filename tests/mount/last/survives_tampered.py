@@ -54,6 +54,17 @@ def replace(fd, old, new):
         at += BLOCK
 
 
+def spoil_all(fd):
+    """Each page that there is."""
+    at, end = 0, os.fstat(fd).st_size
+    while at < end:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            return
+        at += os.pwrite(fd, b"\xff" * 4096, at)
+
+
 def records(fd):
     """Where the fields of each record of an estate are, and how long, by its kind, key and sub."""
     committed, = struct.unpack("=Q", os.pread(fd, 8, 16))
@@ -153,12 +164,16 @@ def tampered():
     mark = b"written by somebody else"
     os.pwrite(estate, mark, 2048)  # behind its head
     replace(estate, f"state_dir = {good}".encode(), f"state_dir = {evil}".encode())
-    os.close(estate)
     mortal.die()
     has("another one serves", " ".join(os.listdir(f"{mnt}/raw")), "living")
-    estate = estate_of(mortal.now())
-    same("it goes on with what was written to", os.pread(estate, len(mark), 2048), mark)
+    its = estate_of(mortal.now())
+    same("what it goes on with is its own", os.pread(its, len(mark), 2048), bytes(len(mark)))
+    os.close(its)
+    spoil_all(estate)  # who has it still can write there, and nobody reads it any more
     os.close(estate)
+    same("it goes on", read(f"{mnt}/raw/living/state", "r"), "new\n")
+    mortal.die()
+    has("and another one serves", " ".join(os.listdir(f"{mnt}/raw")), "living")
     ok("its directory is the one that was said at the start", os.path.isdir(good) and not os.path.exists(evil))
     guard.terminate()
     ok("and ends", wait_for(lambda: guard.poll() is not None, 30))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that is killed at any instant, and another one that goes on with its agent: no frame is lost or comes twice. */
-/* modules: vm */
+/* modules: vm tests/unit/fixture/handed.c */
 /* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/handed.h"
 #include "vm/base/estate.h"
 #include "vm/base/sheets.h"
 #include "vm/base/util.h"
@@ -51,7 +52,8 @@ struct verdict {
 };
 
 static struct verdict *verdict;
-static int near_fd, far_fd, estate_file;
+static int near_fd, far_fd;
+static struct handed handed;
 static bool touched = true;
 static bool mortal; /* this is a daemon that kills itself, at the step: */
 static unsigned step_left;
@@ -282,7 +284,7 @@ static void daemon_main(void)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(far_fd);
-	if (estate_open(dup(estate_file), &e) < 0)
+	if (handed_open(&handed, &e) < 0)
 		wrong("the estate can't be opened", 0, 0);
 	uv_loop_init(&loop);
 	turn_start(&end_of_turn, &loop, e, &turn_ops, NULL);
@@ -485,6 +487,7 @@ static void one_death(unsigned i)
 	if (verdict->words[0])
 		fail_msg("%s", verdict->words);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	handed_take(&handed);
 	verdict->deaths++;
 }
 
@@ -503,10 +506,7 @@ static void killed(void **state)
 	agent.out = malloc(30 * (size_t)(PROTO_HEADER + FRAME_MAX));
 	agent.in = malloc(64u << 20);
 	agent.to.next = 7;
-	assert_int_equal(estate_new(&e), 0);
-	estate_file = dup(estate_fd(e));
-	assert_int_equal(estate_commit(e), 0);
-	estate_free(e);
+	assert_int_equal(handed_init(&handed), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	near_fd = pair[0];
 	far_fd = pair[1];
@@ -524,7 +524,8 @@ static void killed(void **state)
 	if (verdict->words[0])
 		fail_msg("%s", verdict->words);
 	assert_int_equal(status, 0);
-	assert_int_equal(estate_open(dup(estate_file), &e), 0);
+	handed_take(&handed);
+	assert_int_equal(handed_open(&handed, &e), 0);
 	assert_int_equal(estate_each(e, KIND_COUNTS, take_counts, NULL), 1);
 	estate_free(e);
 	assert_int_equal(counts.in, agent.sent);
