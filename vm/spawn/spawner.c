@@ -11,6 +11,7 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 
+#include "vm/base/aim.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
@@ -419,6 +420,16 @@ static void on_heir(struct spawner *sp, const struct spawn_note *note, int fds[S
 		sp->heir_number = note->id;
 }
 
+/* There is another one, or none. */
+static void on_holder(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	if (!sp->holder_changed)
+		return;
+	if (fds[0] >= 0)
+		sp->holder_number = note->id;
+	sp->holder_changed(sp->holder_data, steal_fd(&fds[0]), note->error < 0);
+}
+
 static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = spawner_child(sp, note->id);
@@ -429,10 +440,14 @@ static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_N
 		on_log(c, note);
 	if (note->op == SPAWN_NOTE_HEIR)
 		on_heir(sp, note, fds);
+	if (note->op == SPAWN_NOTE_HOLDER)
+		on_holder(sp, note, fds);
 	if (c)
 		on_note_of(c, note, fds);
 	if (!lingers && (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED))
 		child_acknowledge(sp, note->id);
+	if (note->op == SPAWN_NOTE_EXITED)
+		aim_at("child: its end is heard");
 }
 
 void spawner_close_fds(const int fds[SPAWN_NOTE_FDS])
@@ -624,4 +639,5 @@ void child_kill(struct child *c)
 		ask_kill(c);
 	}
 	c->doomed = true;
+	aim_at("child: is to be killed");
 }
