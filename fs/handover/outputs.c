@@ -17,7 +17,14 @@
  * that have ended, are in the run's record.
  */
 
-enum { BLOCK_SPOOL = 1, BLOCK_INDEX, BLOCK_SLOT, BLOCK_LEN, BLOCK_WAITS, BLOCK_NONCE }; /* never reuse */
+enum {
+	BLOCK_SPOOL = 1,
+	BLOCK_INDEX,
+	BLOCK_SLOT,
+	BLOCK_LEN,
+	BLOCK_WAITS,
+	BLOCK_NONCE
+}; /* never reuse */
 
 #define FEW 512u /* bytes that go into the run's record while it goes on */
 

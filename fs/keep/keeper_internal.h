@@ -43,7 +43,7 @@ struct keeper_item {
 	struct store_output *wanted; /* all that the record names */
 	size_t nwanted;
 	size_t bytes;
-	int depot;    /* descriptor of the depot's file */
+	int depot; /* descriptor of the depot's file */
 	const unsigned char *depot_key;
 	int fd;	      /* of the record that is being written */
 	uint64_t sum; /* of the record; the thread works it out */
@@ -77,7 +77,7 @@ struct keeper {
 	uint64_t round_ms; /* uv_now() when the last round began */
 	unsigned storing;  /* by the vault */
 	bool told;	   /* that the disk refuses */
-	bool urgent;	   /* the next round is to name what was saved, and does not wait for its time */
+	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
 

@@ -35,9 +35,9 @@ struct checkpoint {
 	unsigned place; /* a small one, that no other has now: for the inode numbers of its files */
 	char name[65];
 	enum checkpoint_state state;
-	bool automatic;	      /* by checkpoint_runs */
+	bool automatic; /* by checkpoint_runs */
 	bool unwritten; /* it is WHOLE, and to be kept, and on its way to the disk still */
-	bool naming;	/* the record that is being written names what was saved; see fs/keep/keeper.c */
+	bool naming; /* the record that is being written names what was saved; see fs/keep/keeper.c */
 	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
 	struct timespec time; /* when it was asked for, later: when it was saved */
 	uint32_t run;	      /* the last before it; 0: none */

@@ -69,8 +69,8 @@ struct block {
 
 struct depot {
 	uv_loop_t *loop;
-	int dir;	/* directory of the file; owned by the caller */
-	int fd;		/* the file, or -1 if there is none yet */
+	int dir; /* directory of the file; owned by the caller */
+	int fd;	 /* the file, or -1 if there is none yet */
 	unsigned char key[VEIL_KEY];
 	bool keyed;	/* there is a key */
 	int err;	/* -errno of the last write, until one succeeds */

@@ -81,15 +81,15 @@ int status_checkpoint(const struct node *n, struct buf *out)
 	const uint64_t files = cp->saved ? saved_files_bytes(cp->saved) : 0,
 		       memory = cp->saved ? saved_memory_bytes(cp->saved) : 0;
 
-	return status_put(
-		out,
-		json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:b, s:o, s:o, s:o}", "name",
-			  cp->name, "session", n->s->path, "state",
-			  checkpoint_state_str(checkpoint_shown(cp)),
-			  "time", status_seconds(&cp->time), "run",
-			  cp->run ? json_integer(cp->run) : json_null(), "automatic", cp->automatic,
-			  "files_bytes", (json_int_t)files, "memory_bytes", (json_int_t)memory,
-			  "memory", cp->saved && saved_has_memory(cp->saved), "flaws",
-			  status_flaws(cp->saved), "needs", needs_json(&cp->settings), "problem",
-			  status_problem(problem_kept(&cp->problem))));
+	return status_put(out,
+			  json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:b, s:o, s:o, s:o}",
+				    "name", cp->name, "session", n->s->path, "state",
+				    checkpoint_state_str(checkpoint_shown(cp)), "time",
+				    status_seconds(&cp->time), "run",
+				    cp->run ? json_integer(cp->run) : json_null(), "automatic",
+				    cp->automatic, "files_bytes", (json_int_t)files, "memory_bytes",
+				    (json_int_t)memory, "memory",
+				    cp->saved && saved_has_memory(cp->saved), "flaws",
+				    status_flaws(cp->saved), "needs", needs_json(&cp->settings),
+				    "problem", status_problem(problem_kept(&cp->problem))));
 }

@@ -13,7 +13,7 @@
 #include "vm/base/util.h"
 
 #define TMPFS_NAME 20u /* bytes that a name adds to its directory, "." and ".." among them */
-#define BLOCK 512u
+#define BLOCK	   512u
 
 struct pack *pack_ref(struct pack *p)
 {

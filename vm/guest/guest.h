@@ -41,8 +41,8 @@ struct guests {
 	struct context *ctx;
 	struct backends *backends;
 	const struct host *host; /* says who has to wait for a processor; or NULL */
-	unsigned boot_s; /* longest time from start to `up` */
-	const void *ca;	 /* certificates for guests with a network; owned by the caller */
+	unsigned boot_s;	 /* longest time from start to `up` */
+	const void *ca;		 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
 	bool stand_still; /* those with nothing to do */
 

@@ -36,7 +36,8 @@ enum guest_due {
 	DUE_RUN,   /* the end of an exercise */
 };
 
-#define EXEC_LATE_MS  25000u /* of its own time: what the agent may take on top of a run's, or a job's */
+#define EXEC_LATE_MS \
+	25000u /* of its own time: what the agent may take on top of a run's, or a job's */
 #define GUEST_BEAT_MS 5000u	 /* between heartbeats */
 #define EXEC_WINDOW   (1u << 20) /* bytes of output under way at most, of a run or a job */
 
@@ -66,11 +67,11 @@ struct exec {
 struct guest_job {
 	TAILQ_ENTRY(guest_job) link;
 	struct exec exec;
-	bool ended;	  /* `exit` was told */
-	bool forgotten;	  /* guest_job_forget() */
-	bool untold;	  /* ... and there was no memory for JOB_FORGET */
-	bool shot;	  /* it was sent SIGKILL, by its user */
-	uint64_t overdue; /* beat at which it is, or 0 */
+	bool ended;	     /* `exit` was told */
+	bool forgotten;	     /* guest_job_forget() */
+	bool untold;	     /* ... and there was no memory for JOB_FORGET */
+	bool shot;	     /* it was sent SIGKILL, by its user */
+	uint64_t overdue;    /* beat at which it is, or 0 */
 	struct starved late; /* since then */
 };
 
@@ -146,10 +147,10 @@ struct guest {
 	bool copy;				/* HELLO is to say that it is one */
 	bool watched;				/* CHANGED is wanted */
 
-	uv_timer_t deadline; /* of the phase, or of the run */
-	uint64_t allowed_ms; /* duration of `deadline` */
-	uv_timer_t grace;    /* the agent is gone: time for the backend to report why */
-	unsigned unheard;    /* heartbeats since the last frame, in which it had a processor */
+	uv_timer_t deadline;  /* of the phase, or of the run */
+	uint64_t allowed_ms;  /* duration of `deadline` */
+	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
+	unsigned unheard;     /* heartbeats since the last frame, in which it had a processor */
 	struct starved quiet; /* ... while there are some */
 	struct starved late;  /* the run's end is due, or that of the reset */
 

@@ -73,8 +73,7 @@ static void explain_load(const struct sandbox *s, const char *what, struct probl
 		    what, (unsigned)(ms / 1000));
 	if (sysinfo(&host) == 0)
 		problem_add(p, ", of which this host has %u, with a load of %lu.%lu",
-			    MAX(host_cpus(&s->vm->host) / 100, 1u),
-			    host.loads[0] >> SI_LOAD_SHIFT,
+			    MAX(host_cpus(&s->vm->host) / 100, 1u), host.loads[0] >> SI_LOAD_SHIFT,
 			    ((host.loads[0] & ((1ul << SI_LOAD_SHIFT) - 1)) * 10) >> SI_LOAD_SHIFT);
 }
 

@@ -25,7 +25,7 @@ struct save {
 	enum save_step step;
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
-	uint64_t began; /* ms of the loop's clock */
+	uint64_t began;	     /* ms of the loop's clock */
 	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
 	struct point *point; /* of SAVE_DESCRIBE */
 };

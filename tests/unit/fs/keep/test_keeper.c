@@ -228,8 +228,8 @@ static void test_removal(void **data)
 /* What is saved goes to the disk without waiting for its time, and a checkpoint that is said to be whole is there. */
 static void test_whole(void **data)
 {
-	static const char status[] = TOP "checkpoints/a/status.json", whole[] = "\"state\": \"whole\"",
-			  saving[] = "\"state\": \"saving\"";
+	static const char status[] = TOP "checkpoints/a/status.json",
+			  whole[] = "\"state\": \"whole\"", saving[] = "\"state\": \"saving\"";
 	struct fixture *fx = *data;
 	struct sandbox *s = fx_run(fx, "one");
 	struct file f;

@@ -361,9 +361,9 @@ static void test_veiled(void **state)
 	assert_memory_not_equal(stored[0], stored[1], DEPOT_BLOCK);
 	/* Any part can be read. */
 	for (uint32_t at = 0; at < 300; at += 7) {
-		assert_int_equal(depot_fetch(f->d.fd, f->d.key, f->sp.block[1], at, piece,
-					     sizeof(piece)),
-				 0);
+		assert_int_equal(
+			depot_fetch(f->d.fd, f->d.key, f->sp.block[1], at, piece, sizeof(piece)),
+			0);
 		assert_memory_equal(piece, plain, sizeof(piece));
 	}
 }

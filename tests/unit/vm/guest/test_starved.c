@@ -222,8 +222,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(has_time), T(is_starved), T(is_starved_for_ever), T(has_answered), T(is_held),
-		T(is_killed), T(is_reset), T(is_quiet),
+		T(has_time),	 T(is_starved), T(is_starved_for_ever),
+		T(has_answered), T(is_held),	T(is_killed),
+		T(is_reset),	 T(is_quiet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
