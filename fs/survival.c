@@ -36,7 +36,7 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
-/* What the process has, and goes by, never changes. */
+/* What the process has, and goes by, never changes, but for that it ends. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
@@ -61,7 +61,10 @@ static int on_write(void *data, struct estate *e)
 	if (r == 0 && sv->fds.failed)
 		r = -ENOMEM;
 	/* Whatever went wrong, it began with that. */
-	return lent_failed() < 0 ? lent_failed() : r;
+	r = lent_failed() < 0 ? lent_failed() : r;
+	if (r < 0 && estate_is_whole(e))
+		devfuse_restore(sv->fuse, e);
+	return r;
 }
 
 /* Something was changed, and nobody has said so: the daemon would not be the same after its death. */
@@ -181,6 +184,18 @@ void survival_start(struct survival *sv)
 		on_lost(sv, r);
 		turn_close(&sv->turn);
 	}
+}
+
+void survival_begin(struct survival *sv)
+{
+	if (turn_write(&sv->turn))
+		(void)spawner_survives(sv->spawner);
+}
+
+void survival_describe(struct survival *sv)
+{
+	sv->described = false;
+	turn_due(&sv->turn);
 }
 
 void survival_close(struct survival *sv)

@@ -51,8 +51,15 @@ void survival_resume(struct survival *sv, struct estate *e);
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything is served. */
 void survival_start(struct survival *sv);
 
+/* In the daemon that has mounted: all is written for the first time, and from now on another one goes on if it dies. An heir's is written by
+ * turn_write(), and counts when it is the daemon. */
+void survival_begin(struct survival *sv);
+
 /* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it is there already. */
 void survival_go(struct survival *sv);
+
+/* What succession_put_process() puts has changed. */
+void survival_describe(struct survival *sv);
 
 /* The mount ends: another daemon would have nothing to go on with. What is queued is said. */
 void survival_close(struct survival *sv);

@@ -37,8 +37,8 @@ struct keeping {
 
 /* Embedded in a session. */
 struct kept {
-	bool dirty;   /* on the list of those to be written: `link` */
-	bool damaged; /* its record could not be read, and it can do nothing but be removed */
+	bool dirty; /* on the list of those to be written: `link` */
+	bool damaged; /* its record could not be read, or those of a daemon that died: it can do nothing but be removed */
 	bool refused; /* on another list: it could not be written, and is tried again later */
 	int err; /* why it could not be written, and was told; 0: what there is of it is on the disk */
 	uint64_t sum;	  /* of what was written last, 0: nothing */

@@ -91,7 +91,7 @@ int pause_end(struct session *s)
 	}
 	p->asked = false;
 	thaw(s);
-	session_touch(s);
+	session_used(s);
 	if (s->state == SESSION_PAUSED)
 		session_set_state(s, SESSION_IDLE);
 	return 0;

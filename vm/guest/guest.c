@@ -190,6 +190,7 @@ static void on_deadline(uv_timer_t *timer)
 void guest_deadline(struct guest *g, uint64_t ms)
 {
 	g->allowed_ms = ms;
+	g->deadline_at = uv_now(g->all->ctx->loop) + ms;
 	guest_touch(g);
 	if (ms)
 		uv_timer_start(&g->deadline, on_deadline, ms, 0);
@@ -370,6 +371,8 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 {
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
+	if (!g->usage_stale)
+		guest_touch(g); /* it may be answered from what is known */
 	g->usage_stale = true;
 	return guest_file_request(&g->files, req, fn, data);
 }

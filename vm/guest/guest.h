@@ -225,6 +225,9 @@ struct record_reader;
  * Return: 0 or -EOPNOTSUPP. */
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
 
+/* May a field, by the tags on the way to it, say less than guest_put() would by now? */
+bool guest_field_is_late(const unsigned *tags, size_t n);
+
 /**
  * guest_take() - Take over a guest that another process has put
  * @all: Shared by all guests

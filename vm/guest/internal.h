@@ -149,6 +149,7 @@ struct guest {
 
 	uv_timer_t deadline;  /* of the phase, or of the run */
 	uint64_t allowed_ms;  /* duration of `deadline` */
+	uint64_t deadline_at; /* uv_now() at which it ends, if it is active */
 	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
 	unsigned unheard;     /* heartbeats since the last frame, in which it had a processor */
 	struct starved quiet; /* ... while there are some */

@@ -200,7 +200,6 @@ static void close_pair(const int pair[2])
 /* @theirs: its descriptor HEIR_FD_DAEMON. Return: 0 or -errno. */
 static int launch(struct heir *h, const struct heir_gift *gift, int program, int theirs)
 {
-	const int estate = gift->option ? held_find(gift->held, HELD_ESTATE) : -1;
 	int pair[2] = {-1, -1};
 	pid_t pid;
 
@@ -210,8 +209,8 @@ static int launch(struct heir *h, const struct heir_gift *gift, int program, int
 	else
 		pid = _Fork();
 	if (pid == 0) {
-		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs, estate,
-				   gift->conf};
+		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs,
+				   gift->estate, gift->conf};
 
 		run(gift, program, fds, ARRAY_SIZE(fds));
 	}
@@ -289,7 +288,7 @@ static bool is_early(const struct heir *h)
 
 	return h->state == HEIR_STARTING &&
 	       recv(h->sock, &req, sizeof(req), MSG_PEEK | MSG_DONTWAIT) == sizeof(req) &&
-	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY);
+	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY || req.op == SPAWN_OP_ESTATE);
 }
 
 /* Once, and while it has been given nothing that a guest could have written. Return: whether it is that. */
@@ -301,7 +300,7 @@ static bool take_conf(struct heir *h, int *fd)
 	return true;
 }
 
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
+enum heir_word heir_hear(struct heir *h, uint32_t *ret_id, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
@@ -325,6 +324,10 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)
 		return HEIR_CLAIMS;
+	if (req.op == SPAWN_OP_ESTATE && h->state == HEIR_LOADING && !h->revives) {
+		*ret_fd = steal_fd(&fd);
+		return HEIR_LEAVES;
+	}
 	if (req.op == SPAWN_OP_READY && h->state == HEIR_LOADING)
 		return HEIR_READY;
 	if (req.op == SPAWN_OP_REFUSE) {
@@ -360,16 +363,20 @@ void heir_end(struct heir *h, const char *words)
 void heir_succeeds(struct heir *h, pid_t former)
 {
 	h->former = former;
-	if (!former)
+	if (!former) {
+		answer(h, h->pid, "");
 		h->pid = 0;
+	}
 	h->sock = -1;
 	h->state = HEIR_NONE;
 }
 
-void heir_reaped(struct heir *h, pid_t pid)
+void heir_reaped(struct heir *h, pid_t pid, int status)
 {
-	if (pid == h->pid && h->state != HEIR_NONE)
+	if (pid == h->pid && h->state != HEIR_NONE) {
 		h->pid = 0; /* that it is over is heard by its socket */
+		h->status = status;
+	}
 	if (pid != h->former)
 		return;
 	answer(h, h->pid, "");

@@ -22,8 +22,11 @@
 /*
  * Theory of operation
  * -------------------
- * A daemon that can be followed says so by handing over its estate, a file in memory where it writes down what it is, and a
- * process is started that has its descriptors (holder.h). If it ends without a goodbye then, by whatever signal or exit, the
+ * A daemon that can be followed hands over its estate, a file in memory where it writes down what it is, and a process is started
+ * that has its descriptors (holder.h). That counts as soon as all is written there for the first time, and the daemon says so:
+ * before that nobody has been told that there is a mount. An heir that takes the mount over hands its own over before it is ready,
+ * when the other one's counts still: with READY one takes the place of the other, and there is no moment between the two at which
+ * a death would be the end. If it ends without a goodbye then, by whatever signal or exit, the
  * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
  * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
  * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
@@ -34,9 +37,11 @@
  * one had died without an estate, and the guard says all that no daemon was told.
  */
 
+static const struct legacy no_legacy = {.estate = -1, .holder_control = -1};
+
 void server_revival_init(struct server *s)
 {
-	s->revival.holder_control = -1;
+	s->revival.legacy = s->revival.coming = s->revival.heirs = no_legacy;
 	s->revival.deaths.most = s->rules->deaths;
 	s->revival.program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	if (s->revival.program < 0)
@@ -45,88 +50,109 @@ void server_revival_init(struct server *s)
 
 /* ---- what it may leave ---- */
 
-static void end_holder(struct server *s)
+/* Nothing of it is left, nor its holder. */
+static void forsake(struct legacy *l)
 {
-	if (s->revival.holder > 0)
-		kill(s->revival.holder, SIGKILL);
-	s->revival.holder = 0;
-	if (s->revival.holder_control >= 0)
-		close(steal_fd(&s->revival.holder_control));
+	if (l->estate >= 0)
+		close(l->estate);
+	if (l->holder > 0)
+		kill(l->holder, SIGKILL);
+	if (l->holder_control >= 0)
+		close(l->holder_control);
+	*l = no_legacy;
+}
+
+/* @l is what counts from now on, if it is anything. */
+static void come_true(struct server *s, struct legacy *l)
+{
+	forsake(&s->revival.legacy);
+	s->revival.legacy = *l;
+	*l = no_legacy;
+	s->revival.able = s->revival.legacy.estate >= 0;
 }
 
 static void forget_estate(struct server *s)
 {
 	s->revival.able = false;
-	held_drop(&s->held, HELD_ESTATE, 0);
-	end_holder(s);
+	forsake(&s->revival.legacy);
+	forsake(&s->revival.coming);
 }
 
 /* Return: a socket to a holder that has nothing yet, or -errno. */
-static int new_holder(struct server *s)
+static int new_holder(struct legacy *l)
 {
-	const pid_t pid = holder_start(&s->revival.holder_control);
+	const pid_t pid = holder_start(&l->holder_control);
 
 	if (pid < 0)
 		return pid;
-	s->revival.holder = pid;
-	return holder_admit(s->revival.holder_control);
+	l->holder = pid;
+	return holder_admit(l->holder_control);
+}
+
+/* What somebody is about to leave, who hears at @sock of its holder. @conf: what the next one would go by. */
+static void prepare(struct legacy *l, int fd, int conf, int sock)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
+	_cleanup_close_ int holder = -1;
+	int r = conf < 0 ? -ENODATA : 0; /* nobody has said what it is */
+
+	forsake(l);
+	l->estate = fd;
+	if (r == 0)
+		r = holder = new_holder(l);
+	if (r >= 0)
+		r = (int)MIN(fdpass_send(sock, &note, sizeof(note), &holder, 1, 0), 0);
+	if (r >= 0)
+		return;
+	log_warn("nothing survives the daemon: %s", strerror(-r));
+	forsake(l);
+	(void)fdpass_send(sock, &note, sizeof(note), NULL, 0, 0);
 }
 
 void server_estate(struct server *s, int fd)
 {
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
-	_cleanup_close_ int holder = -1;
-	int r;
-
-	forget_estate(s);
 	if (fd < 0)
+		forget_estate(s);
+	else
+		prepare(&s->revival.coming, fd, s->revival.conf, s->sock);
+}
+
+void server_survives(struct server *s)
+{
+	if (s->revival.coming.estate < 0)
 		return;
-	r = held_add(&s->held, HELD_ESTATE, 0, fd);
-	if (r == 0 && s->revival.conf < 0)
-		r = -ENODATA; /* nobody has said what the next one is to go by */
-	if (r == 0)
-		r = holder = new_holder(s);
-	if (r >= 0)
-		r = server_note(s, &note, &holder, 1);
-	if (r >= 0) {
-		s->revival.able = true;
-		deaths_serves(&s->revival.deaths, server_now());
-		return;
-	}
-	log_warn("nothing survives the daemon: %s", strerror(-r));
-	forget_estate(s);
-	(void)server_note(s, &note, NULL, 0);
+	come_true(s, &s->revival.coming);
+	deaths_serves(&s->revival.deaths, server_now());
+}
+
+void server_heirs_estate(struct server *s, int fd)
+{
+	if (fd < 0)
+		forsake(&s->revival.heirs);
+	else
+		prepare(&s->revival.heirs, fd, s->heir.conf, s->heir.sock);
+}
+
+static bool has_ended(struct legacy *l, pid_t pid)
+{
+	if (pid != l->holder)
+		return false;
+	l->holder = 0;
+	return true;
 }
 
 void server_revival_reaped(struct server *s, pid_t pid)
 {
-	if (pid != s->revival.holder)
+	struct revival *v = &s->revival;
+
+	if (has_ended(&v->coming, pid))
+		forsake(&v->coming);
+	if (has_ended(&v->heirs, pid))
+		forsake(&v->heirs);
+	if (!has_ended(&v->legacy, pid))
 		return;
-	s->revival.holder = 0;
 	log_warn("the process that holds descriptors for the next daemon has ended");
 	forget_estate(s);
-}
-
-/* ---- the log while there is no daemon ---- */
-
-/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
-void server_keep_word(struct server *s, const struct spawn_note *note)
-{
-	struct guarded *g = s->guarded;
-	const unsigned n = atomic_load(&g->nwords);
-
-	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
-		return;
-	g->word[n] = *note;
-	atomic_store(&g->nwords, n + 1);
-}
-
-static void say_words(struct server *s)
-{
-	const unsigned n = atomic_exchange(&s->guarded->nwords, 0);
-
-	for (unsigned i = 0; i < n; i++)
-		(void)server_note(s, &s->guarded->word[i], NULL, 0);
 }
 
 /* ---- the next one ---- */
@@ -139,12 +165,22 @@ static void describe(bool killed, int status, char *words, size_t size)
 		snprintf(words, size, "it ended with status %d", status);
 }
 
-void server_tell_end(pid_t pid, char *words, size_t size)
+/* @status: as from wait(2). */
+static void describe_end(int status, char *words, size_t size)
 {
+	describe(WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		 words, size);
+}
+
+void server_tell_end(const struct heir *h, char *words, size_t size)
+{
+	const pid_t pid = h->pid;
 	_cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	siginfo_t info = {.si_pid = 0};
 
+	if (!pid)
+		describe_end(h->status, words, size);
 	if (fd < 0 || poll(&p, 1, END_MS) <= 0 ||
 	    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
 		return;
@@ -199,10 +235,7 @@ bool server_died(struct server *s)
 {
 	char words[128];
 
-	describe(WIFSIGNALED(s->daemon_status),
-		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status)
-					       : WEXITSTATUS(s->daemon_status),
-		 words, sizeof(words));
+	describe_end(s->daemon_status, words, sizeof(words));
 	count(s, words);
 	return s->revival.able;
 }
@@ -238,6 +271,7 @@ void server_revived(struct server *s, bool taken_over)
 {
 	if (taken_over) {
 		forget_estate(s);
+		come_true(s, &s->revival.heirs);
 		s->revival.deaths.n = 0;
 		if (s->revival.program >= 0)
 			close(s->revival.program);
@@ -248,5 +282,5 @@ void server_revived(struct server *s, bool taken_over)
 	}
 	s->revival.refusals = 0;
 	deaths_serves(&s->revival.deaths, server_now());
-	say_words(s);
+	server_say_words(s);
 }

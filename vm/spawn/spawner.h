@@ -116,6 +116,9 @@ void spawner_tie(struct spawner *sp, int tie);
 /* The heir is ready. Return: 0: it is the daemon; or -errno: it is not, and ends. */
 int spawner_ready(struct spawner *sp);
 
+/* ... and this is the signal by which whoever was the daemon before was asked to end, or this one before it was; or 0. */
+int spawner_asked(const struct spawner *sp);
+
 /* The heir is not going to be the daemon: words for who wanted it. */
 void spawner_refuse(struct spawner *sp, const char *words);
 
@@ -123,16 +126,20 @@ void spawner_refuse(struct spawner *sp, const char *words);
 int spawner_tie_fd(const struct spawner *sp);
 
 /**
- * spawner_estate() - Another daemon is to go on if this one dies
+ * spawner_estate() - Another daemon is going to go on if this one dies
  * @sp: Spawner
  * @estate: What it leaves, by its file; or -1: there is not to be one any more
  * @ret_holder: A socket for lent_begin(), unless @estate is -1
  *
- * It waits for the spawner.
+ * It counts from spawner_survives() on, and in an heir from spawner_ready(); until then what was there before does. It waits for the
+ * spawner.
  *
  * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
+
+/* All is written there that another daemon needs. Return: 0 or -errno. */
+int spawner_survives(struct spawner *sp);
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
  * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */

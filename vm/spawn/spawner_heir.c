@@ -100,6 +100,13 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 	return *ret_holder >= 0 ? 0 : -ENOTSUP;
 }
 
+int spawner_survives(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES};
+
+	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+}
+
 int spawner_inherit(struct spawner **ret_spawner)
 {
 	struct spawner_ends ends = {.sock = HEIR_FD_SPAWNER, .tie = -1, .pid = getppid()};
@@ -171,9 +178,15 @@ int spawner_ready(struct spawner *sp)
 	spawner_close_fds(fds);
 	if (note.op != SPAWN_NOTE_SUCCEED)
 		return -EPROTO;
+	sp->asked = note.status;
 	sp->waits = false;
 	spawner_poll_again(sp);
 	return 0;
+}
+
+int spawner_asked(const struct spawner *sp)
+{
+	return sp->asked;
 }
 
 void spawner_refuse(struct spawner *sp, const char *words)

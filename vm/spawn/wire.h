@@ -30,7 +30,9 @@ enum spawn_op {
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
 	/* Of the daemon again: */
-	SPAWN_OP_ESTATE, /* if it dies, there is to be another one, with this estate; without a descriptor: not any more */
+	SPAWN_OP_ESTATE, /* here is going to be what it leaves if it dies; without a descriptor: nothing any more. Of an heir likewise,
+			  * before it is ready */
+	SPAWN_OP_SURVIVES, /* now it is there: if this daemon dies, there is to be another one. An heir's counts with SPAWN_OP_READY */
 	/* Of an heir again, before all else: */
 	SPAWN_OP_CONF, /* what it goes by, in a sealed file in memory, for those who may have to go on where it has died */
 };
@@ -58,7 +60,7 @@ enum spawn_note_op {
 	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
 	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
-	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */
+	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon; `status` is the signal by which it was asked to end before, or 0 */
 	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE; in SCM_RIGHTS a socket to the holder, or none: there is no holder */
 };
 
