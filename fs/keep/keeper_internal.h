@@ -43,7 +43,8 @@ struct keeper_item {
 	struct store_output *wanted; /* all that the record names */
 	size_t nwanted;
 	size_t bytes;
-	int depot;    /* descriptor of the depot's file */
+	int depot; /* descriptor of the depot's file */
+	const unsigned char *depot_key;
 	int fd;	      /* of the record that is being written */
 	uint64_t sum; /* of the record; the thread works it out */
 	uint64_t was; /* ... of what is on the disk, 0: nothing */

@@ -10,7 +10,6 @@
 #include "fs/session/job.h"
 #include "fs/session/touch.h"
 #include "keeper_internal.h"
-#include "vm/base/io.h"
 
 struct store_name keeper_name(const struct session *s)
 {
@@ -126,6 +125,7 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 	item->slot = s->slot;
 	item->generation = s->generation;
 	item->depot = k->fs->depot.fd;
+	item->depot_key = k->fs->depot.key;
 	r = keep_put(&item->record, s, &io);
 	if (r < 0 || item->err < 0) {
 		*ret_err = r < 0 ? r : item->err;
@@ -178,7 +178,7 @@ static int read_piece(void *data, uint64_t offset, void *to, size_t len)
 		memcpy(to, p->copy, len);
 		return 0;
 	}
-	return fileio_read_at(of->item->depot, to, len, depot_place(p->block->slot));
+	return depot_fetch(of->item->depot, of->item->depot_key, p->block, 0, to, len);
 }
 
 /* Is it on the disk as it is? */

@@ -67,6 +67,7 @@ struct fs_record {
 	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
 	uint32_t fresh;		       /* so far none was given out that is not below it */
 	uint32_t depot_slots, log_level;
+	bool depot_keyed;
 	int depot_fd;
 	uint64_t stats_at; /* uv_now() */
 	struct buf fields; /* memory in which the records of a turn are put together */

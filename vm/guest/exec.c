@@ -10,7 +10,6 @@
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 
-#define LATE_MS	      25000u /* of its own time: what the agent may take on top of a run's */
 /* After a run, before the guest is asked what it uses: the next run comes first. */
 #define QUIET_MS      200
 
@@ -75,7 +74,7 @@ void exec_abandon(struct guest *g)
 	finish(g, &r);
 }
 
-static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
+static_assert(EXEC_LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
 
 /* From now on it is late. */
 static void begin_late(struct guest *g)
@@ -84,8 +83,15 @@ static void begin_late(struct guest *g)
 	guest_deadline(g, STARVED_STEP_MS);
 }
 
+/* What waits for output that is held does not wait for a processor. */
+bool exec_late_over(const struct guest *g, const struct exec *x, struct starved *late)
+{
+	return starved_over(late, g, EXEC_LATE_MS) ||
+	       (x->held && !x->late && late->all_ms >= EXEC_LATE_MS);
+}
+
 /* The run has not ended in time. On a busy host, or with a fork bomb in it, a guest needs a while to end a run, so a
- * late agent is not a dead one. It gives up by itself, and reports that, before LATE_MS of its time have passed. */
+ * late agent is not a dead one. It gives up by itself, and reports that, before EXEC_LATE_MS of its time have passed. */
 void exec_overdue(struct guest *g)
 {
 	if (!g->exec.id) {
@@ -97,7 +103,7 @@ void exec_overdue(struct guest *g)
 		begin_late(g);
 		return;
 	}
-	if (!starved_over(&g->late, g, LATE_MS)) {
+	if (!exec_late_over(g, &g->exec, &g->late)) {
 		guest_deadline(g, STARVED_STEP_MS);
 		return;
 	}

@@ -36,6 +36,8 @@ enum guest_due {
 	DUE_RUN,   /* the end of an exercise */
 };
 
+#define EXEC_LATE_MS \
+	25000u /* of its own time: what the agent may take on top of a run's, or a job's */
 #define GUEST_BEAT_MS 5000u	 /* between heartbeats */
 #define EXEC_WINDOW   (1u << 20) /* bytes of output under way at most, of a run or a job */
 
@@ -244,6 +246,9 @@ void dispatch_end_trace(struct guest *g);
 
 int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* Is it late for longer than anybody waits for the agent, or for those who hold its output? */
+bool exec_late_over(const struct guest *g, const struct exec *x, struct starved *late);
 
 /* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
 int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);

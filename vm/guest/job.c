@@ -20,8 +20,6 @@
  * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
  */
 
-#define LATE_MS 25000u /* of its own time: what the agent may take on top of a job's */
-
 struct guest_job *guest_job_find(struct guest *g, uint32_t id)
 {
 	struct guest_job *j;
@@ -159,7 +157,7 @@ bool jobs_check(struct guest *g)
 			continue;
 		if (!j->late.on)
 			starved_begin(&j->late, g);
-		if (!starved_over(&j->late, g, LATE_MS))
+		if (!exec_late_over(g, &j->exec, &j->late))
 			continue;
 		if (j->exec.held && !j->exec.late) { /* held output may have kept it from ending */
 			exec_hold(g, &j->exec, false);

@@ -71,6 +71,7 @@ static void saves(struct sandbox *s)
 static void begin(struct second *two, struct fixture *fx)
 {
 	second_begin(two, fx);
+	memcpy(two->fs->depot.key, fx->fs->depot.key, sizeof(fx->fs->depot.key));
 	assert_int_equal(depot_resume(&two->fs->depot, dup(fx->fs->depot.fd), fx->fs->depot.nslots),
 			 0);
 }

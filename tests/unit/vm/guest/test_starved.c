@@ -135,6 +135,26 @@ static void has_answered(void **state)
 	close_it(&seen[0]);
 }
 
+/* Who waits for output that is held does not wait for a processor. */
+static void is_held(void **state)
+{
+	struct guest *g = begin_run(1);
+
+	(void)state;
+	guest_hold(g, true);
+	g->deadline.timer_cb(&g->deadline);
+	for (unsigned n = 0; n < 4; n++)
+		step(g, 5000);
+	assert_true(g->exec.held);
+	step(g, 5000);
+	assert_false(g->exec.held);
+	assert_false(is_ending(g));
+	for (unsigned n = 0; n < 10; n++)
+		step(g, 5000);
+	assert_false(is_ending(g));
+	close_it(&seen[0]);
+}
+
 /* That one is to be killed is no other time. */
 static void is_killed(void **state)
 {
@@ -202,8 +222,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(has_time), T(is_starved), T(is_starved_for_ever), T(has_answered), T(is_killed),
-		T(is_reset), T(is_quiet),
+		T(has_time),	 T(is_starved), T(is_starved_for_ever),
+		T(has_answered), T(is_held),	T(is_killed),
+		T(is_reset),	 T(is_quiet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
