@@ -133,7 +133,7 @@ int main(int argc, char *argv[])
 	case CONF_PREFETCH: return prefetch(&d);
 	case CONF_EXPORT: return export(&d);
 	case CONF_IMPORT: return prefetch_import(&d.conf);
-	case CONF_TAKEOVER: return takeover(&d.conf);
+	case CONF_TAKEOVER: return takeover(&d.conf, TAKEOVER_PATIENCE_S);
 	case CONF_MOUNT: return daemon_run(&d);
 	}
 	assert(0);

@@ -73,7 +73,7 @@ int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
 void vm_set_turn(struct vm *vm, struct turn *turn);
 
 /* While sandboxes of a daemon that has died are loaded: where the rest is of what they had to say. @left: or NULL, in the end. */
-void vm_set_left(struct vm *vm, const struct estate *left);
+void vm_set_left(struct vm *vm, struct estate *left);
 
 /* NULL: nothing is kept. */
 struct vault *vm_vault(const struct vm *vm);

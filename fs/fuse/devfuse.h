@@ -64,6 +64,9 @@ struct devfuse {
 	bool agreed;   /* INIT and its answer are recorded */
 	struct turn *turn;
 	struct turn_speaker speaker;
+	unsigned together; /* requests of this turn */
+	unsigned alone;	   /* so many more are committed one by one; see devfuse_turn.c */
+	struct buf fields; /* of a record of it that is being put */
 	struct inbox inbox;
 	struct outbox outbox;
 };

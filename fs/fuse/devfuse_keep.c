@@ -42,23 +42,58 @@ int devfuse_put_agreement(const struct devfuse *d, struct buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* A request that is in the estate; its field there is one here. */
-static int put_recorded(void *data, const struct record *rec, uint64_t sub)
+int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
+			 struct record_field *ret_f, bool *ret_held)
 {
-	struct record_reader fields = rec->fields;
 	struct record_field f;
+	uint64_t place = 0, len = 0;
 	int r;
 
+	*ret_f = (struct record_field){0};
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == REQUEST_BYTES)
+			*ret_f = f;
+		else if (f.tag == REQUEST_PLACE)
+			r = record_get(&f, 0, INT64_MAX, &place);
+		else if (f.tag == REQUEST_LEN)
+			r = record_get(&f, 1, d->unanswered.size, &len);
+		if (r < 0)
+			return r;
+	}
+	*ret_held = len > 0;
+	if (len)
+		*ret_f = (struct record_field){
+			.is_bytes = true,
+			.data = sheets_find(d->unanswered.sheets, place, len),
+			.len = len,
+		};
+	return r == 0 && ret_f->data && devfuse_is_request(ret_f, d->unanswered.size) ? 0
+										      : -EBADMSG;
+}
+
+struct putting {
+	const struct devfuse *d;
+	struct buf *out;
+};
+
+/* A request that is in the estate, or on a sheet beside it. */
+static int put_recorded(void *data, const struct record *rec, uint64_t sub)
+{
+	const struct putting *to = data;
+	struct record_field f;
+	bool held;
+	const int r = devfuse_find_request(to->d, rec->fields, &f, &held);
+
 	(void)sub;
-	while ((r = record_field(&fields, &f)) > 0)
-		if (devfuse_is_request(&f, SIZE_MAX))
-			record_bytes(data, TAG_REQUEST, f.data, f.len);
+	if (r == 0)
+		record_bytes(to->out, TAG_REQUEST, f.data, f.len);
 	return r;
 }
 
 int devfuse_put(const struct devfuse *d, struct buf *out)
 {
 	const struct unanswered_request *r;
+	struct putting to = {d, out};
 	int err = 0;
 
 	if (!unanswered_is_whole(&d->unanswered) || !d->init.len || !d->init_reply.len)
@@ -66,7 +101,7 @@ int devfuse_put(const struct devfuse *d, struct buf *out)
 	if (d->survives && d->outbox.queued)
 		return -EAGAIN;
 	if (d->survives)
-		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, out);
+		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, &to);
 	TAILQ_FOREACH(r, &d->unanswered.list, link)
 		if (!r->recorded)
 			record_bytes(out, TAG_REQUEST, r->data, r->len);

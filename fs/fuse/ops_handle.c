@@ -46,7 +46,7 @@ static struct handle *handle_to_change(fuse_req_t req, fuse_ino_t ino,
 {
 	struct handle *h = handle_of(req, ino, fi);
 
-	if (h)
+	if (h && (h->job || !h->ops || !h->ops->notes))
 		ops_touch(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
 	return h;
 }
@@ -116,8 +116,10 @@ static bool resolve_open(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 {
 	int e;
 
-	if (!ops_resolve(req, ino, ret_n))
+	if (!ops_look(req, ino, ret_n))
 		return false;
+	if (ret_n->job || !node_defs[ret_n->kind].ops || !node_defs[ret_n->kind].ops->notes)
+		ops_touch(ret_n->s, ret_n->job, ret_n->kind, ret_n->sub);
 	e = quota_open(ops_fs(req), ret_n);
 	if (e < 0)
 		reply_err(core(req), e);

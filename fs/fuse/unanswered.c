@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/base/sheets.h"
+
 #define COPIED 16384u /* bytes that are rather copied */
 
 void unanswered_init(struct unanswered *u, size_t size)
@@ -17,12 +19,15 @@ void unanswered_init(struct unanswered *u, size_t size)
 
 static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->lent)
+	if (r->held)
+		sheets_let_go(u->sheets, r->data);
+	else if (r->lent)
 		r->lent = false;
 	else if (r->data && r->len > COPIED && u->nspare < UNANSWERED_SPARE)
 		u->spare[u->nspare++] = r->data;
 	else
 		free(r->data);
+	r->held = false;
 	r->data = NULL;
 }
 
@@ -94,14 +99,18 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 	return *buffer ? 0 : -ENOMEM;
 }
 
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len)
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held)
 {
 	struct unanswered_request *r = insert(u, unique, data, len);
 
-	if (r)
-		r->lent = true;
-	else
-		u->nunknown++;
+	if (r) {
+		r->lent = !held;
+		r->held = held;
+		return;
+	}
+	if (held)
+		sheets_let_go(u->sheets, data);
+	u->nunknown++;
 }
 
 /* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to spare; or NULL. */
@@ -128,6 +137,18 @@ int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, siz
 	return 0;
 }
 
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+{
+	struct unanswered_request *r = insert(u, unique, (char *)data, len);
+
+	if (!r)
+		return -ENOMEM;
+	sheets_hold(u->sheets, data);
+	r->held = r->recorded = true;
+	u->nnew--;
+	return 0;
+}
+
 struct unanswered_request *unanswered_new(struct unanswered *u)
 {
 	struct unanswered_request *r = NULL;
@@ -145,14 +166,14 @@ void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
 	assert(!r->recorded);
 	r->recorded = true;
 	u->nnew--;
-	if (!r->again)
+	if (!r->again && !r->held)
 		bytes_free(u, r);
 }
 
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
 {
 	r->again = false;
-	if (r->recorded)
+	if (r->recorded && !r->held)
 		bytes_free(u, r);
 }
 

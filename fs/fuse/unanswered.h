@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct sheets;
+
 #define UNANSWERED_BUCKETS 256u
 #define UNANSWERED_SPARE   4u
 
@@ -20,6 +22,7 @@ struct unanswered_request {
 	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone, or gone */
 	bool lent;  /* the bytes are somebody else's, until it is recorded */
 	bool again; /* it is to be handled once more, by those bytes */
+	bool held;  /* the bytes are on a sheet, which is held until it is answered */
 	bool recorded;
 };
 
@@ -36,8 +39,9 @@ struct unanswered {
 	TAILQ_HEAD(unanswered_list, unanswered_request) list;
 	LIST_HEAD(, unanswered_request) bucket[UNANSWERED_BUCKETS];
 	size_t n;
-	size_t nnew; /* not recorded */
-	size_t size; /* of a buffer */
+	size_t nnew;	       /* not recorded */
+	size_t size;	       /* of a buffer */
+	struct sheets *sheets; /* or NULL: none is held */
 	char *spare[UNANSWERED_SPARE];
 	unsigned nspare;
 	/* Whoever waits for an answer must not be left alone, so while there are these no other daemon takes the mount over: */
@@ -53,12 +57,14 @@ void unanswered_fini(struct unanswered *u);
  * no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* The same of bytes that stay where they are until it is recorded. */
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len);
+/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of u->sheets that is held, until it is answered. */
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held);
 
 /* One of a daemon before, which is to be handled once more: it is copied. @recorded: it is in the records already. Return: 0, -ENOMEM. */
 int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len,
 		    bool recorded);
+/* Likewise of one whose bytes are on a sheet: it is held. */
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len);
 
 /* Return: the first that is not recorded, or NULL. */
 struct unanswered_request *unanswered_new(struct unanswered *u);

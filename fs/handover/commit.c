@@ -5,6 +5,8 @@
 #include "internal.h"
 #include "vm/base/estate.h"
 
+#define FIELDS_KEPT (64u << 10) /* bytes of memory that the next turn finds */
+
 /* ---- all of it, at the beginning ---- */
 
 struct leftover {
@@ -92,9 +94,14 @@ int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds)
 	if (!fs->record.begun)
 		return commit_all(fs, e, fds);
 	sink_to_estate(&sink, e, fds);
+	sink.fields = fs->record.fields;
 	r = handover_commit_sessions(fs, &sink);
 	if (r == 0)
 		r = commit_mount(fs, &sink);
+	fs->record.fields = sink.fields;
+	sink.fields = (struct buf){0};
+	if (fs->record.fields.cap > FIELDS_KEPT)
+		buf_clear(&fs->record.fields);
 	sink_fini(&sink);
 	return r < 0 || !fds->failed ? r : -ENOMEM;
 }

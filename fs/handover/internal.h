@@ -101,8 +101,10 @@ int handover_join_whole(struct fs *fs);
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink);
 int handover_commit_handles(struct fs *fs, struct handover_sink *sink);
-/* All are there as they are, and from now on what changes is noted. */
+/* All are there as they are. */
 void handover_settle_handles(struct fs *fs);
+/* One that is closed. */
+int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id);
 int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields);
 int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields);
 int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields);

@@ -32,23 +32,14 @@ struct place {
 	unsigned tag[8];
 };
 
-/* What is sent to an agent is not taken away from the record: it is sent again then, and the agent drops it. See vm/guest/channel.h. */
-static const struct place late[] = {
-	{HANDOVER_SANDBOX, 3, {2, 2, 8}},
-	{HANDOVER_SANDBOX, 3, {2, 2, 15}},
-	{HANDOVER_SANDBOX, 3, {2, 2, 16}},
-};
-
+/* Whose record it is knows. */
 static bool is_late_field(const struct place *at, unsigned tag)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
-		const struct place *l = &late[i];
+	unsigned tags[ARRAY_SIZE(at->tag) + 1];
 
-		if (at->kind == l->kind && at->depth + 1 == l->depth && tag == l->tag[at->depth] &&
-		    memcmp(at->tag, l->tag, at->depth * sizeof(*at->tag)) == 0)
-			return true;
-	}
-	return false;
+	memcpy(tags, at->tag, at->depth * sizeof(*tags));
+	tags[at->depth] = tag;
+	return at->kind == HANDOVER_SANDBOX && sandbox_field_is_late(tags, at->depth + 1);
 }
 
 /* The next one that is to be the same. Return: as record_field(). */
@@ -145,6 +136,7 @@ bool handover_is_whole(uint32_t kind)
 	case HANDOVER_TEXT:
 	case HANDOVER_FILES:
 	case HANDOVER_NODE:
+	case HANDOVER_SANDBOX:
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
 	case HANDOVER_CALLS:

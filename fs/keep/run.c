@@ -180,7 +180,8 @@ static bool in_history(const struct keep_out *o, const struct run *r)
 {
 	const struct run *other;
 
-	TAILQ_FOREACH(other, &o->s->runs, link)
+	/* One that changes is one of the last. */
+	TAILQ_FOREACH_REVERSE(other, &o->s->runs, run_list, link)
 		if (other == r)
 			return true;
 	return false;

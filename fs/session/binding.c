@@ -164,21 +164,16 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
 	binding_finish(s, result);
-	session_touch(s);
+	session_used(s);
 	if (s->settings.fresh && s->sandbox) {
-		/* Queued runs get another sandbox: binding_cut() must not refuse them. */
-		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);
-
-		TAILQ_CONCAT(&keep, &s->queue, queue);
-		binding_cut(s, &fresh);
-		TAILQ_CONCAT(&s->queue, &keep, queue);
+		binding_part(s, &fresh); /* queued runs get another sandbox */
 		if (s->asleep.saved)
 			asleep_begin(s, saved_ref(s->asleep.saved));
 		else
 			session_set_state(s, SESSION_NEW);
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
-		if (result->outcome != VM_LOST)
+		if (result->outcome != VM_LOST && result->outcome != VM_REFUSED)
 			checkpoint_after_run(s);
 	}
 	wait_wake(&s->front.wait);
@@ -360,7 +355,10 @@ static void on_closed(void *data, const struct problem *problem)
 
 static void on_touched(void *data)
 {
-	(void)heard(data);
+	struct session *s = ((struct binding *)data)->s;
+
+	if (s)
+		touch_sandbox(s);
 }
 
 const struct sandbox_events binding_events = {.state = on_state,
@@ -473,7 +471,7 @@ static void pump_run(struct session *s)
 		not_sent(s, r, e);
 		return;
 	}
-	touch_session(s);
+	touch_head(s);
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
@@ -507,7 +505,7 @@ static bool pump_save(struct session *s)
 
 void binding_pump(struct session *s)
 {
-	touch_session(s);
+	touch_head(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;

@@ -82,9 +82,10 @@ void binding_finish(struct session *s, const struct vm_result *result)
 {
 	struct run *r = s->active;
 
-	touch_session(s);
+	touch_head(s);
 	s->active = NULL;
-	s->last_ran = r->number;
+	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
+		s->last_ran = r->number;
 	binding_end_run(r, result);
 	join_next(s);
 	if (problem_kept(&r->problem)->code)
@@ -108,7 +109,8 @@ void binding_unbind(struct session *s, int err)
 	s->fs->watch->gone(s, err);
 }
 
-void binding_cut(struct session *s, const struct problem *why)
+/* Its sandbox goes, and the run in it. */
+static void let_go(struct session *s, const struct problem *why)
 {
 	if (s->sandbox) {
 		binding_unsave(s, why);
@@ -128,7 +130,19 @@ void binding_cut(struct session *s, const struct problem *why)
 
 		binding_finish(s, &killed);
 	}
+}
+
+void binding_cut(struct session *s, const struct problem *why)
+{
+	let_go(s, why);
 	binding_refuse_all(s, why);
+	launch_cut(s, why);
+}
+
+void binding_part(struct session *s, const struct problem *why)
+{
+	let_go(s, why);
+	launch_refuse(s, why);
 	launch_cut(s, why);
 }
 
@@ -200,7 +214,7 @@ void binding_not_asleep(struct session *s, const struct problem *why)
 	struct problem p;
 
 	if (s->settings.idle != IDLE_AUTO) {
-		session_touch(s); /* tries it again */
+		session_used(s); /* tries it again */
 		return;
 	}
 	problem_set(&p, PROBLEM_IDLE_TIMEOUT,

@@ -69,6 +69,7 @@ struct fs_record {
 	uint32_t depot_slots, log_level;
 	int depot_fd;
 	uint64_t stats_at; /* uv_now() */
+	struct buf fields; /* memory in which the records of a turn are put together */
 };
 
 /* One per process; lives from before the mount until after the last handle is closed. */
@@ -104,7 +105,6 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
-	TAILQ_HEAD(touched_files, files) touched_files;
 	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */

@@ -15,7 +15,7 @@
 
 /* ---- beginning and end ---- */
 
-/* What is written of a long WRITE while it is on its way fits in. */
+/* All records are looked at for that: not often where there are many, and much is printed. */
 #define TIDY_MIN (8ull << 20)
 
 /* Return: NULL if out of memory. @fd is its own then. */

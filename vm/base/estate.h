@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "record.h"
+#include "sheets.h"
 
 /*
  * Theory of operation
@@ -32,8 +33,9 @@
 struct estate;
 
 /* Of a region. */
-#define ESTATE_REGIONS	  16u
-#define ESTATE_REGION_MAX (64u << 20)
+#define ESTATE_REGIONS	     16u
+#define ESTATE_REGION_MAX    (64u << 20)
+#define ESTATE_REGION_SHEETS 4u /* see fs/fuse/devfuse_turn.c, fs/revival.c for others */
 
 /* Makes an empty one. Return: 0 or -errno. */
 int estate_new(struct estate **ret_e);
@@ -117,6 +119,9 @@ int estate_each(const struct estate *e, uint32_t kind,
  * Return: the memory, of whole pages, or NULL: there is none.
  */
 void *estate_region(struct estate *e, unsigned number, size_t size);
+
+/* The sheets beside the records, which are made when somebody asks first. Return: NULL: there is no memory for them. */
+struct sheets *estate_sheets(struct estate *e);
 
 /*
  * Comparing, for tests: between the two calls estate_put() and estate_drop() write nothing, but tell where what they were given is not what is

@@ -69,6 +69,7 @@ struct estate {
 	struct estate_head *head;
 	void *region[ESTATE_REGIONS];
 	size_t region_size[ESTATE_REGIONS];
+	struct sheets sheets;
 
 	struct estate_area area[ESTATE_AREAS];
 	unsigned active;

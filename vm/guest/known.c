@@ -67,13 +67,13 @@ bool known_answer(struct known *k, const struct vm_file *req, int *ret_err,
 	}
 }
 
-bool known_touch(struct known *k, uint64_t id)
+bool known_was_read(struct known *k, uint64_t id)
 {
 	struct known_node *node = known_node_find(k, id);
 
-	if (!node || node->touched || (node->has_attr && !vm_attr_is_touched(&node->attr)))
+	if (!node || node->told_read || (node->has_attr && !vm_attr_read_counts(&node->attr)))
 		return false;
-	node->touched = true;
+	node->told_read = true;
 	node->has_attr = false;
 	return true;
 }
@@ -333,7 +333,7 @@ void known_learn(struct known *k, const struct known_question *q, int err,
 		break;
 	case VM_READ:
 	case VM_READDIR:
-	case VM_READLINK: known_attr_touch(k, q->node); break;
+	case VM_READLINK: known_attr_was_read(k, q->node); break;
 	default: break;
 	}
 	if (!err)

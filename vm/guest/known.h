@@ -101,7 +101,7 @@ bool known_answer(struct known *k, const struct vm_file *req, int *ret_err,
 bool known_may_open(const struct known *k, uint64_t node);
 
 /* A READ was answered from what is known. Return: it sets the time of the last access, and the agent has to be told. */
-bool known_touch(struct known *k, uint64_t id);
+bool known_was_read(struct known *k, uint64_t id);
 
 /* Is it of use to keep what this WRITE writes until it is answered? */
 bool known_wants(const struct known *k, const struct vm_file *req);

@@ -11,7 +11,7 @@ struct known_node {
 	uint64_t owed; /* lookups that the agent does not know of */
 	bool has_attr, complete;
 	bool forgotten; /* the agent was told to forget lookups: it may not know this number any more */
-	bool touched; /* the agent was told that it was read, and its times are still those from before */
+	bool told_read; /* the agent was told that it was read, and its times are still those from before */
 	bool own;      /* made by the host during the lease: it belongs to the sandbox's user */
 	bool readable; /* was opened for reading, and nobody has changed its mode since */
 	struct known_content *content; /* or NULL */
@@ -46,7 +46,7 @@ bool known_node_owe(struct known *k, struct known_node *node);
 /* Its attributes are these; are not known any more; or not, because it was read, if that changes them. */
 void known_attr_set(struct known *k, uint64_t id, const struct vm_attr *attr);
 void known_attr_drop(struct known *k, uint64_t id);
-void known_attr_touch(struct known *k, uint64_t id);
+void known_attr_was_read(struct known *k, uint64_t id);
 /* What has a name, if anything does, gets other attributes. */
 void known_attr_drop_at(struct known *k, uint64_t dir, const char *text);
 

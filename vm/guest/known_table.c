@@ -245,7 +245,7 @@ void known_attr_set(struct known *k, uint64_t id, const struct vm_attr *attr)
 	if (!node)
 		return;
 	if (!vm_attr_same_times(&node->attr, attr))
-		node->touched = false;
+		node->told_read = false;
 	node->attr = *attr;
 	node->has_attr = true;
 	if (node->content && node->content->size != attr->size)
@@ -276,11 +276,11 @@ void known_attr_drop_at(struct known *k, uint64_t dir, const char *text)
 		known_attr_drop(k, node);
 }
 
-void known_attr_touch(struct known *k, uint64_t id)
+void known_attr_was_read(struct known *k, uint64_t id)
 {
 	struct known_node *node = known_node_find(k, id);
 
-	if (node && node->has_attr && vm_attr_is_touched(&node->attr))
+	if (node && node->has_attr && vm_attr_read_counts(&node->attr))
 		node->has_attr = false;
 }
 

@@ -10,11 +10,12 @@
 /*
  * Theory of operation
  * -------------------
- * One that dies is followed by another one at once. If that dies as well, it may be for the same reason, and so will the next:
- * what has killed it is among what it has inherited, or somebody does it again and again. So deaths in a row are counted: each
- * of a daemon that had not served for a minute. The last but two of as many as there may be are followed after a while, in which
- * the reason may go; the last one is followed by a daemon that only puts the sessions to sleep, and ends. If that dies too,
- * nothing more is tried.
+ * One that dies is followed by another one at once. If that dies as well, it may be for the same
+ * reason, and so will the next: what has killed it is among what it has inherited, or somebody does
+ * it again and again. So deaths in a row are counted: each of a daemon that had not served for a
+ * minute. The last but two of as many as there may be are followed after a while, in which the
+ * reason may go; the last one is followed by a daemon that only puts the sessions to sleep, and
+ * ends. If that dies too, nothing more is tried.
  */
 struct deaths {
 	unsigned most; /* in a row; 0: DEATHS_MOST */

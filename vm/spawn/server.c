@@ -336,7 +336,7 @@ static bool revive(struct server *s)
 		hear_rest(s);
 	if (!server_can_revive(s))
 		return false;
-	heir_end(&s->heir, "the daemon died");
+	heir_end(&s->heir, "the daemon before died, and another one goes on with the mount");
 	await_death(s);
 	close(steal_fd(&s->sock));
 	return server_died(s);

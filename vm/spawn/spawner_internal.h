@@ -51,6 +51,10 @@ struct spawner {
 	int asked;	      /* spawner_asked() */
 	bool waits;	      /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
+	struct turn *turn; /* or NULL */
+	struct turn_speaker acknowledges;
+	uint32_t *over; /* ids of children that are to be acknowledged */
+	size_t nover, cap_over;
 	void (*detached)(void *data);
 	void *detached_data;
 };

@@ -50,7 +50,7 @@ def without_holder():
     """It is said what has happened, and that the next death is the end."""
     mnt, guard, log = own("alone")
     ok("it survives", survives(mnt))
-    [holder] = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
+    [holder] = [p for p in children_of(kin_of(guard.pid)[0]) if name_of(p) == "xsbxfs-holder"]
     os.kill(holder, signal.SIGKILL)
     time.sleep(0.2)
     s = Session("s", mnt=mnt)

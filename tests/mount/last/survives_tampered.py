@@ -153,7 +153,7 @@ def tampered():
     guard = start_daemon(mnt, log=f"{SCRATCH}/tampered.log", conf=conf)
     mortal = Mortal(guard.pid)
     os.mkdir(f"{mnt}/raw/living")
-    holders = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
+    holders = [p for p in children_of(kin_of(guard.pid)[0]) if name_of(p) == "xsbxfs-holder"]
     same("there is one holder", len(holders), 1)
     status = read(f"/proc/{holders[0]}/status", "r").splitlines()
     # AddressSanitizer does at its end what the filter forbids: a holder built with it has none, see vm/spawn/holder.c.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are kept until they are answered: as they came, in their order. */
-/* modules: fs/fuse/unanswered.c */
+/* modules: fs/fuse/unanswered.c vm/base/sheets.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fs/fuse/unanswered.h"
+#include "vm/base/sheets.h"
 
 #define SIZE (1u << 20)
 
@@ -89,7 +90,7 @@ static void recorded(void **state)
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(there[i], (int)i, sizeof(there[i]));
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]));
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
 	}
 	assert_false(unanswered_drop(&u, 4));
 	r = unanswered_new(&u);
@@ -101,7 +102,7 @@ static void recorded(void **state)
 	assert_int_equal(r->unique, 6);
 	unanswered_recorded(&u, r);
 	assert_null(unanswered_new(&u));
-	unanswered_lend(&u, 8, there[2], sizeof(there[2]));
+	unanswered_lend(&u, 8, there[2], sizeof(there[2]), false);
 	assert_int_equal(unanswered_new(&u)->unique, 8);
 	assert_true(unanswered_drop(&u, 2));
 	assert_int_equal(u.n, 2);
@@ -133,7 +134,7 @@ static void restored(void **state)
 	(void)state;
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 2; i++) {
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]));
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
 		unanswered_recorded(&u, unanswered_new(&u));
 	}
 	unanswered_restore(&u, 6, there[0], sizeof(there[0]));
@@ -143,7 +144,7 @@ static void restored(void **state)
 	unanswered_fini(&u);
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 2; i++) {
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]));
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
 		unanswered_recorded(&u, unanswered_new(&u));
 		unanswered_restore(&u, 2 * i + 2, there[i], sizeof(there[i]));
 	}
@@ -154,6 +155,41 @@ static void restored(void **state)
 	assert_ptr_not_equal(r->data, there[0]);
 	assert_string_equal(TAILQ_LAST(&u.list, unanswered_list)->data, "two");
 	unanswered_fini(&u);
+}
+
+/* Those on a sheet are there until they are answered, recorded or not, and hold it. */
+static void on_sheets(void **state)
+{
+	char bytes[2][64];
+	struct sheets sheets;
+	struct unanswered_request *r;
+	struct unanswered u;
+
+	(void)state;
+	sheets_init(&sheets, bytes, sizeof(bytes[0]), 2);
+	unanswered_init(&u, SIZE);
+	u.sheets = &sheets;
+	assert_int_equal(unanswered_load_held(&u, 4, bytes[0], 60), 0);
+	assert_int_equal(sheets.held[0], 1);
+	assert_null(unanswered_new(&u));
+	sheets_hold(&sheets, bytes[1]);
+	unanswered_lend(&u, 2, bytes[1], 50, true);
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 2);
+	unanswered_recorded(&u, r);
+	assert_ptr_equal(r->data, bytes[1]);
+	unanswered_settle(&u, r);
+	assert_ptr_equal(r->data, bytes[1]);
+	/* There are no records any more. */
+	unanswered_keep(&u);
+	assert_true(unanswered_is_whole(&u));
+	assert_int_equal(u.nnew, 2);
+	assert_ptr_equal(r->data, bytes[1]);
+	assert_int_equal(sheets.held[1], 1);
+	assert_false(unanswered_drop(&u, 2));
+	assert_int_equal(sheets.held[1], 0);
+	unanswered_fini(&u);
+	assert_int_equal(sheets.held[0], 0);
 }
 
 /* Handled again in an heir: whatever is not answered goes to the end, and keeps bytes that are nowhere else. */
@@ -174,7 +210,7 @@ static void handled_again(void **state)
 	unanswered_settle(&u, r);
 	assert_null(r->data);
 	assert_int_equal(TAILQ_FIRST(&u.list)->unique, 4);
-	unanswered_lend(&u, 6, text, sizeof(text));
+	unanswered_lend(&u, 6, text, sizeof(text), false);
 	r = unanswered_new(&u);
 	assert_int_equal(r->unique, 6);
 	unanswered_settle(&u, r);
@@ -211,6 +247,7 @@ int main(void)
 		cmocka_unit_test(in_order),	  cmocka_unit_test(restored),
 		cmocka_unit_test(written_before), cmocka_unit_test(buffers_come_back),
 		cmocka_unit_test(recorded),	  cmocka_unit_test(handled_again),
+		cmocka_unit_test(on_sheets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,26 @@ static void test_no_automatic_one_without_a_sandbox(void **state)
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
 }
 
+/* A run that was refused has not changed anything, and is not what was run last. */
+static void test_no_automatic_one_of_a_refused_run(void **state)
+{
+	const struct vm_result refused = {.outcome = VM_REFUSED,
+					  .problem = {.code = PROBLEM_NO_INTERPRETER}};
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 1\n");
+	s = fx_run(fx, "x");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_run(fx, "y");
+	fake_result(s, &refused);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-1 ");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/mine"), 0);
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/mine/status.json", "\"run\": 1,");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +188,7 @@ int main(void)
 		fx_test(test_limits),
 		fx_test(test_automatic_ones),
 		fx_test(test_no_automatic_one_without_a_sandbox),
+		fx_test(test_no_automatic_one_of_a_refused_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -391,6 +391,11 @@ static void test_a_save_that_fails(void **state)
 	fx_expect_in(fx, TOP "checkpoints/a/status.json", "the disk is full");
 	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
 	assert_false(fx_exists(fx, TOP "checkpoints/a/files"));
+	f = fx_opened(fx, TOP "events", O_RDONLY);
+	r = fx_read(fx, &f, 65536, 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_non_null(strstr(r->data, "a failed: the disk is full"));
+	fx_close(fx, &f);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -ENOENT);
 	fake_exit(s, VM_DONE, 0);
 	fake_faults.save_err = -EOPNOTSUPP;
@@ -399,6 +404,16 @@ static void test_a_save_that_fails(void **state)
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_put(fx, TOP "in", "z");
 	assert_string_equal(s->code, "z");
+	fake_exit(s, VM_DONE, 0);
+	/* The name is not lost, to him who says that he means a checkpoint. */
+	fake_faults.save_err = 0;
+	fx->conf.max_checkpoints = 2;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), -EDQUOT);
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), 0);
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), -EEXIST);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "b a ");
 }
 
 /* Its sandbox goes while it is being saved, in every way there is. */

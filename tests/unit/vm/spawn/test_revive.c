@@ -21,10 +21,12 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/memory.h"
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
 #include "vm/spawn/heir_wire.h"
@@ -34,7 +36,7 @@
 #define CONF   "as it was read"
 
 /* What the daemon leaves, and what becomes of that: memory that all of them share. */
-struct estate {
+struct left {
 	uint32_t claimed; /* a child; 0: none */
 	unsigned lent;	  /* number of a pipe's end; 0: none */
 	bool never_ready; /* each ends before that */
@@ -61,7 +63,7 @@ struct news {
 };
 
 /* Return: 0 or less. */
-static int hand_over_copy(struct spawner *mine, const struct estate *e)
+static int hand_over_copy(struct spawner *mine, const struct left *e)
 {
 	_cleanup_close_ int fd = memory_new("copy");
 
@@ -72,7 +74,7 @@ static int hand_over_copy(struct spawner *mine, const struct estate *e)
 
 static int be_heir(bool last)
 {
-	struct estate *e =
+	struct left *e =
 		mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED, HEIR_FD_ESTATE, 0);
 	struct news news = {.pid = getpid()};
 	struct fdbag bag = {.owned = true};
@@ -128,7 +130,7 @@ static struct {
 	char *argv[2];
 	int connection[2];
 	int estate;
-	struct estate *e, was; /* it, and what it was at the end */
+	struct left *e, was; /* it, and what it was at the end */
 	pid_t guard;
 	bool died;
 	FILE *log; /* the guard's */
@@ -265,6 +267,15 @@ static void on_failed(struct child *c, int err, const char *step)
 	fail_msg("%s: %s", step, strerror(-err));
 }
 
+static bool exited;
+
+static void on_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+	exited = true;
+}
+
 /* Return: a pidfd of it. */
 static int start_child(struct child *c)
 {
@@ -274,8 +285,8 @@ static int start_child(struct child *c)
 	const ssize_t n = free_pack(&job, request, sizeof(request));
 	const struct spawn_spec spec = {.request = request, .size = (size_t)n};
 
-	started = false;
-	*c = (struct child){.started = on_started, .failed = on_failed};
+	started = exited = false;
+	*c = (struct child){.started = on_started, .failed = on_failed, .exited = on_exited};
 	assert_int_equal(child_start(sp, &spec, c), 0);
 	spawner_fixture_await(&started);
 	return c->pidfd;
@@ -319,6 +330,43 @@ static void another_goes_on(void **state)
 	assert_int_equal(t.e->last, 0);
 	assert_int_equal(end(), 0); /* its own end is a good one */
 	assert_true(ends_within(kept, patience_ms()));
+}
+
+static int write_nothing(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	return 0;
+}
+
+/* The daemon has heard how its child ended, and dies before it has written that down: the next one hears the same. */
+static void an_end_is_told_again(void **state)
+{
+	static const struct turn_ops ops = {.write = write_nothing};
+	struct estate *e;
+	struct turn turn;
+	struct child c;
+	struct news n;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(estate_new(&e), 0);
+	turn_start(&turn, &loop, e, &ops, NULL);
+	spawner_set_turn(sp, &turn);
+	(void)start_child(&c);
+	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	while (!exited)
+		uv_run(&loop, UV_RUN_ONCE); /* and not to the end of the turn */
+	t.e->claimed = c.id;
+	turn_hush(&turn, &sp->acknowledges); /* that is how it dies */
+	turn_close(&turn);
+	die();
+	n = news();
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, c.id);
+	assert_int_equal(n.note.status, SIGTERM);
+	assert_int_equal(end(), 0);
+	estate_free(e);
 }
 
 /* One after the other dies; the one behind the last of them serves. */
@@ -567,9 +615,9 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
 		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by),
 		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile), cmocka_unit_test(too_early),
-		cmocka_unit_test(not_yet),	   cmocka_unit_test(a_copy),
-		cmocka_unit_test(a_copy_too_early)};
+		cmocka_unit_test(asked_meanwhile), cmocka_unit_test(an_end_is_told_again),
+		cmocka_unit_test(too_early),	   cmocka_unit_test(not_yet),
+		cmocka_unit_test(a_copy),	   cmocka_unit_test(a_copy_too_early)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
