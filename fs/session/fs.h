@@ -88,6 +88,7 @@ struct fs {
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
 	struct touched touched;
+	bool unheld; /* what it has is written down, but nobody else has its descriptors: see vm/base/lent.h */
 	struct handles handles;
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;

@@ -419,6 +419,16 @@ static void on_heir(struct spawner *sp, const struct spawn_note *note, int fds[S
 		sp->heir_number = note->id;
 }
 
+/* There is another one, or none. */
+static void on_holder(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	if (!sp->holder_changed)
+		return;
+	if (fds[0] >= 0)
+		sp->holder_number = note->id;
+	sp->holder_changed(sp->holder_data, steal_fd(&fds[0]), note->error < 0);
+}
+
 static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = spawner_child(sp, note->id);
@@ -429,6 +439,8 @@ static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_N
 		on_log(c, note);
 	if (note->op == SPAWN_NOTE_HEIR)
 		on_heir(sp, note, fds);
+	if (note->op == SPAWN_NOTE_HOLDER)
+		on_holder(sp, note, fds);
 	if (c)
 		on_note_of(c, note, fds);
 	if (!lingers && (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED))

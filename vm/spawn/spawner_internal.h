@@ -49,7 +49,11 @@ struct spawner {
 	void *heir_data;
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
 	int asked;	      /* spawner_asked() */
-	bool waits;	      /* an heir's: nothing is asked for until it is the daemon */
+	void (*holder_changed)(void *data, int fd, bool never);
+	void *holder_data;
+	uint32_t
+		holder_number; /* of the last that was heard of; 0: of the one that was inherited */
+	bool waits;	       /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	struct turn *turn; /* or NULL */
 	struct turn_speaker acknowledges;

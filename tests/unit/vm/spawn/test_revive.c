@@ -510,6 +510,124 @@ static void nothing_left(void **state)
 	}
 }
 
+/* ---- holders ---- */
+
+static struct {
+	int fd; /* of the one that was heard of last; or -1 */
+	unsigned lost, begun;
+	bool never;
+} holders;
+
+static void on_holder(void *data, int fd, bool never)
+{
+	(void)data;
+	if (holders.fd >= 0)
+		close(holders.fd);
+	holders.fd = fd;
+	holders.lost += fd < 0;
+	holders.begun += fd >= 0;
+	holders.never |= never;
+}
+
+static void begin_with_holder(void)
+{
+	begin(0);
+	memset(&holders, 0, sizeof(holders));
+	holders.fd = -1;
+	spawner_on_holder(sp, on_holder, NULL);
+}
+
+/* Until the daemon has heard of that, and of @n others. */
+static void kill_holder(unsigned n)
+{
+	const unsigned lost = holders.lost + 1, begun = holders.begun + n;
+
+	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGKILL), 0);
+	while (holders.lost < lost || holders.begun < begun)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* One that has ended is followed by another one, which has nothing until the daemon has lent it all. */
+static void the_next_holder(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 2; i++) {
+		kill_holder(1);
+		assert_false(holders.never);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_false(lent_is_away());
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* The daemon dies before that; or says it of the one before. */
+static void not_lent_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin_with_holder();
+		kill_holder(1);
+		if (i == 1) {
+			sp->holder_number--;
+			assert_int_equal(spawner_survives(sp), 0);
+		}
+		die();
+		close(steal_fd(&holders.fd));
+		assert_true(WIFSIGNALED(end()));
+		assert_int_equal(t.was.begun, 0);
+		assert_non_null(
+			strstr(t.said, "no other daemon can go on: the process that holds"));
+	}
+}
+
+/* The daemon says that it does not hear; of one that was replaced already that is nothing new. */
+static void a_deaf_one(void **state)
+{
+	pid_t second;
+
+	(void)state;
+	begin_with_holder();
+	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGSTOP), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	while (!holders.begun)
+		uv_run(&loop, UV_RUN_ONCE);
+	lent_again(steal_fd(&holders.fd));
+	lent_committed();
+	assert_int_equal(spawner_survives(sp), 0);
+	second = spawner_fixture_child("xsbxfs-holder");
+	sp->holder_number--;
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(kill(second, 0), 0);
+	assert_int_equal(holders.begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* Not for ever. */
+static void no_more_holders(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 6; i++) {
+		kill_holder(1);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	kill_holder(0);
+	assert_true(holders.never);
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 0);
+}
+
 /* Nothing is written there yet, and nobody knows of a mount. */
 static void too_early(void **state)
 {
@@ -617,7 +735,9 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
 		cmocka_unit_test(asked_meanwhile), cmocka_unit_test(an_end_is_told_again),
 		cmocka_unit_test(too_early),	   cmocka_unit_test(not_yet),
-		cmocka_unit_test(a_copy),	   cmocka_unit_test(a_copy_too_early)};
+		cmocka_unit_test(a_copy),	   cmocka_unit_test(a_copy_too_early),
+		cmocka_unit_test(the_next_holder), cmocka_unit_test(not_lent_again),
+		cmocka_unit_test(a_deaf_one),	   cmocka_unit_test(no_more_holders)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
