@@ -38,6 +38,7 @@ struct survival {
 	struct turn turn;
 	struct fdbag fds; /* by lent_put() */
 	bool described;	  /* the process has its record */
+	bool knows_host;  /* ... with what is known of the host */
 	bool resumed;
 };
 
