@@ -104,6 +104,7 @@ void daemon_inherit(struct daemon *d)
 		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)
 		keeper_go(d->keeper);
+	vm_host_go(d->fs->vm);
 	handover_go(d->fs);
 	if (d->revival.last) {
 		devfuse_own(&d->fuse);

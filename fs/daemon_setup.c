@@ -88,6 +88,7 @@ static void start_machinery(struct daemon *d)
 
 	cfg.runtime_dir = d->runtime_dir;
 	cfg.policy = d->policy;
+	cfg.heir = d->heir;
 	cfg.ca = d->fs->netenv.ca.data;
 	cfg.ca_len = d->fs->netenv.ca.len;
 	cfg.ca_path = d->fs->netenv.ca_path;

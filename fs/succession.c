@@ -20,6 +20,7 @@
 #include "vm/base/log.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
+#include "vm/vm.h"
 
 #define QUIET_MS	1000  /* so long the kernel's requests wait for a quiet moment */
 #define KEEP_MS		10000 /* for what is on its way to state_dir */
@@ -50,6 +51,7 @@ enum process_tag {
 	TAG_PERMITTED,
 	TAG_STATE_LOCK, /* of what is kept */
 	TAG_ENDING,	/* the exit status, and one */
+	TAG_HOST,	/* of vm_host_put() */
 };
 
 static void say(int sock, enum word_op op, const char *text)
@@ -81,6 +83,17 @@ static void refuse(struct succession *s, const char *why)
 	devfuse_serve(s->fuse);
 }
 
+/* Not for a program of another version, or another configuration, which may think otherwise of it. */
+static void put_host(const struct succession *s, struct buf *out)
+{
+	struct buf fields = {0};
+
+	vm_host_put(s->fs->vm, &fields);
+	out->failed |= fields.failed;
+	record_bytes(out, TAG_HOST, fields.data, fields.len);
+	buf_clear(&fields);
+}
+
 void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
@@ -91,6 +104,8 @@ void succession_put_process(const struct succession *s, struct buf *out, struct 
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
 	if (s->ending)
 		record_u64(out, TAG_ENDING, s->status + 1u);
+	if (vm_host_is_known(s->fs->vm))
+		put_host(s, out);
 }
 
 static int put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
@@ -358,6 +373,8 @@ static int get_process(struct succession *s, struct record_reader fields, struct
 			r = get_lock(s, &f, fds, why);
 		else if (f.tag == TAG_ENDING)
 			r = get_ending(s, &f);
+		else if (f.tag == TAG_HOST && s->revives)
+			r = f.is_bytes ? vm_host_get(s->fs->vm, record_inside(&f)) : -EBADMSG;
 		if (r < 0)
 			return r;
 	}

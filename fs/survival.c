@@ -36,7 +36,7 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
-/* What the process has, and goes by, never changes, but for that it ends. */
+/* What the process has, and goes by, never changes, but for that it ends, and what is found out about the host. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
@@ -45,6 +45,7 @@ static int describe(struct survival *sv, struct estate *e)
 	succession_put_process(sv->succession, &fields, &sv->fds);
 	r = put_fields(e, HANDOVER_PROCESS, &fields);
 	sv->described = r == 0;
+	sv->knows_host = vm_host_is_known(sv->fs->vm);
 	return r;
 }
 
@@ -80,7 +81,8 @@ static void report_deaf(struct survival *sv)
 static int on_write(void *data, struct estate *e)
 {
 	struct survival *sv = data;
-	int r = sv->described ? 0 : describe(sv, e);
+	int r = sv->described && sv->knows_host == vm_host_is_known(sv->fs->vm) ? 0
+										: describe(sv, e);
 
 	tell_holder(sv);
 	if (r == 0)

@@ -39,6 +39,7 @@ struct survival {
 	struct turn turn;
 	struct fdbag fds; /* by lent_put() */
 	bool described;	  /* the process has its record */
+	bool knows_host;  /* ... with what is known of the host */
 	bool deaf;	  /* the spawner knows that the holder does not hear */
 	bool lends_again; /* ... and has another one, which has nothing yet */
 	bool resumed;
