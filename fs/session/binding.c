@@ -166,12 +166,7 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 	binding_finish(s, result);
 	session_used(s);
 	if (s->settings.fresh && s->sandbox) {
-		/* Queued runs get another sandbox: binding_cut() must not refuse them. */
-		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);
-
-		TAILQ_CONCAT(&keep, &s->queue, queue);
-		binding_cut(s, &fresh);
-		TAILQ_CONCAT(&s->queue, &keep, queue);
+		binding_part(s, &fresh); /* queued runs get another sandbox */
 		if (s->asleep.saved)
 			asleep_begin(s, saved_ref(s->asleep.saved));
 		else

@@ -30,10 +30,10 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 	run_unref(r);
 }
 
-void binding_log_end(const struct session *s, const struct problem *p)
+void binding_log_end(const struct session *s, const struct problem *why)
 {
-	log_warn("%s: %s%s%s", s->path, problem_code_str(p->code), p->logged ? "" : ": ",
-		 p->logged ? "" : p->cause);
+	log_warn("%s: %s%s%s", s->path, problem_code_str(why->code), why->logged ? "" : ": ",
+		 why->logged ? "" : why->cause);
 }
 
 void binding_refuse_all(struct session *s, const struct problem *why)
@@ -109,7 +109,8 @@ void binding_unbind(struct session *s, int err)
 	s->fs->watch->gone(s, err);
 }
 
-void binding_cut(struct session *s, const struct problem *why)
+/* Its sandbox goes, and the run in it. */
+static void let_go(struct session *s, const struct problem *why)
 {
 	if (s->sandbox) {
 		binding_unsave(s, why);
@@ -129,7 +130,19 @@ void binding_cut(struct session *s, const struct problem *why)
 
 		binding_finish(s, &killed);
 	}
+}
+
+void binding_cut(struct session *s, const struct problem *why)
+{
+	let_go(s, why);
 	binding_refuse_all(s, why);
+	launch_cut(s, why);
+}
+
+void binding_part(struct session *s, const struct problem *why)
+{
+	let_go(s, why);
+	launch_refuse(s, why);
 	launch_cut(s, why);
 }
 

@@ -23,6 +23,8 @@ void binding_refuse_all(struct session *s, const struct problem *why);
 
 /* The session has no sandbox any more. @err: for those that still wait for one */
 void binding_unbind(struct session *s, int err);
+/* As binding_cut(), but queued runs wait for the next sandbox. */
+void binding_part(struct session *s, const struct problem *why);
 /* Logs that a sandbox ended without being asked to. */
 void binding_log_end(const struct session *s, const struct problem *why);
 
