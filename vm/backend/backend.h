@@ -77,6 +77,8 @@ struct backend_events {
 	void (*down)(void *data, const struct problem *problem);
 	/* The answer to backend_ops.destroy: everything is released, and the pointer is invalid. */
 	void (*destroyed)(void *data);
+	/* Its record says something else. May be NULL. */
+	void (*touched)(void *data);
 };
 
 struct backend_info {

@@ -524,12 +524,18 @@ static void on_destroyed(void *data)
 	guest_part_closed(g);
 }
 
+static void on_touched(void *data)
+{
+	guest_touch(data);
+}
+
 static const struct backend_events backend_events = {
 	.up = on_up,
 	.hangup = on_hangup,
 	.console = on_console,
 	.down = on_down,
 	.destroyed = on_destroyed,
+	.touched = on_touched,
 };
 
 static uint64_t boot_ms(const struct guest *g)

@@ -177,8 +177,7 @@ void program_put(const struct program *p, struct buf *out, struct fdbag *fds)
 
 	child_put(&p->child, out, fds);
 	record_close(out, at);
-	record_u64(out, TAG_PROGRAM_OUTPUT,
-		   fdbag_put(fds, p->reader.open && !p->reader.ended ? p->reader.fd : -1));
+	record_u64(out, TAG_PROGRAM_OUTPUT, fdbag_put(fds, p->reader.open ? p->reader.fd : -1));
 }
 
 int program_take(struct program *p, uv_loop_t *loop, struct spawner *sp, struct record_reader r,

@@ -51,6 +51,8 @@ static void on_bytes(struct reader *r, const void *bytes, size_t len)
 
 static void child_over(struct program *p)
 {
+	if (p->exited)
+		p->exited(p);
 	/* What it wrote before it ended is in the pipe. */
 	if (p->reader.open && !p->failed)
 		reader_drain(&p->reader);

@@ -34,6 +34,9 @@ struct program {
 	const struct log_label *label; /* as in struct child */
 	unsigned limit_ms;	       /* it is killed after this time, and is `late`; 0: never */
 	void (*started)(struct program *p); /* may be NULL */
+	void (*exited)(
+		struct program
+			*p); /* what its record says is another; `over` follows. May be NULL */
 	void (*over)(struct program *p);
 	void *data;
 
