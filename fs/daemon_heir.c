@@ -31,12 +31,14 @@ static void load(struct daemon *d)
 		return;
 	}
 	daemon_start_loop(d);
+	spawner_alive(d->spawner);
 	if (succession_load(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);
 	/* What this one would leave is written before it is the daemon: until then its death is nobody's end. */
 	if (d->conf.survive) {
 		daemon_survive(d);
 		survival_start(&d->survival);
+		spawner_alive(d->spawner);
 		(void)turn_write(&d->survival.turn);
 	}
 	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
@@ -85,6 +87,7 @@ void daemon_inherit(struct daemon *d)
 	d->runtime_dir = mountpoint_directory(d->conf.vm.runtime_dir, d->conf.mountpoint);
 	if (!d->runtime_dir)
 		daemon_die(d, "out of memory");
+	spawner_alive(d->spawner);
 	daemon_find_rules(d);
 	if (d->conf.keep && d->conf.vm.key_command)
 		daemon_die(d, "with key_command a mount can't be taken over; unmount to upgrade");

@@ -369,6 +369,7 @@ int succession_get(struct succession *s, const struct record *rec, struct fdbag 
 {
 	int r;
 
+	spawner_alive(s->spawner);
 	switch (rec->kind) {
 	case HANDOVER_PROCESS: return get_process(s, rec->fields, fds, why);
 	case HANDOVER_CONNECTION:

@@ -47,8 +47,18 @@ void devfuse_news(struct devfuse *d)
 
 bool devfuse_queue(struct devfuse *d, const struct iovec *iov, int count, size_t len)
 {
-	if (!d->survives || !turn_is_on(d->turn) || outbox_add(&d->outbox, iov, count) < 0)
+	int r;
+
+	if (!d->survives || !turn_is_on(d->turn))
 		return false;
+	r = outbox_add(&d->outbox, iov, count);
+	if (r <
+	    0) { /* it is said before what it follows from is written: no daemon that comes after this one may be without that */
+		if (!d->turn->lost)
+			devfuse_restore(d, d->turn->estate);
+		turn_lose(d->turn, r);
+		return false;
+	}
 	turn_queued(d->turn, len);
 	devfuse_news(d);
 	return true;

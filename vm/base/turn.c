@@ -44,6 +44,14 @@ static const char *const phase_str[] = {
 };
 static_assert(ARRAY_SIZE(phase_str) == TURN_NPHASES, "one of each");
 
+void turn_lose(struct turn *t, int err)
+{
+	if (!turn_is_on(t) || t->lost)
+		return;
+	lose(t, err);
+	t->due = true;
+}
+
 bool turn_write(struct turn *t)
 {
 	if (!turn_is_on(t))

@@ -87,6 +87,9 @@ struct turn {
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
 		void *data);
 
+/* Something has to be said that can't be kept until it is written: from now on an heir would not know what was said. As if the writing had failed. */
+void turn_lose(struct turn *t, int err);
+
 /* Writes what there is to write, and says nothing yet. Return: it is on, and all is written. */
 bool turn_write(struct turn *t);
 

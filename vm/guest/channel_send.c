@@ -251,7 +251,7 @@ static int send_first(struct channel *ch)
 	ssize_t n;
 
 	for (unsigned i = 0; i < x->nparts; i++)
-		iov[1 + i] = (struct iovec){(void *)(uintptr_t)x->part[i].bytes, x->part[i].len};
+		iov[1 + i] = (struct iovec){(void *)x->part[i].bytes, x->part[i].len};
 
 	link_head(&to, x->len, head);
 	n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -47,6 +47,7 @@
 
 /* See known_internal.h. */
 RB_HEAD(known_nodes, known_node);
+TAILQ_HEAD(known_owed, known_node);
 RB_HEAD(known_names, known_name);
 TAILQ_HEAD(known_contents, known_content);
 
@@ -58,6 +59,7 @@ struct known {
 	bool leased;
 	struct known_nodes nodes;
 	struct known_names names;
+	struct known_owed owed; /* nodes with `owed`: few of all, and written down at each commit */
 	struct known_contents contents; /* oldest first */
 	size_t n, nowed, ncontents;	/* names and nodes; nodes with `owed`; contents */
 	size_t bytes;			/* all that takes */

@@ -9,6 +9,7 @@ struct known_node {
 	RB_ENTRY(known_node) link;
 	uint64_t id;
 	uint64_t owed; /* lookups that the agent does not know of */
+	TAILQ_ENTRY(known_node) owed_link;
 	bool has_attr, complete;
 	bool forgotten; /* the agent was told to forget lookups: it may not know this number any more */
 	bool told_read; /* the agent was told that it was read, and its times are still those from before */

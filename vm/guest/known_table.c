@@ -38,6 +38,7 @@ void known_init(struct known *k)
 	RB_INIT(&k->nodes);
 	RB_INIT(&k->names);
 	TAILQ_INIT(&k->contents);
+	TAILQ_INIT(&k->owed);
 }
 
 static void charge(struct known *k, size_t bytes)
@@ -82,12 +83,24 @@ static void name_free(struct known *k, struct known_name *name)
 	free(name);
 }
 
+static void owe(struct known *k, struct known_node *node, uint64_t lookups)
+{
+	if (!node->owed && lookups) {
+		TAILQ_INSERT_TAIL(&k->owed, node, owed_link);
+		k->nowed++;
+	} else if (node->owed && !lookups) {
+		TAILQ_REMOVE(&k->owed, node, owed_link);
+		k->nowed--;
+	}
+	node->owed = lookups;
+}
+
 static void node_free(struct known *k, struct known_node *node)
 {
+	owe(k, node, 0);
 	known_content_free(k, node->content);
 	RB_REMOVE(known_nodes, &k->nodes, node);
 	k->n--;
-	k->nowed -= node->owed > 0;
 	discharge(k, NODE_COST);
 	free(node);
 }
@@ -335,8 +348,7 @@ bool known_node_owe(struct known *k, struct known_node *node)
 {
 	if (!node->owed && k->nowed >= OWED_MAX)
 		return false;
-	k->nowed += node->owed == 0;
-	node->owed++;
+	owe(k, node, node->owed + 1);
 	return true;
 }
 
@@ -347,8 +359,7 @@ uint64_t known_forget(struct known *k, uint64_t id, uint64_t n)
 
 	if (!node)
 		return n;
-	node->owed -= owed;
-	k->nowed -= owed && !node->owed;
+	owe(k, node, node->owed - owed);
 	node->forgotten = node->forgotten || n > owed;
 	if (!node->owed && !k->leased)
 		node_free(k, node);
@@ -360,8 +371,7 @@ void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node
 {
 	struct known_node *node;
 
-	RB_FOREACH(node, known_nodes, (struct known_nodes *)&k->nodes)
-	if (node->owed)
+	TAILQ_FOREACH(node, &k->owed, owed_link)
 		fn(data, node->id, node->owed);
 }
 
@@ -374,8 +384,7 @@ int known_owe(struct known *k, uint64_t id, uint64_t lookups)
 	node = known_node_get(k, id);
 	if (!node)
 		return -ENOMEM;
-	node->owed = lookups;
-	k->nowed++;
+	owe(k, node, lookups);
 	return 0;
 }
 
@@ -383,8 +392,7 @@ void known_owe_nothing(struct known *k)
 {
 	struct known_node *node;
 
-	RB_FOREACH(node, known_nodes, &k->nodes)
-	node->owed = 0;
-	k->nowed = 0;
+	while ((node = TAILQ_FIRST(&k->owed)))
+		owe(k, node, 0);
 	known_drop_all(k);
 }

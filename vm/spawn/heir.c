@@ -19,9 +19,10 @@
 #include "vm/base/util.h"
 #include "wire.h"
 
-#define START_MS \
-	30000 /* until it has loaded: it reads its configuration, and waits for the daemon */
-#define REVIVE_MS 20000 /* likewise, without a daemon */
+#define START_MS  30000 /* until it can load: it reads its configuration, and waits for the daemon */
+#define SILENT_MS 7000	/* while it loads */
+#define LOAD_MS	  30000 /* altogether; the daemon stands still */
+#define REVIVE_MS 60000 /* likewise, without a daemon: there is nobody else who could go on */
 #define ASK_MS	  5000	/* who has come is not waited for any longer */
 #define ARGS_MAX  256u
 
@@ -39,6 +40,7 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 	struct sockaddr_un a;
 
 	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .conf = -1, .program = -1};
+	h->silent_ms = rules->patience_ms ? rules->patience_ms : SILENT_MS;
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
 	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -267,6 +269,20 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 	return daemon[0];
 }
 
+/* It is heard of. */
+static void wait_on(struct heir *h, int64_t now)
+{
+	if (h->state == HEIR_LOADING)
+		h->until = MIN(now + h->silent_ms, h->latest);
+}
+
+void heir_loads(struct heir *h, int64_t now)
+{
+	h->state = HEIR_LOADING;
+	h->latest = now + LOAD_MS;
+	wait_on(h, now);
+}
+
 int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
 {
 	const int r = launch(h, gift, gift->program, gift->holder);
@@ -275,7 +291,8 @@ int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
 		return r;
 	h->revives = true;
 	h->state = HEIR_LOADING;
-	h->until = now + REVIVE_MS;
+	h->latest = now + REVIVE_MS;
+	wait_on(h, now);
 	return 0;
 }
 
@@ -300,7 +317,7 @@ static bool take_conf(struct heir *h, int *fd)
 	return true;
 }
 
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id, int *ret_fd)
+enum heir_word heir_hear(struct heir *h, int64_t now, uint32_t *ret_id, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
@@ -320,6 +337,9 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id, int *ret_fd)
 		return HEIR_OVER;
 	memcpy(&req, message, sizeof(req));
 	*ret_id = req.id;
+	wait_on(h, now);
+	if (req.op == SPAWN_OP_ALIVE)
+		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CONF && take_conf(h, &fd))
 		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)

@@ -33,6 +33,9 @@ enum heir_state {
  * removed; that is said to whoever is the daemon then. So is it if somebody has asked for the end: the guard keeps the
  * signal (guard.h), and the mount's connection shows an error once it is unmounted.
  *
+ * Meanwhile everybody waits, so one that hangs is to be found soon; but how long it takes to load depends on how much there is, and on the
+ * host. So it says that it gets on: who says nothing for seven seconds is given up.
+ *
  * If the daemon has died, there is another one likewise, from what it has left (server_revive.c): that program is asked for by
  * nobody, and begins where the daemon stands still, for there is none. What it goes by before it has given up its rights is
  * nothing that the dead one could have changed: the program, the command line, and the configuration as it was read at the start
@@ -56,6 +59,8 @@ struct heir {
 	int status;	/* then: as from wait(2) */
 	pid_t former;	/* the daemon before it, until that is gone; or 0 */
 	int64_t until;	/* when it is given up, in ms of CLOCK_MONOTONIC */
+	int64_t latest; /* ... however often it says that it gets on */
+	int silent_ms;	/* for so long it may say nothing while it loads */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
 
@@ -87,6 +92,9 @@ struct heir_gift {
 /* He asks. Return: its end of the socket to the heir, which the daemon is to get, if it was started; or -1. */
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
 
+/* The daemon stands still, and has given it all. */
+void heir_loads(struct heir *h, int64_t now);
+
 /* The daemon has died. Return: 0; or -errno: none was started. */
 int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now);
 
@@ -99,7 +107,7 @@ enum heir_word {
 };
 
 /* What it says. */
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id, int *ret_fd);
+enum heir_word heir_hear(struct heir *h, int64_t now, uint32_t *ret_id, int *ret_fd);
 
 /* There is none: kills it, tells who asked why. */
 void heir_end(struct heir *h, const char *words);

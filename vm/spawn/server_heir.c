@@ -47,7 +47,7 @@ void server_yield(struct server *s, uint32_t number)
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
 
 	if (s->heir.state == HEIR_STARTING && number == s->heir.number)
-		s->heir.state = HEIR_LOADING;
+		heir_loads(&s->heir, server_now());
 	else
 		(void)server_note(s, &note, NULL, 0);
 }
@@ -181,7 +181,7 @@ static void hear_heir(struct server *s)
 	int fd = -1;
 
 	while (word == HEIR_CLAIMS || word == HEIR_LEAVES) {
-		word = heir_hear(&s->heir, &id, &fd);
+		word = heir_hear(&s->heir, server_now(), &id, &fd);
 		if (word == HEIR_LEAVES)
 			server_heirs_estate(s, steal_fd(&fd));
 		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
@@ -210,10 +210,11 @@ bool server_tend_heir(struct server *s, bool asked)
 	else if (s->heir.state != HEIR_NONE && asked)
 		hear_heir(s);
 	if (s->heir.state != HEIR_NONE && server_now() >= s->heir.until)
-		disinherit(s, s->heir.state == HEIR_LOADING
-				      ? "the new process did not become ready in time"
-			      : s->heir.state == HEIR_ASKED
-				      ? "nothing was asked for"
-				      : "the two processes did not agree on a moment in time");
+		disinherit(s,
+			   s->heir.state == HEIR_LOADING
+				   ? "the new process did not get on, or not become ready in time"
+			   : s->heir.state == HEIR_ASKED
+				   ? "nothing was asked for"
+				   : "the two processes did not agree on a moment in time");
 	return s->heir.state == HEIR_LOADING;
 }

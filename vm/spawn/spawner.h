@@ -107,6 +107,9 @@ int spawner_inherit(struct spawner **ret_spawner);
  * is. Return: 0 or -errno. */
 int spawner_conf(struct spawner *sp, int conf);
 
+/* The heir gets on with what it loads: to be called often, it is said now and then. In a daemon nothing is said. */
+void spawner_alive(struct spawner *sp);
+
 /* The child with this id is the heir's. Return: 0 or -errno. */
 int spawner_claim(struct spawner *sp, uint32_t id);
 

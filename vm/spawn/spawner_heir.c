@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "heir_wire.h"
 #include "spawner_internal.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
+
+#define ALIVE_US 500000u /* between two words that it gets on */
 
 void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data)
 {
@@ -153,6 +157,17 @@ int spawner_conf(struct spawner *sp, int conf)
 	const struct spawn_request req = {.op = SPAWN_OP_CONF};
 
 	return spawner_send(sp, &req, sizeof(req), &conf, 1);
+}
+
+void spawner_alive(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_ALIVE};
+	const uint64_t now = log_now();
+
+	if (!sp->waits || now - sp->alive_at < ALIVE_US)
+		return;
+	sp->alive_at = now;
+	(void)fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, MSG_DONTWAIT);
 }
 
 int spawner_claim(struct spawner *sp, uint32_t id)

@@ -53,6 +53,7 @@ struct spawner {
 	void *holder_data;
 	uint32_t
 		holder_number; /* of the last that was heard of; 0: of the one that was inherited */
+	uint64_t alive_at;     /* log_now() of what spawner_alive() has said last */
 	bool waits;	       /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	struct turn *turn; /* or NULL */

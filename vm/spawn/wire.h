@@ -34,6 +34,7 @@ enum spawn_op {
 			  * before it is ready; of one that has died, a copy, and nothing is answered */
 	SPAWN_OP_SURVIVES, /* now it is there, and the holder with this number has all that it speaks of: if this daemon dies, there is to
 			    * be another one. An heir's counts with SPAWN_OP_READY */
+	SPAWN_OP_ALIVE,	   /* of an heir: it gets on with what it loads */
 	/* Of an heir again, before all else: */
 	SPAWN_OP_CONF, /* what it goes by, in a sealed file in memory, for those who may have to go on where it has died */
 	/* Of the daemon again: */

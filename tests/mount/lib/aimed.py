@@ -28,8 +28,8 @@ class Scene:
 
     def __init__(self, name):
         self.aim, self.mnt = Aim(f"{name}.aim"), f"{SCRATCH}/{name}"
-        self.guard = self.aim.start(self.mnt, "max_deaths=1000000", "keep=yes", f"state_dir={SCRATCH}/{name}.state",
-                                    "boot_timeout_s=240")
+        self.options = ("max_deaths=1000000", "keep=yes", f"state_dir={SCRATCH}/{name}.state", "boot_timeout_s=240")
+        self.guard = self.aim.start(self.mnt, *self.options)
         self.daemon = Mortal(self.guard.pid)
         self.n = self.names = self.wrote = 0
         self.log = self.host = self.x = ""
@@ -183,14 +183,26 @@ class Scene:
         """Another session, which nothing was asked of meanwhile."""
         same("another one goes on", self.witness.run("seen=$((seen + 1)); echo on").out, "on\n")
 
-    def end(self):
-        """Killed while it ends: it has ended all the same, and all is there the next time."""
-        point = draw.choice(("asks for all files", "has all files", "turn: committed", "ends: ")) if not VM else "turn: committed"
-        self.aim.at(point)
+    def end(self, point=None, times=1):
+        """... and all is there the next time; so if daemons are killed while they end. Return: how many were."""
+        what = f"the end, {point}"
+        if point:
+            self.aim.at(point, times=times)
         self.guard.terminate()
-        ok(f"ends, {point}: it ends", wait_for(lambda: self.guard.poll() is not None, 60))
-        self.aim.rest()
-        ok(f"ends, {point}: the mount is gone", not mounted(self.mnt))
+        ok(f"{what}: it ends", wait_for(lambda: self.guard.poll() is not None, 60))
+        same(f"{what}: as it should", self.guard.returncode, 0)
+        ended = self.aim.rest()
+        ok(f"{what}: the mount is gone", not mounted(self.mnt))
+        self.guard = self.aim.start(self.mnt, *self.options)
+        same(f"{what}: it sleeps", self.s.word(), "asleep")
+        self.look()
+        same(f"{what}: and goes on", self.s.run("cat log").out, self.log)
+        self.seen()
+        self.x = self.x if VM else ""
+        self.remembers()
+        self.guard.terminate()
+        ok(f"{what}: and ends", wait_for(lambda: self.guard.poll() is not None, 60))
+        return ended
 
 
 ACTIONS = (
@@ -237,10 +249,16 @@ def removal():
     scene.end()
 
 
+def ends(most):
+    points = ("turn: written", "turn: committed", "ends: ") + (() if VM else SAVE)
+    total = sum(Scene(f"end{n}").end(points[n % len(points)], draw.choice((1, 1, 2))) for n in range(most))
+    ok("daemons have died of it", total >= most, total)
+
+
 def matrix(most):
     most = int(os.environ.get("XSBX_ROUNDS", "0")) or most
     print(f"XSBX_SEED={SEED}", flush=True)
-    main(removal, lambda: deaths(most))
+    main(removal, lambda: ends(max(1, most // 20)), lambda: deaths(most))
 
 
 __all__ = ["matrix"]

@@ -124,6 +124,8 @@ static int be_heir(void)
 			(void)spawner_ready(mine);
 		abort();
 	}
+	if (e.act == IS_LATE)
+		usleep(200000); /* until the spawner has heard that the daemon stands still */
 	if (e.act == REPEATS && say_conf(mine, e.act) < 0)
 		return 8;
 	if (e.act > GOES_NONETHELESS && say_conf(mine, e.act) < 0)

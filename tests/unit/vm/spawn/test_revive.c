@@ -43,6 +43,8 @@ struct left {
 	bool refuses;	  /* likewise, and says so */
 	bool stays;	  /* when it is asked to end */
 	unsigned dies;	  /* so many end behind it */
+	unsigned hang;	  /* so many say nothing any more */
+	unsigned slow_ms; /* each takes so long, and says that it gets on */
 	enum {
 		COPIES_NOT,
 		COPIES,
@@ -92,6 +94,12 @@ static int be_heir(bool last)
 	news.lent = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &bag);
 	if (e->refuses)
 		spawner_refuse(mine, "its own words");
+	if (e->begun <= e->hang)
+		pause();
+	for (unsigned ms = 0; ms < e->slow_ms; ms += 100) {
+		spawner_alive(mine);
+		usleep(100000);
+	}
 	if (e->never_ready || news.inherited < 0 || news.lent < 0)
 		_exit(3); /* whatever it has still is no leak */
 	news.instance = jail_instance_id();
@@ -135,7 +143,8 @@ static struct {
 	bool died;
 	FILE *log; /* the guard's */
 	char said[4096];
-	int lent[2]; /* a pipe; the writing end is lent */
+	int patience_ms; /* of the spawner, or 0 */
+	int lent[2];	 /* a pipe; the writing end is lent */
 } t;
 
 /* Return: a file in memory with this text. */
@@ -164,6 +173,7 @@ static void prepare(unsigned deaths)
 	rules.runtime_dir = t.dir;
 	rules.mountpoint = "/nothing/is/mounted/here";
 	rules.deaths = deaths;
+	rules.patience_ms = t.patience_ms;
 	assert_int_equal(memory_seal(conf), 0);
 	rules.conf = conf;
 	t.log = tmpfile();
@@ -458,6 +468,65 @@ static void from_nowhere(void **state)
 	assert_int_equal(end(), 0);
 }
 
+#define PATIENCE_MS 800
+
+/* Who hangs is given up after a while, as if it had died. */
+static void who_hangs(void **state)
+{
+	(void)state;
+	t.patience_ms = PATIENCE_MS;
+	begin(0);
+	t.patience_ms = 0;
+	t.e->hang = 1;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 2);
+	assert_int_equal(end(), 0);
+}
+
+/* ... but not who has much to do. */
+static void who_is_slow(void **state)
+{
+	(void)state;
+	t.patience_ms = PATIENCE_MS;
+	begin(0);
+	t.patience_ms = 0;
+	t.e->slow_ms = 2 * PATIENCE_MS + PATIENCE_MS / 2;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* One that ends while an heir loads is reaped then, and not when that is ready. */
+static void reaped_meanwhile(void **state)
+{
+	struct child c;
+	char path[32];
+	struct news n;
+
+	(void)state;
+	begin(0);
+	close(start_child(&c));
+	snprintf(path, sizeof(path), "/proc/%d", (int)c.pid);
+	t.e->claimed = c.id;
+	t.e->slow_ms = 1500;
+	die();
+	while (t.e->begun < 1)
+		usleep(1000);
+	assert_int_equal(kill(c.pid, SIGKILL), 0);
+	for (unsigned ms = 0; access(path, F_OK) == 0; ms += 10) {
+		assert_in_range(ms, 0, 1200);
+		usleep(10000);
+	}
+	assert_int_equal(t.e->ready, 0);
+	n = news();
+	assert_true(n.takes);
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, c.id);
+	assert_int_equal(end(), 0);
+}
+
 /* The next one would come after five seconds. */
 static void asked_meanwhile(void **state)
 {
@@ -588,11 +657,12 @@ static void not_lent_again(void **state)
 /* The daemon says that it does not hear; of one that was replaced already that is nothing new. */
 static void a_deaf_one(void **state)
 {
-	pid_t second;
+	pid_t first, second;
 
 	(void)state;
 	begin_with_holder();
-	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGSTOP), 0);
+	first = spawner_fixture_child("xsbxfs-holder");
+	assert_int_equal(kill(first, SIGSTOP), 0);
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	while (!holders.begun)
@@ -600,7 +670,8 @@ static void a_deaf_one(void **state)
 	lent_again(steal_fd(&holders.fd));
 	lent_committed();
 	assert_int_equal(spawner_survives(sp), 0);
-	second = spawner_fixture_child("xsbxfs-holder");
+	while ((second = spawner_fixture_child("xsbxfs-holder")) == first)
+		usleep(1000); /* it is killed, and has its name until it is gone */
 	sp->holder_number--;
 	assert_int_equal(spawner_holder_deaf(sp), 0);
 	die();
@@ -728,16 +799,18 @@ static void what_it_goes_by(void **state)
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_goes_on), cmocka_unit_test(again),
-		cmocka_unit_test(the_last),	   cmocka_unit_test(no_other),
-		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by),
-		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile), cmocka_unit_test(an_end_is_told_again),
-		cmocka_unit_test(too_early),	   cmocka_unit_test(not_yet),
-		cmocka_unit_test(a_copy),	   cmocka_unit_test(a_copy_too_early),
-		cmocka_unit_test(the_next_holder), cmocka_unit_test(not_lent_again),
-		cmocka_unit_test(a_deaf_one),	   cmocka_unit_test(no_more_holders)};
+		cmocka_unit_test(another_goes_on),  cmocka_unit_test(again),
+		cmocka_unit_test(the_last),	    cmocka_unit_test(no_other),
+		cmocka_unit_test(a_goodbye),	    cmocka_unit_test(nothing_left),
+		cmocka_unit_test(another_estate),   cmocka_unit_test(what_it_goes_by),
+		cmocka_unit_test(who_refuses),	    cmocka_unit_test(from_nowhere),
+		cmocka_unit_test(asked_meanwhile),  cmocka_unit_test(an_end_is_told_again),
+		cmocka_unit_test(too_early),	    cmocka_unit_test(who_hangs),
+		cmocka_unit_test(who_is_slow),	    cmocka_unit_test(reaped_meanwhile),
+		cmocka_unit_test(not_yet),	    cmocka_unit_test(a_copy),
+		cmocka_unit_test(a_copy_too_early), cmocka_unit_test(the_next_holder),
+		cmocka_unit_test(not_lent_again),   cmocka_unit_test(a_deaf_one),
+		cmocka_unit_test(no_more_holders)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
