@@ -97,7 +97,9 @@ static void put_host(const struct succession *s, struct buf *out)
 void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
-	record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
+	/* In the background it is whoever's who waits for the start, and perhaps for the end of what is said there. */
+	if (s->fs->conf->foreground)
+		record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
 	record_str(out, TAG_PERMITTED, s->permitted);
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
 	if (s->ending)

@@ -21,7 +21,8 @@ struct succession;
  * are true at the end of each turn of the loop, and nothing is said to anybody before they are (vm/base/turn.h). If the daemon dies
  * without a goodbye, the spawner starts another one, which goes on with the estate: fs/succession.h tells of one that is asked for.
  *
- * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount.
+ * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount. If it was but the
+ * holder that ended, there is another one after a while (vm/base/lent.h), and then it survives again.
  *
  * With XSBX_SHADOW, for tests, all is written down anew behind each commit, and compared with what is there.
  *
@@ -39,6 +40,8 @@ struct survival {
 	struct fdbag fds; /* by lent_put() */
 	bool described;	  /* the process has its record */
 	bool knows_host;  /* ... with what is known of the host */
+	bool deaf;	  /* the spawner knows that the holder does not hear */
+	bool lends_again; /* ... and has another one, which has nothing yet */
 	bool resumed;
 };
 

@@ -3,6 +3,7 @@
 #include "vm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -199,6 +200,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.host = &vm->host;
 	vm->guests.stand_still = cfg->stand_still;
 	vm->guests.ca = cfg->ca;
 	vm->guests.ca_len = cfg->ca_len;
@@ -312,7 +314,9 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 	   const struct vm_events *events, void *data, struct vm **ret_vm)
 {
 #ifdef XSBX_LOCAL_BACKEND
-	const struct backend_ops *machine = &backend_local;
+	/* Tests in machines ask for real ones. */
+	const struct backend_ops *machine =
+		getenv("XSBX_MACHINES") ? &backend_qemu : &backend_local;
 #else
 	const struct backend_ops *machine = &backend_qemu;
 #endif
@@ -331,6 +335,8 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	struct channel_scratch *scratch = &vm->guests.scratch;
 
 	vm->ctx.turn = scratch->turn = turn;
+	if (vm->ctx.spawner)
+		spawner_set_turn(vm->ctx.spawner, turn);
 	/* Where it is not allowed, there is nothing to be done about it. */
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }

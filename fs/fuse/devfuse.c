@@ -16,6 +16,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "vm/base/aim.h"
 #include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
@@ -259,7 +260,9 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 		refuse(d, in->unique);
 	} else {
 		blackbox_at(BLACKBOX_REQUEST, in->unique);
+		aim_at("request: begun, %u", in->opcode);
 		fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+		aim_at("request: handled, %u", in->opcode);
 		blackbox_done();
 	}
 	unanswered = d->current;

@@ -404,7 +404,7 @@ static int drop_session(struct handover_sink *sink, uint64_t key)
 	return r == 0 ? handover_drop_files(sink->estate, key) : r;
 }
 
-static int drop(struct handover_sink *sink, const struct touched_gone *gone)
+static int drop(struct fs *fs, struct handover_sink *sink, const struct touched_gone *gone)
 {
 	int r;
 
@@ -423,7 +423,9 @@ static int drop(struct handover_sink *sink, const struct touched_gone *gone)
 		return sink_drop(sink, KEEP_BLOCK, gone->key, 0);
 	case TOUCHED_REMOVAL: return sink_drop(sink, KEEP_REMOVAL, gone->key, 0);
 	case TOUCHED_TEXT: sink_drop_all(sink, KEEP_TEXT, gone->key); return 0;
+	case TOUCHED_HANDLE: return handover_drop_handle(fs, sink, gone->key);
 	case TOUCHED_REST:
+	case TOUCHED_FILES:
 	case TOUCHED_SANDBOX:
 	case TOUCHED_NKINDS: break;
 	}
@@ -439,10 +441,10 @@ int handover_commit_sessions(struct fs *fs, struct handover_sink *sink)
 
 	/* First, for their names may have been given again. */
 	for (size_t i = 0; r == 0 && i < t->ngone; i++)
-		r = drop(sink, &t->gone[i]);
+		r = drop(fs, sink, &t->gone[i]);
 	t->ngone = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(commits); i++) {
-		while (r == 0 && (what = TAILQ_FIRST(&t->list[commits[i].kind]))) {
+		while (r == 0 && (what = touched_first(t, commits[i].kind))) {
 			touched_take(t, commits[i].kind, what);
 			r = commits[i].commit(&to, what);
 		}
@@ -458,9 +460,9 @@ void handover_settle_sessions(struct fs *fs)
 	struct touched *t = &fs->touched;
 	struct touch *what;
 
-	for (unsigned i = 0; i < TOUCHED_NKINDS; i++)
-		while ((what = TAILQ_FIRST(&t->list[i])))
-			touched_take(t, (enum touched_kind)i, what);
+	for (unsigned i = 0; i < ARRAY_SIZE(commits); i++)
+		while ((what = touched_first(t, commits[i].kind)))
+			touched_take(t, commits[i].kind, what);
 	t->ngone = 0;
 }
 

@@ -457,7 +457,10 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 
 int handover_join_whole(struct fs *fs)
 {
-	const int r = roster_join(&fs->roster);
+	unsigned lost;
+	int r = roster_join(&fs->roster, &lost);
 
+	if (r == 0 && lost && !fs->inherited.estate)
+		r = -EBADMSG;
 	return r < 0 ? r : events_join(&fs->events);
 }

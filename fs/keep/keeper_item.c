@@ -132,12 +132,8 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 		keeper_item_free(k, item);
 		return NULL;
 	}
-	item->sum = keeper_sum(&item->record);
 	*ret_err = 0;
-	if (item->sum == s->on_disk.sum && !item->noutputs) {
-		keeper_item_free(k, item);
-		return NULL;
-	}
+	item->was = s->on_disk.sum;
 	item->bytes += item->record.len;
 	return item;
 }
@@ -185,12 +181,21 @@ static int read_piece(void *data, uint64_t offset, void *to, size_t len)
 	return fileio_read_at(of->item->depot, to, len, depot_place(p->block->slot));
 }
 
+/* Is it on the disk as it is? */
+static bool is_there(const struct keeper_item *item)
+{
+	return !item->remove && item->sum == item->was && !item->noutputs;
+}
+
 static void stage(const struct store *st, struct keeper_item *item)
 {
 	if (item->remove) {
 		item->err = store_remove(st, item->of.template, item->of.name);
 		return;
 	}
+	item->sum = keeper_sum(&item->record);
+	if (is_there(item))
+		return;
 	for (size_t i = 0; i < item->noutputs && item->err == 0; i++) {
 		struct piecing of = {item, &item->output[i]};
 
@@ -209,7 +214,7 @@ static void sync_names(const struct store *st, struct keeper_item *items)
 	int err = 0;
 
 	for (struct keeper_item *item = items; item; item = item->next) {
-		if (item->err < 0 || item->remove)
+		if (item->err < 0 || item->remove || is_there(item))
 			continue;
 		if (!last || strcmp(last, item->of.template) != 0)
 			err = store_sync(st, item->of.template);
@@ -228,11 +233,11 @@ void keeper_write(const struct store *st, struct keeper_item *items)
 		if (item->fd >= 0)
 			item->err = store_settle(item->fd);
 	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove)
+		if (item->err == 0 && !item->remove && !is_there(item))
 			item->err = store_publish(st, &item->of);
 	sync_names(st, items);
 	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove)
+		if (item->err == 0 && !item->remove && !is_there(item))
 			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
 }
 

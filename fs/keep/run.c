@@ -416,6 +416,14 @@ struct run *keep_run_of(const struct fs *fs, const struct session *s, uint64_t m
 	return r && r->s == s ? r : NULL;
 }
 
+void keep_forget_run(const struct run *r)
+{
+	void *const *found = tfind(r, &r->s->fs->inherited.runs, compare);
+
+	if (found && *found == r)
+		(void)tdelete(r, &r->s->fs->inherited.runs, compare);
+}
+
 /* Behind the record of the run itself. */
 static int get_asked(struct keep_in *in, struct run *r, const struct record *record)
 {

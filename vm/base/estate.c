@@ -15,7 +15,7 @@
 
 /* ---- beginning and end ---- */
 
-/* What is written of a long WRITE while it is on its way fits in. */
+/* All records are looked at for that: not often where there are many, and much is printed. */
 #define TIDY_MIN (8ull << 20)
 
 /* Return: NULL if out of memory. @fd is its own then. */
@@ -374,6 +374,15 @@ void estate_compare_begin(struct estate *e, struct estate_compare *c)
 	assert(!e->compare);
 	e->compare = c;
 	e->comparison++;
+}
+
+void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key)
+{
+	struct estate_item *it = NULL;
+
+	assert(e->compare);
+	while ((it = estate_of_key(e, kind, key, it)))
+		it->seen = e->comparison;
 }
 
 void estate_compare_end(struct estate *e)

@@ -144,6 +144,8 @@ struct estate_compare {
 };
 
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
+/* All of this key are what they should be, and are not put for that. */
+void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);
 void estate_compare_end(struct estate *e);
 
 /* Bytes: that the records which count take; that are taken by all of this, as the kernel counts. */

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "vm/base/aim.h"
 #include "estate.h"
 
 #define QUEUED_MOST (256u << 10) /* bytes that wait for the end of a turn */
@@ -25,12 +26,14 @@ static void write_down(struct turn *t)
 	if (t->lost)
 		return;
 	r = t->ops->write(t->data, t->estate);
+	aim_at("turn: written");
 	if (r == 0)
 		r = estate_commit(t->estate);
 	if (r < 0)
 		lose(t, r);
 	else if (t->ops->committed)
 		t->ops->committed(t->data);
+	aim_at("turn: committed");
 }
 
 void turn_lose(struct turn *t, int err)
@@ -40,6 +43,14 @@ void turn_lose(struct turn *t, int err)
 	lose(t, err);
 	t->due = true;
 }
+
+static const char *const phase_str[] = {
+	[TURN_ANSWERS] = "answered",
+	[TURN_FRAMES] = "sent",
+	[TURN_CONSUME] = "consumed",
+	[TURN_RELEASE] = "released",
+};
+static_assert(ARRAY_SIZE(phase_str) == TURN_NPHASES, "one of each");
 
 bool turn_write(struct turn *t)
 {
@@ -62,6 +73,7 @@ static void speak(struct turn *t)
 		while ((sp = TAILQ_FIRST(&t->speakers[phase])) && sp->round <= round) {
 			turn_hush(t, sp);
 			sp->speak(sp);
+			aim_at("turn: %s", phase_str[phase]);
 		}
 	}
 }

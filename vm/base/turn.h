@@ -16,7 +16,7 @@ struct turn;
  * Theory of operation
  * -------------------
  * A daemon that may be killed at any moment must not have said what its heir does not know. So handlers say nothing: they
- * change what they change, note that it has to be written (fs/session/touch.h), and queue what is to be said: answers for the
+ * change what they change, note that it has to be written (fs/request/touched.h), and queue what is to be said: answers for the
  * kernel, frames for agents. Just before the loop would wait, in this order:
  *
  *     write    the records of all that was touched; estate_commit()

@@ -200,6 +200,12 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 	}
 }
 
+bool channel_field_is_late(unsigned tag)
+{
+	return tag == TAG_TO_NEXT || tag == TAG_RECORD || tag == TAG_RECORD_WRITTEN ||
+	       tag == TAG_RECORD_PARTS;
+}
+
 /* ---- reading ---- */
 
 struct loader {

@@ -146,6 +146,11 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
 	return 0;
 }
 
+bool guest_field_is_late(const unsigned *tags, size_t n)
+{
+	return n == 2 && tags[0] == TAG_CHANNEL && channel_field_is_late(tags[1]);
+}
+
 /* ---- reading ---- */
 
 struct loader {

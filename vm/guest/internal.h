@@ -8,6 +8,7 @@
 #include "files.h"
 #include "guest.h"
 #include "resume.h"
+#include "starved.h"
 #include "still.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
@@ -64,11 +65,12 @@ struct exec {
 struct guest_job {
 	TAILQ_ENTRY(guest_job) link;
 	struct exec exec;
-	bool ended;	  /* `exit` was told */
-	bool forgotten;	  /* guest_job_forget() */
-	bool untold;	  /* ... and there was no memory for JOB_FORGET */
-	bool shot;	  /* it was sent SIGKILL, by its user */
-	uint64_t overdue; /* beat at which it is, or 0 */
+	bool ended;	     /* `exit` was told */
+	bool forgotten;	     /* guest_job_forget() */
+	bool untold;	     /* ... and there was no memory for JOB_FORGET */
+	bool shot;	     /* it was sent SIGKILL, by its user */
+	uint64_t overdue;    /* beat at which it is, or 0 */
+	struct starved late; /* since then */
 };
 
 TAILQ_HEAD(guest_jobs, guest_job);
@@ -147,7 +149,9 @@ struct guest {
 	uint64_t allowed_ms;  /* duration of `deadline` */
 	uint64_t deadline_at; /* uv_now() at which it ends, if it is active */
 	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
-	unsigned unheard;     /* heartbeats since the last frame */
+	unsigned unheard;     /* heartbeats since the last frame, in which it had a processor */
+	struct starved quiet; /* ... while there are some */
+	struct starved late;  /* the run's end is due, or that of the reset */
 
 	struct tail console;
 	char interpreter[128];

@@ -148,7 +148,8 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
 	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
 	case SPAWN_OP_ESTATE: server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1); break;
-	case SPAWN_OP_SURVIVES: server_survives(s); break;
+	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
+	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -204,7 +205,9 @@ static void hear_rest(struct server *s)
 		else if (req.op == SPAWN_OP_ESTATE && !nfds)
 			server_estate(s, -1);
 		else if (req.op == SPAWN_OP_SURVIVES)
-			server_survives(s);
+			server_survives(s, req.id);
+		else if (req.op == SPAWN_OP_HOLDER)
+			server_holder_deaf(s, req.id);
 		else if (req.op == SPAWN_OP_UNMOUNT)
 			held_drop(&s->held, HELD_CONNECTION, 0);
 		while (nfds)
@@ -262,7 +265,7 @@ static void reap(struct server *s)
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
 		heir_reaped(&s->heir, pid, status);
-		server_revival_reaped(s, pid);
+		server_holder_reaped(s, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
 		else if (k)
@@ -334,12 +337,16 @@ static bool revive(struct server *s)
 {
 	if (s->sock >= 0)
 		hear_rest(s);
-	if (!server_can_revive(s))
-		return false;
-	heir_end(&s->heir, "the daemon before died, and another one goes on with the mount");
-	await_death(s);
-	close(steal_fd(&s->sock));
-	return server_died(s);
+	if (server_can_revive(s)) {
+		heir_end(&s->heir,
+			 "the daemon before died, and another one goes on with the mount");
+		await_death(s);
+		close(steal_fd(&s->sock));
+	}
+	/* Its holder may have died with it. */
+	if (!s->stop)
+		server_legacy_tell(s);
+	return server_can_revive(s) && server_died(s);
 }
 
 /* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
@@ -410,6 +417,8 @@ static int time_left(struct server *s)
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
 		left = MIN(MAX(s->revival.at - now, 0),
 			   AGAIN_MS); /* or sooner: server_is_urgent() */
+	if (server_holder_is_due(s) && (left < 0 || s->revival.holder_at - now < left))
+		left = MAX(s->revival.holder_at - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -461,6 +470,8 @@ static bool turn(struct server *s)
 		reap(s);
 	if (stands)
 		return true;
+	if (server_holder_is_due(s) && server_now() >= s->revival.holder_at)
+		server_holder_again(s);
 	if (s->daemon)
 		server_say_finals(s);
 	server_settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);

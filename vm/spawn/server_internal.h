@@ -23,6 +23,7 @@
 struct legacy {
 	int estate;	    /* in memory; or -1: nothing */
 	pid_t holder;	    /* of its descriptors; or 0 */
+	uint32_t number;    /* the holder's */
 	int holder_control; /* or -1 */
 };
 
@@ -34,6 +35,11 @@ struct revival {
 	struct legacy legacy; /* what counts */
 	struct legacy coming; /* to which not all is written yet */
 	struct legacy heirs;  /* likewise, of a daemon that is to take the mount over */
+	bool unheld; /* there was, but the descriptors that it speaks of are nobody's but the daemon's */
+	bool holder_due; /* what is coming has none; there is to be one, at: */
+	int64_t holder_at;
+	uint32_t holders; /* that were started */
+	struct deaths holder_deaths;
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
@@ -113,18 +119,38 @@ void server_leave(const struct server *s);
  * may be another, who was given nothing. */
 void server_yield(struct server *s, uint32_t number);
 
-/* ---- a daemon that has died ---- */
+/* ---- what it leaves ---- */
 
-void server_revival_init(struct server *s);
+void server_legacy_init(struct server *s);
 
 /* It is going to leave this, which is the callee's; -1: nothing, as of now. */
 void server_estate(struct server *s, int fd);
 
-/* ... and if it dies from now on, it does. */
-void server_survives(struct server *s);
+/* ... and if it dies from now on, it does, and the holder of this number has its descriptors. */
+void server_survives(struct server *s, uint32_t number);
 
 /* What an heir is going to leave, as soon as it is the daemon. */
 void server_heirs_estate(struct server *s, int fd);
+
+/* Another one is the daemon, and has what is left. @taken_over: it has its own. */
+void server_legacy_passes(struct server *s, bool taken_over);
+
+/* This process has ended, by its number. */
+void server_holder_reaped(struct server *s, pid_t pid);
+
+/* The daemon says that the holder of this number does not hear. */
+void server_holder_deaf(struct server *s, uint32_t number);
+
+/* There is no daemon any more: if there will be none for want of a holder, the guard says so. */
+void server_legacy_tell(struct server *s);
+
+/* There is none, and there is to be one; at `holder_at`. */
+bool server_holder_is_due(const struct server *s);
+void server_holder_again(struct server *s);
+
+/* ---- a daemon that has died ---- */
+
+void server_revival_init(struct server *s);
 
 /* If the daemon has died, is there all that another one needs? */
 bool server_can_revive(const struct server *s);
@@ -149,9 +175,6 @@ void server_tell_end(const struct heir *h, char *words, size_t size);
 
 /* Another one is the daemon. @taken_over: it has left nothing yet. */
 void server_revived(struct server *s, bool taken_over);
-
-/* This process has ended, by its number. */
-void server_revival_reaped(struct server *s, pid_t pid);
 
 /* The spawner's own children. */
 static inline struct kin server_kin(const struct server *s)

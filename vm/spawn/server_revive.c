@@ -37,122 +37,13 @@
  * one had died without an estate, and the guard says all that no daemon was told.
  */
 
-static const struct legacy no_legacy = {.estate = -1, .holder_control = -1};
-
 void server_revival_init(struct server *s)
 {
-	s->revival.legacy = s->revival.coming = s->revival.heirs = no_legacy;
+	server_legacy_init(s);
 	s->revival.deaths.most = s->rules->deaths;
 	s->revival.program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	if (s->revival.program < 0)
 		log_warn("the program can't be found any more: %s", strerror(errno));
-}
-
-/* ---- what it may leave ---- */
-
-/* Nothing of it is left, nor its holder. */
-static void forsake(struct legacy *l)
-{
-	if (l->estate >= 0)
-		close(l->estate);
-	if (l->holder > 0)
-		kill(l->holder, SIGKILL);
-	if (l->holder_control >= 0)
-		close(l->holder_control);
-	*l = no_legacy;
-}
-
-/* @l is what counts from now on, if it is anything. */
-static void come_true(struct server *s, struct legacy *l)
-{
-	forsake(&s->revival.legacy);
-	s->revival.legacy = *l;
-	*l = no_legacy;
-	s->revival.able = s->revival.legacy.estate >= 0;
-}
-
-static void forget_estate(struct server *s)
-{
-	s->revival.able = false;
-	forsake(&s->revival.legacy);
-	forsake(&s->revival.coming);
-}
-
-/* Return: a socket to a holder that has nothing yet, or -errno. */
-static int new_holder(struct legacy *l)
-{
-	const pid_t pid = holder_start(&l->holder_control);
-
-	if (pid < 0)
-		return pid;
-	l->holder = pid;
-	return holder_admit(l->holder_control);
-}
-
-/* What somebody is about to leave, who hears at @sock of its holder. @conf: what the next one would go by. */
-static void prepare(struct legacy *l, int fd, int conf, int sock)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
-	_cleanup_close_ int holder = -1;
-	int r = conf < 0 ? -ENODATA : 0; /* nobody has said what it is */
-
-	forsake(l);
-	l->estate = fd;
-	if (r == 0)
-		r = holder = new_holder(l);
-	if (r >= 0)
-		r = (int)MIN(fdpass_send(sock, &note, sizeof(note), &holder, 1, 0), 0);
-	if (r >= 0)
-		return;
-	log_warn("nothing survives the daemon: %s", strerror(-r));
-	forsake(l);
-	(void)fdpass_send(sock, &note, sizeof(note), NULL, 0, 0);
-}
-
-void server_estate(struct server *s, int fd)
-{
-	if (fd < 0)
-		forget_estate(s);
-	else
-		prepare(&s->revival.coming, fd, s->revival.conf, s->sock);
-}
-
-void server_survives(struct server *s)
-{
-	if (s->revival.coming.estate < 0)
-		return;
-	come_true(s, &s->revival.coming);
-	deaths_serves(&s->revival.deaths, server_now());
-}
-
-void server_heirs_estate(struct server *s, int fd)
-{
-	if (fd < 0)
-		forsake(&s->revival.heirs);
-	else
-		prepare(&s->revival.heirs, fd, s->heir.conf, s->heir.sock);
-}
-
-static bool has_ended(struct legacy *l, pid_t pid)
-{
-	if (pid != l->holder)
-		return false;
-	l->holder = 0;
-	return true;
-}
-
-void server_revival_reaped(struct server *s, pid_t pid)
-{
-	struct revival *v = &s->revival;
-
-	if (has_ended(&v->coming, pid))
-		forsake(&v->coming);
-	if (has_ended(&v->heirs, pid))
-		forsake(&v->heirs);
-	if (!has_ended(&v->legacy, pid))
-		return;
-	log_warn("the process that holds descriptors for the next daemon has ended");
-	forget_estate(s);
 }
 
 /* ---- the next one ---- */
@@ -269,9 +160,8 @@ void server_revive_refused(struct server *s, const char *words)
 
 void server_revived(struct server *s, bool taken_over)
 {
+	server_legacy_passes(s, taken_over);
 	if (taken_over) {
-		forget_estate(s);
-		come_true(s, &s->revival.heirs);
 		s->revival.deaths.n = 0;
 		if (s->revival.program >= 0)
 			close(s->revival.program);

@@ -141,8 +141,17 @@ int spawner_tie_fd(const struct spawner *sp);
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
 
-/* All is written there that another daemon needs. Return: 0 or -errno. */
+/* All is written there that another daemon needs, and the holder that was heard of last has what that speaks of. Return: 0 or
+ * -errno. */
 int spawner_survives(struct spawner *sp);
+
+/* @changed is called when there is another holder: @fd is a socket for lent_again(), the callee's; or when there is none: -1. @never: nor
+ * will there be. Until spawner_survives() this daemon's death is the end. */
+void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
+		       void *data);
+
+/* The holder does not hear: another one is wanted, and what is written down from now on is of no use without. Return: 0 or -errno. */
+int spawner_holder_deaf(struct spawner *sp);
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
  * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */

@@ -99,14 +99,29 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 	handle_deferred(sp);
 	if (r <= 0)
 		return r;
+	sp->holder_number = note.id;
 	*ret_holder = steal_fd(&fds[0]);
 	spawner_close_fds(fds);
 	return *ret_holder >= 0 ? 0 : -ENOTSUP;
 }
 
+void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
+		       void *data)
+{
+	sp->holder_changed = changed;
+	sp->holder_data = data;
+}
+
+int spawner_holder_deaf(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_HOLDER, .id = sp->holder_number};
+
+	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+}
+
 int spawner_survives(struct spawner *sp)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES};
+	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES, .id = sp->holder_number};
 
 	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
 }

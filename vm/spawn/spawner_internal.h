@@ -50,8 +50,16 @@ struct spawner {
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
 	int asked;	      /* spawner_asked() */
 	uint64_t alive_at;    /* log_now() of what spawner_alive() has said last */
-	bool waits;	      /* an heir's: nothing is asked for until it is the daemon */
+	void (*holder_changed)(void *data, int fd, bool never);
+	void *holder_data;
+	uint32_t
+		holder_number; /* of the last that was heard of; 0: of the one that was inherited */
+	bool waits;	       /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
+	struct turn *turn; /* or NULL */
+	struct turn_speaker acknowledges;
+	uint32_t *over; /* ids of children that are to be acknowledged */
+	size_t nover, cap_over;
 	void (*detached)(void *data);
 	void *detached_data;
 };

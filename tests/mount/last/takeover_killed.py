@@ -23,7 +23,7 @@ def kill_heir(delay):
 
     def heirs():
         try:
-            return [p for p in children_of(spawner) if p != before and read(f"/proc/{p}/comm", "r") == "xsbxfs-daemon\n"]
+            return [p for p in children_of(spawner) if p != before and name_of(p) == "xsbxfs-daemon"]
         except OSError:
             return []
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
 /* modules: tests/unit/fixture/fixture.c vm/base/record.c */
-/* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c vm/base/problem_record.c */
+/* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c fs/handover/handles.c vm/base/problem_record.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <stdio.h>
@@ -723,6 +723,22 @@ static void test_damaged(void **state)
 	buf_clear(&text);
 }
 
+/* One that is too long for a record is known to be so before it was copied. */
+static void test_too_long(void **state)
+{
+	struct fixture *fx = *state;
+	struct buf out = {0};
+
+	fx_run(fx, "x");
+	fx_demo(fx)->front.next_stdin.limit = 0;
+	assert_int_equal(buf_truncate(&fx_demo(fx)->front.next_stdin, RECORD_MAX + 1), 0);
+	assert_int_equal(keep_put(&out, fx_demo(fx), &at_rest), -EFBIG);
+	assert_int_equal(out.len, 0);
+	assert_true(out.cap < 4096);
+	buf_clear(&out);
+	buf_clear(&fx_demo(fx)->front.next_stdin);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -733,6 +749,7 @@ int main(void)
 		keep_test(test_nothing_there), keep_test(test_copies),
 		keep_test(test_beside),	       keep_test(test_settings_not_allowed),
 		keep_test(test_no_template),   keep_test(test_damaged),
+		keep_test(test_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

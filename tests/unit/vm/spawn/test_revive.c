@@ -21,10 +21,12 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/memory.h"
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
 #include "vm/spawn/heir_wire.h"
@@ -34,7 +36,7 @@
 #define CONF   "as it was read"
 
 /* What the daemon leaves, and what becomes of that: memory that all of them share. */
-struct estate {
+struct left {
 	uint32_t claimed;	/* a child; 0: none */
 	unsigned lent;		/* number of a pipe's end; 0: none */
 	bool never_ready;	/* each ends before that */
@@ -59,7 +61,7 @@ struct news {
 
 static int be_heir(bool last)
 {
-	struct estate *e =
+	struct left *e =
 		mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED, HEIR_FD_ESTATE, 0);
 	struct news news = {.pid = getpid()};
 	struct fdbag bag = {.owned = true};
@@ -117,7 +119,7 @@ static struct {
 	char *argv[2];
 	int connection[2];
 	int estate;
-	struct estate *e, was; /* it, and what it was at the end */
+	struct left *e, was; /* it, and what it was at the end */
 	pid_t guard;
 	bool died;
 	FILE *log; /* the guard's */
@@ -256,6 +258,15 @@ static void on_failed(struct child *c, int err, const char *step)
 	fail_msg("%s: %s", step, strerror(-err));
 }
 
+static bool exited;
+
+static void on_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+	exited = true;
+}
+
 /* Return: a pidfd of it. */
 static int start_child(struct child *c)
 {
@@ -265,8 +276,8 @@ static int start_child(struct child *c)
 	const ssize_t n = free_pack(&job, request, sizeof(request));
 	const struct spawn_spec spec = {.request = request, .size = (size_t)n};
 
-	started = false;
-	*c = (struct child){.started = on_started, .failed = on_failed};
+	started = exited = false;
+	*c = (struct child){.started = on_started, .failed = on_failed, .exited = on_exited};
 	assert_int_equal(child_start(sp, &spec, c), 0);
 	spawner_fixture_await(&started);
 	return c->pidfd;
@@ -310,6 +321,43 @@ static void another_goes_on(void **state)
 	assert_int_equal(t.e->last, 0);
 	assert_int_equal(end(), 0); /* its own end is a good one */
 	assert_true(ends_within(kept, patience_ms()));
+}
+
+static int write_nothing(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	return 0;
+}
+
+/* The daemon has heard how its child ended, and dies before it has written that down: the next one hears the same. */
+static void an_end_is_told_again(void **state)
+{
+	static const struct turn_ops ops = {.write = write_nothing};
+	struct estate *e;
+	struct turn turn;
+	struct child c;
+	struct news n;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(estate_new(&e), 0);
+	turn_start(&turn, &loop, e, &ops, NULL);
+	spawner_set_turn(sp, &turn);
+	(void)start_child(&c);
+	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	while (!exited)
+		uv_run(&loop, UV_RUN_ONCE); /* and not to the end of the turn */
+	t.e->claimed = c.id;
+	turn_hush(&turn, &sp->acknowledges); /* that is how it dies */
+	turn_close(&turn);
+	die();
+	n = news();
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, c.id);
+	assert_int_equal(n.note.status, SIGTERM);
+	assert_int_equal(end(), 0);
+	estate_free(e);
 }
 
 /* One after the other dies; the one behind the last of them serves. */
@@ -512,6 +560,124 @@ static void nothing_left(void **state)
 	}
 }
 
+/* ---- holders ---- */
+
+static struct {
+	int fd; /* of the one that was heard of last; or -1 */
+	unsigned lost, begun;
+	bool never;
+} holders;
+
+static void on_holder(void *data, int fd, bool never)
+{
+	(void)data;
+	if (holders.fd >= 0)
+		close(holders.fd);
+	holders.fd = fd;
+	holders.lost += fd < 0;
+	holders.begun += fd >= 0;
+	holders.never |= never;
+}
+
+static void begin_with_holder(void)
+{
+	begin(0);
+	memset(&holders, 0, sizeof(holders));
+	holders.fd = -1;
+	spawner_on_holder(sp, on_holder, NULL);
+}
+
+/* Until the daemon has heard of that, and of @n others. */
+static void kill_holder(unsigned n)
+{
+	const unsigned lost = holders.lost + 1, begun = holders.begun + n;
+
+	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGKILL), 0);
+	while (holders.lost < lost || holders.begun < begun)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* One that has ended is followed by another one, which has nothing until the daemon has lent it all. */
+static void the_next_holder(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 2; i++) {
+		kill_holder(1);
+		assert_false(holders.never);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_false(lent_is_away());
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* The daemon dies before that; or says it of the one before. */
+static void not_lent_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin_with_holder();
+		kill_holder(1);
+		if (i == 1) {
+			sp->holder_number--;
+			assert_int_equal(spawner_survives(sp), 0);
+		}
+		die();
+		close(steal_fd(&holders.fd));
+		assert_true(WIFSIGNALED(end()));
+		assert_int_equal(t.was.begun, 0);
+		assert_non_null(
+			strstr(t.said, "no other daemon can go on: the process that holds"));
+	}
+}
+
+/* The daemon says that it does not hear; of one that was replaced already that is nothing new. */
+static void a_deaf_one(void **state)
+{
+	pid_t second;
+
+	(void)state;
+	begin_with_holder();
+	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGSTOP), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	while (!holders.begun)
+		uv_run(&loop, UV_RUN_ONCE);
+	lent_again(steal_fd(&holders.fd));
+	lent_committed();
+	assert_int_equal(spawner_survives(sp), 0);
+	second = spawner_fixture_child("xsbxfs-holder");
+	sp->holder_number--;
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(kill(second, 0), 0);
+	assert_int_equal(holders.begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* Not for ever. */
+static void no_more_holders(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 6; i++) {
+		kill_holder(1);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	kill_holder(0);
+	assert_true(holders.never);
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 0);
+}
+
 /* Nothing is written there yet, and nobody knows of a mount. */
 static void too_early(void **state)
 {
@@ -577,15 +743,27 @@ static void what_it_goes_by(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_goes_on),  cmocka_unit_test(again),
-		cmocka_unit_test(the_last),	    cmocka_unit_test(no_other),
-		cmocka_unit_test(a_goodbye),	    cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate),   cmocka_unit_test(what_it_goes_by),
-		cmocka_unit_test(who_refuses),	    cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile),  cmocka_unit_test(too_early),
-		cmocka_unit_test(who_hangs),	    cmocka_unit_test(who_is_slow),
-		cmocka_unit_test(reaped_meanwhile), cmocka_unit_test(not_yet)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(another_goes_on),
+					   cmocka_unit_test(again),
+					   cmocka_unit_test(the_last),
+					   cmocka_unit_test(no_other),
+					   cmocka_unit_test(a_goodbye),
+					   cmocka_unit_test(nothing_left),
+					   cmocka_unit_test(another_estate),
+					   cmocka_unit_test(what_it_goes_by),
+					   cmocka_unit_test(who_refuses),
+					   cmocka_unit_test(from_nowhere),
+					   cmocka_unit_test(asked_meanwhile),
+					   cmocka_unit_test(too_early),
+					   cmocka_unit_test(who_hangs),
+					   cmocka_unit_test(who_is_slow),
+					   cmocka_unit_test(reaped_meanwhile),
+					   cmocka_unit_test(not_yet),
+					   cmocka_unit_test(an_end_is_told_again),
+					   cmocka_unit_test(the_next_holder),
+					   cmocka_unit_test(not_lent_again),
+					   cmocka_unit_test(a_deaf_one),
+					   cmocka_unit_test(no_more_holders)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
