@@ -261,7 +261,6 @@ void child_acknowledge(struct spawner *sp, uint32_t id)
 		sp->acknowledges.speak = acknowledge_all;
 		turn_speak(sp->turn, TURN_RELEASE, &sp->acknowledges);
 	}
-	aim_at("child: its end is made something of");
 }
 
 void spawner_set_turn(struct spawner *sp, struct turn *turn)
