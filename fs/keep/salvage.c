@@ -89,11 +89,11 @@ static void take_checkpoints(struct rest *rest, struct session *s)
 /* What it slept with can be looked at; the disk may name this, or what it woke from. */
 static void take_saved(struct rest *rest, struct asleep *a)
 {
-	rest->asleep = (struct asleep){.saved = steal_ptr(a->saved),
-				       .files_only = a->files_only,
-				       .since = a->since,
-				       .before = steal_ptr(a->before),
-				       .before_since = a->before_since};
+	rest->asleep.saved = steal_ptr(a->saved);
+	rest->asleep.files_only = a->files_only;
+	rest->asleep.since = a->since;
+	rest->asleep.before = steal_ptr(a->before);
+	rest->asleep.before_since = a->before_since;
 }
 
 static void take(struct rest *rest, struct session *s)
