@@ -117,16 +117,17 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
 net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer) \
 	$(call in,vm/base,allow buf fdbag net_reason record turn memory) \
-	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy) \
+	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy io) \
 	$(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(link) $(call pkg,--libs libuv)
 
-# The daemon for tests: with an additional backend that runs the agent as a plain process of the host.
-local_c := $(shell grep -ls XSBX_LOCAL_BACKEND $(daemon_c))
-$(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) tests/unit/fixture/backend_local.c) \
+# The daemon for tests: with an additional backend that runs the agent as a plain process of the host, and with points at
+# which it can be ended.
+local_c := $(shell grep -ls 'XSBX_LOCAL_BACKEND\|vm/base/aim.h' $(daemon_c))
+$(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) $(call in,tests/unit/fixture,backend_local aim)) \
 		$(call objs,test/obj,$(local_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(LIBS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links: the bytes between host and agent as numbered records, so that a new host can go on where another one ended. */
+/* Links: the bytes between host and agent as numbered records, so that a new host can go on where
+ * another one ended. */
 #ifndef XSBX_AGENT_LINK_H
 #define XSBX_AGENT_LINK_H
 
@@ -11,18 +12,20 @@
 /*
  * Theory of operation
  * -------------------
- * Below the frames of protocol.h, in both directions, is a stream of records: {u32 len, u32 number}, then `len` bytes of
- * frames, which are cut anywhere. All of a record is at most LINK_RECORD_MAX bytes: what a virtio port takes at once, and
- * a UNIX socket as a whole or not at all.
+ * Below the frames of protocol.h, in both directions, is a stream of records: {u32 len, u32
+ * number}, then `len` bytes of frames, which are cut anywhere. All of a record is at most
+ * LINK_RECORD_MAX bytes: what a virtio port takes at once, and a UNIX socket as a whole or not at
+ * all.
  *
- * A host may end at any moment, with another one in its place on the same socket. Sockets lose nothing, so the only
- * questions are what it has sent, and what it has handled. It sends a record that may have been sent already once more, and the
- * receiver drops what it has: numbers rise by one, and one that is not new is passed over. What it has handled it
- * knows by the number of the last record that it took, and where in it that ended.
+ * A host may end at any moment, with another one in its place on the same socket. Sockets lose
+ * nothing, so the only questions are what it has sent, and what it has handled. It sends a record
+ * that may have been sent already once more, and the receiver drops what it has: numbers rise by
+ * one, and one that is not new is passed over. What it has handled it knows by the number of the
+ * last record that it took, and where in it that ended.
  *
- * Number 0 is the first that a sender ever sends, and begins anew; behind UINT32_MAX comes 1. A receiver that has
- * received nothing yet takes any number: a copy of a machine goes on counting where the machine was copied, for a host that
- * has just begun.
+ * Number 0 is the first that a sender ever sends, and begins anew; behind UINT32_MAX comes 1. A
+ * receiver that has received nothing yet takes any number: a copy of a machine goes on counting
+ * where the machine was copied, for a host that has just begun.
  *
  * A number that leaves some out, or an impossible length, is -EPROTO: streams don't lose anything.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records of a pack: all files of a working directory as one stream of bytes, shared by the agent and vm/. */
+/* The records of a pack: all files of a working directory as one stream of bytes, shared by the
+ * agent and vm/. */
 #ifndef XSBX_AGENT_PACK_RECORD_H
 #define XSBX_AGENT_PACK_RECORD_H
 
@@ -10,8 +11,8 @@
 /*
  * Theory of operation
  * -------------------
- * A pack is what a depth-first walk has found, as records {u8 kind, u32 length, ...}; names and link targets have a NUL
- * behind them, so that they can be used where they lie:
+ * A pack is what a depth-first walk has found, as records {u8 kind, u32 length, ...}; names and
+ * link targets have a NUL behind them, so that they can be used where they lie:
  *
  *	DIR	u32 mode, u64 mtime, u32 ns, name		its entries follow, up to its UP
  *	FILE	u32 mode, u64 mtime, u32 ns, name, u64 size, u8 shared	DATA may follow
@@ -21,11 +22,11 @@
  *	OTHER	u32 mode, u64 mtime, u32 ns, name		a socket, FIFO or device: that it was there
  *	UP
  *
- * The first record is the DIR of the working directory itself, without a name, and the last its UP. All that have a name,
- * and the first, are entries, numbered from 0.
+ * The first record is the DIR of the working directory itself, without a name, and the last its UP.
+ * All that have a name, and the first, are entries, numbered from 0.
  *
- * Both sides parse with these functions, which check what can be seen of one record; that records fit each other, each
- * side sees for itself.
+ * Both sides parse with these functions, which check what can be seen of one record; that records
+ * fit each other, each side sees for itself.
  */
 
 enum pack_kind {

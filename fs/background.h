@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way into the background: who has started the program waits until its mount is there, or is told why not. */
+/* The way into the background: who has started the program waits until its mount is there, or is
+ * told why not. */
 #ifndef XSBX_FS_BACKGROUND_H
 #define XSBX_FS_BACKGROUND_H
 

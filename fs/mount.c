@@ -83,9 +83,9 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 		fs->template_mtime[i] = fs->started;
 	if (spool < 0)
 		return spool;
-	TAILQ_INIT(&fs->touched_files);
 	touched_init(&fs->touched, NULL);
 	handles_init(&fs->handles);
+	fs->handles.touched = &fs->touched;
 	nodelock_init(&fs->locks);
 	events_init(&fs->events);
 	depot_init(&fs->depot, loop, spool);
@@ -160,6 +160,7 @@ bool mount_fini(struct fs *fs)
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
 	touched_fini(&fs->touched);
+	buf_clear(&fs->record.fields);
 	idle = fetch_fini(&fs->fetch);
 	idle = depot_fini(&fs->depot) && idle;
 	if (idle)

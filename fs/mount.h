@@ -18,14 +18,15 @@
  */
 int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf);
 
-/* What was asked of a daemon before this one has waited there, too: where a kernel limits how long, it is renewed sooner. */
+/* What was asked of a daemon before this one has waited there, too: where a kernel limits how long,
+ * it is renewed sooner. */
 void mount_go_on(struct fs *fs);
 
 /* Ends all sessions and answers all waiting requests; sandboxes are ended by vm_close(). */
 void mount_stop(struct fs *fs);
 
-/* Frees everything, after the loop's last iteration. Return: false if disk operations are still pending, so
- * that @fs must not be freed. */
+/* Frees everything, after the loop's last iteration. Return: false if disk operations are still
+ * pending, so that @fs must not be freed. */
 bool mount_fini(struct fs *fs);
 
 #endif

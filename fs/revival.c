@@ -126,9 +126,17 @@ static int on_record(void *data, const struct record *rec)
 	return succession_get(l->s, rec, &l->fds, &l->why);
 }
 
+static int on_descriptor(void *data, unsigned number, int fd)
+{
+	struct loading *l = data;
+
+	spawner_alive(l->s->spawner);
+	return fdbag_set(&l->fds, number, fd);
+}
+
 static int load(struct loading *l, struct turn *t)
 {
-	int r = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &l->fds);
+	int r = lent_inherit(HEIR_FD_DAEMON, on_descriptor, l);
 
 	if (r < 0) {
 		problem_set(&l->why, PROBLEM_FAILED, "",
@@ -171,7 +179,9 @@ int revival_load(struct revival *rv, struct succession *s, struct turn *t, char 
 		snprintf(ret_why, why_size, "%s", l.why.cause);
 		return r;
 	}
-	r = spawner_ready(s->spawner);
+	r = spawner_copied(s->spawner, estate_fd(t->estate));
+	if (r == 0)
+		r = spawner_ready(s->spawner);
 	if (r < 0) {
 		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
 		return r;

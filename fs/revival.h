@@ -24,8 +24,9 @@ struct turn;
  * before anything untrusted was read: what is done by it, with all rights, is not for the estate to say, which the daemon before
  * could write, whoever that was in the end.
  *
- * It begins as any heir does (succession.h): makes what it needs, and gives up its rights. Then it reads the records, as whoever
- * believes nothing, says that it is ready, and is the daemon. The kernel's requests that were not answered are handled as if they had
+ * It begins as any heir does (succession.h): makes what it needs, and gives up its rights. The estate it has copied before: the file of the
+ * dead one may be somebody else's as well, who writes there. Then it reads the records, as whoever
+ * believes nothing, hands over the copy, says that it is ready, and is the daemon. The kernel's requests that were not answered are handled as if they had
  * just come.
  *
  * If it dies as well, there will be another one; not for ever: vm/spawn/deaths.h. The last one only puts sessions to sleep, where

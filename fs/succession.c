@@ -20,6 +20,7 @@
 #include "vm/base/log.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
+#include "vm/vm.h"
 
 #define QUIET_MS	1000  /* so long the kernel's requests wait for a quiet moment */
 #define KEEP_MS		10000 /* for what is on its way to state_dir */
@@ -49,6 +50,8 @@ enum process_tag {
 	TAG_STDERR,
 	TAG_PERMITTED,
 	TAG_STATE_LOCK, /* of what is kept */
+	TAG_ENDING,	/* the exit status, and one */
+	TAG_HOST,	/* of vm_host_put() */
 };
 
 static void say(int sock, enum word_op op, const char *text)
@@ -80,12 +83,29 @@ static void refuse(struct succession *s, const char *why)
 	devfuse_serve(s->fuse);
 }
 
+/* Not for a program of another version, or another configuration, which may think otherwise of it. */
+static void put_host(const struct succession *s, struct buf *out)
+{
+	struct buf fields = {0};
+
+	vm_host_put(s->fs->vm, &fields);
+	out->failed |= fields.failed;
+	record_bytes(out, TAG_HOST, fields.data, fields.len);
+	buf_clear(&fields);
+}
+
 void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
-	record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
+	/* In the background it is whoever's who waits for the start, and perhaps for the end of what is said there. */
+	if (s->fs->conf->foreground)
+		record_u64(out, TAG_STDERR, fdbag_put(fds, STDERR_FILENO));
 	record_str(out, TAG_PERMITTED, s->permitted);
 	record_u64(out, TAG_STATE_LOCK, s->keeper ? fdbag_put(fds, keeper_lock(s->keeper)) : 0);
+	if (s->ending)
+		record_u64(out, TAG_ENDING, s->status + 1u);
+	if (vm_host_is_known(s->fs->vm))
+		put_host(s, out);
 }
 
 static int put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
@@ -326,6 +346,18 @@ static int get_lock(struct succession *s, const struct record_field *f, struct f
 	return r;
 }
 
+static int get_ending(struct succession *s, const struct record_field *f)
+{
+	uint64_t status = 0;
+	int r = record_get(f, 1, UINT8_MAX + 1u, &status);
+
+	if (r < 0)
+		return r;
+	s->ending = true;
+	s->status = (uint8_t)(status - 1);
+	return 0;
+}
+
 static int get_process(struct succession *s, struct record_reader fields, struct fdbag *fds,
 		       struct problem *why)
 {
@@ -339,6 +371,10 @@ static int get_process(struct succession *s, struct record_reader fields, struct
 			r = check_permitted(s, &f, why);
 		else if (f.tag == TAG_STATE_LOCK)
 			r = get_lock(s, &f, fds, why);
+		else if (f.tag == TAG_ENDING)
+			r = get_ending(s, &f);
+		else if (f.tag == TAG_HOST && s->revives)
+			r = f.is_bytes ? vm_host_get(s->fs->vm, record_inside(&f)) : -EBADMSG;
 		if (r < 0)
 			return r;
 	}
@@ -350,6 +386,7 @@ int succession_get(struct succession *s, const struct record *rec, struct fdbag 
 {
 	int r;
 
+	spawner_alive(s->spawner);
 	switch (rec->kind) {
 	case HANDOVER_PROCESS: return get_process(s, rec->fields, fds, why);
 	case HANDOVER_CONNECTION:
@@ -427,7 +464,6 @@ int succession_load(struct succession *s, char *ret_why, size_t why_size)
 {
 	_cleanup_close_ int file = -1;
 	struct problem why = {0};
-	uint64_t began;
 	struct word w;
 	int r;
 
@@ -439,19 +475,26 @@ int succession_load(struct succession *s, char *ret_why, size_t why_size)
 		snprintf(ret_why, why_size, "%s", r < 0 ? "the daemon is gone" : w.text);
 		return r < 0 ? r : -EBUSY;
 	}
-	began = log_now();
+	s->began = log_now();
+	s->size = w.size;
 	r = load_estate(s, &w, file, &why);
 	if (r < 0) {
 		snprintf(ret_why, why_size, "%s", why.cause);
 		return r;
 	}
-	r = spawner_ready(s->spawner);
+	return 0;
+}
+
+int succession_ready(struct succession *s, char *ret_why, size_t why_size)
+{
+	const int r = spawner_ready(s->spawner);
+
 	if (r < 0) {
 		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
 		return r;
 	}
 	close(HEIR_FD_DAEMON);
 	log_info("another daemon has taken the mount over: %llu bytes were loaded in %llu us",
-		 (unsigned long long)w.size, (unsigned long long)(log_now() - began) / 1000);
+		 (unsigned long long)s->size, (unsigned long long)(log_now() - s->began) / 1000);
 	return 0;
 }

@@ -31,7 +31,7 @@ struct spawner;
  * for is written down with all else. It sends that to its heir, tells the spawner so, and waits there. It is not asked again,
  * unless it comes to nothing; then it goes on in the same line.
  *
- * The heir loads what it was sent, and says to the spawner that it can serve. With the answer it is the daemon. It handles the
+ * The heir loads what it was sent, writes down what it would leave itself (survival.h), and says to the spawner that it can serve. With the answer it is the daemon. It handles the
  * requests that were not answered, and reads new ones, which the kernel has kept meanwhile. Readers who wait, wait on.
  */
 struct succession {
@@ -41,6 +41,9 @@ struct succession {
 	struct spawner *spawner;
 	struct keeper *keeper; /* or NULL */
 
+	uint64_t began, size; /* of succession_load(): log_now(); bytes */
+	bool ending; /* the end has begun, and goes on in whoever follows; with this exit status: */
+	uint8_t status;
 	bool revives; /* the daemon before has died, and this goes by its configuration */
 	char permitted[DIGEST_HEX]; /* what the spawner was forked with: policy_sum() */
 
@@ -67,7 +70,7 @@ int succession_get(struct succession *s, const struct record *rec, struct fdbag 
 void succession_close(struct succession *s);
 
 /**
- * succession_load() - In an heir: get all there is from the daemon before, and be the daemon
+ * succession_load() - In an heir: get all there is from the daemon before
  * @s: With all that is needed of a daemon that is about to serve
  * @ret_why: Why it can't
  * @why_size: Its size
@@ -77,5 +80,8 @@ void succession_close(struct succession *s);
  * Return: 0; or -errno: there is another daemon still, and this process is to end, without touching anything.
  */
 int succession_load(struct succession *s, char *ret_why, size_t why_size);
+
+/* It has all that: it is the daemon when this returns. Return: likewise. */
+int succession_ready(struct succession *s, char *ret_why, size_t why_size);
 
 #endif

@@ -36,7 +36,7 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
-/* What the process has, and goes by, never changes. */
+/* What the process has, and goes by, never changes, but for that it ends, and what is found out about the host. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
@@ -45,15 +45,46 @@ static int describe(struct survival *sv, struct estate *e)
 	succession_put_process(sv->succession, &fields, &sv->fds);
 	r = put_fields(e, HANDOVER_PROCESS, &fields);
 	sv->described = r == 0;
+	sv->knows_host = vm_host_is_known(sv->fs->vm);
 	return r;
+}
+
+/* Does anybody have the descriptors, that would be there for the next daemon? */
+static void tell_holder(struct survival *sv)
+{
+	const bool unheld = lent_is_away();
+
+	if (sv->fs->unheld == unheld || lent_failed() < 0)
+		return;
+	sv->fs->unheld = unheld;
+	if (unheld)
+		log_warn("if this daemon dies, the mount ends, until another process holds its "
+			 "descriptors");
+	else
+		log_info("if this daemon dies, another one goes on again");
+	events_add(&sv->fs->events, NULL, "survive",
+		   unheld ? "the daemon's death would end the mount, for a while"
+			  : "the daemon's death does not end the mount any more");
+}
+
+/* What is about to be committed may speak of what the holder has not got. */
+static void report_deaf(struct survival *sv)
+{
+	if (!lent_is_away() || sv->deaf)
+		return;
+	sv->deaf = true;
+	(void)spawner_holder_deaf(sv->spawner);
+	turn_due(&sv->turn);
 }
 
 /* The connection is behind all others: it tells what of the kernel's requests has been handled. */
 static int on_write(void *data, struct estate *e)
 {
 	struct survival *sv = data;
-	int r = sv->described ? 0 : describe(sv, e);
+	int r = sv->described && sv->knows_host == vm_host_is_known(sv->fs->vm) ? 0
+										: describe(sv, e);
 
+	tell_holder(sv);
 	if (r == 0)
 		r = handover_commit(sv->fs, e, &sv->fds);
 	if (r == 0)
@@ -61,7 +92,11 @@ static int on_write(void *data, struct estate *e)
 	if (r == 0 && sv->fds.failed)
 		r = -ENOMEM;
 	/* Whatever went wrong, it began with that. */
-	return lent_failed() < 0 ? lent_failed() : r;
+	r = lent_failed() < 0 ? lent_failed() : r;
+	report_deaf(sv);
+	if (r < 0 && estate_is_whole(e))
+		devfuse_restore(sv->fuse, e);
+	return r;
 }
 
 /* Something was changed, and nobody has said so: the daemon would not be the same after its death. */
@@ -78,15 +113,39 @@ static void look(struct survival *sv)
 
 static void on_committed(void *data)
 {
+	struct survival *sv = data;
+
 	lent_committed();
+	if (sv->lends_again) {
+		sv->lends_again = false;
+		sv->deaf = false;
+		if (!lent_is_away())
+			(void)spawner_survives(sv->spawner);
+		turn_due(&sv->turn); /* it is told in the next one, or reported */
+	}
 	if (SHADOW)
-		look(data);
+		look(sv);
+}
+
+/* Another holder is given all behind the next commit. */
+static void on_holder(void *data, int fd, bool never)
+{
+	struct survival *sv = data;
+
+	if (never)
+		lent_give_up(-EPIPE);
+	else
+		lent_again(fd);
+	sv->lends_again = fd >= 0;
+	sv->deaf = true; /* as it seems, or there is one */
+	turn_due(&sv->turn);
 }
 
 static void forget(struct survival *sv)
 {
 	if (!sv->spawner)
 		return;
+	spawner_on_holder(sv->spawner, NULL, NULL);
 	(void)spawner_estate(sv->spawner, -1, NULL);
 	lent_end();
 }
@@ -95,7 +154,7 @@ static void on_lost(void *data, int err)
 {
 	struct survival *sv = data;
 
-	const bool alone = lent_failed() == -EPIPE || lent_failed() == -ECONNRESET;
+	const bool alone = lent_failed() == -EPIPE;
 
 	log_error("if this daemon dies, the mount ends from now on: %s%s",
 		  alone ? "the process that holds its descriptors has ended"
@@ -134,6 +193,7 @@ static int make(struct survival *sv)
 	}
 	sv->estate = e;
 	blackbox_use(revival_box(e));
+	spawner_on_holder(sv->spawner, on_holder, sv);
 	return 0;
 }
 
@@ -153,6 +213,7 @@ void survival_resume(struct survival *sv, struct estate *e)
 	sv->fds.number = lent_put;
 	sv->estate = e;
 	blackbox_use(revival_box(e));
+	spawner_on_holder(sv->spawner, on_holder, sv);
 	sv->resumed = true;
 }
 
@@ -181,6 +242,18 @@ void survival_start(struct survival *sv)
 		on_lost(sv, r);
 		turn_close(&sv->turn);
 	}
+}
+
+void survival_begin(struct survival *sv)
+{
+	if (turn_write(&sv->turn))
+		(void)spawner_survives(sv->spawner);
+}
+
+void survival_describe(struct survival *sv)
+{
+	sv->described = false;
+	turn_due(&sv->turn);
 }
 
 void survival_close(struct survival *sv)

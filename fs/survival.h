@@ -21,7 +21,8 @@ struct succession;
  * are true at the end of each turn of the loop, and nothing is said to anybody before they are (vm/base/turn.h). If the daemon dies
  * without a goodbye, the spawner starts another one, which goes on with the estate: fs/succession.h tells of one that is asked for.
  *
- * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount.
+ * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount. If it was but the
+ * holder that ended, there is another one after a while (vm/base/lent.h), and then it survives again.
  *
  * With XSBX_SHADOW, for tests, all is written down anew behind each commit, and compared with what is there.
  *
@@ -38,21 +39,31 @@ struct survival {
 	struct turn turn;
 	struct fdbag fds; /* by lent_put() */
 	bool described;	  /* the process has its record */
+	bool knows_host;  /* ... with what is known of the host */
+	bool deaf;	  /* the spawner knows that the holder does not hear */
+	bool lends_again; /* ... and has another one, which has nothing yet */
 	bool resumed;
 };
 
 /* Makes an estate, and tells the spawner, if both can. */
 void survival_new(struct survival *sv);
 
-/* Instead, in a daemon that comes after one that died: goes on with its estate, of which the spawner knows; it is taken. devfuse_load() is to follow
+/* Instead, in a daemon that comes after one that died: goes on with a copy of its estate, which the spawner gets (revival.h); it is taken. devfuse_load() is to follow
  * survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything is served. */
 void survival_start(struct survival *sv);
 
+/* In the daemon that has mounted: all is written for the first time, and from now on another one goes on if it dies. An heir's is written by
+ * turn_write(), and counts when it is the daemon. */
+void survival_begin(struct survival *sv);
+
 /* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it is there already. */
 void survival_go(struct survival *sv);
+
+/* What succession_put_process() puts has changed. */
+void survival_describe(struct survival *sv);
 
 /* The mount ends: another daemon would have nothing to go on with. What is queued is said. */
 void survival_close(struct survival *sv);

@@ -36,7 +36,8 @@ int confine(const struct confine_spec *spec, const char **ret_step);
 /* `key: value` lines about what is in effect, for `isolation`. */
 void confine_tell(void (*line)(void *data, const char *key, const char *value), void *data);
 
-/* The kernel's Landlock version, even when it can't be queried any more. Return: 0, or -errno if it has none. */
+/* The kernel's Landlock version, even when it can't be queried any more. Return: 0, or -errno if it
+ * has none. */
 int confine_landlock(void);
 
 #endif

@@ -73,8 +73,8 @@ struct host_check_layers {
 
 void host_check_layers(const struct host_check_layers *l, struct host_check *ret);
 
-/* What to do if KVM does not work, depending on the result of its trial, on whether /dev/kvm exists, and on whether
- * the daemon is root. */
+/* What to do if KVM does not work, depending on the result of its trial, on whether /dev/kvm
+ * exists, and on whether the daemon is root. */
 const char *host_check_kvm_fix(const char *root, enum kvm_state state, bool privileged);
 
 #endif

@@ -3,6 +3,7 @@
 #include "vm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -199,6 +200,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->agent = strdup(cfg->agent);
 	vm->admission_s = cfg->admission_s;
 	vm->guests.boot_s = cfg->boot_s;
+	vm->guests.host = &vm->host;
 	vm->guests.stand_still = cfg->stand_still;
 	vm->guests.ca = cfg->ca;
 	vm->guests.ca_len = cfg->ca_len;
@@ -234,7 +236,7 @@ static void vm_free(struct vm *vm)
 	free(vm);
 }
 
-static void start_probe(struct vm *vm, enum accel_wish wish)
+static void start_probe(struct vm *vm, enum accel_wish wish, bool heir)
 {
 	int r;
 
@@ -242,6 +244,11 @@ static void start_probe(struct vm *vm, enum accel_wish wish)
 	vm->backends.probe.accel = "none";
 	if (!vm->backends.machine->needs_image)
 		return;
+	if (heir) {
+		probe_prepare(&vm->backends.probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
+		context_hold(&vm->ctx);
+		return;
+	}
 	r = probe_start(&vm->backends.probe, vm->ctx.loop, vm->ctx.spawner, wish, on_probed);
 	if (r == 0) {
 		context_hold(&vm->ctx);
@@ -298,7 +305,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	vm->nparts = spawner ? 5 : 4;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
-	start_probe(vm, wish);
+	start_probe(vm, wish, cfg->heir);
 	*ret_vm = vm;
 	return 0;
 }
@@ -307,7 +314,9 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 	   const struct vm_events *events, void *data, struct vm **ret_vm)
 {
 #ifdef XSBX_LOCAL_BACKEND
-	const struct backend_ops *machine = &backend_local;
+	/* Tests in machines ask for real ones. */
+	const struct backend_ops *machine =
+		getenv("XSBX_MACHINES") ? &backend_qemu : &backend_local;
 #else
 	const struct backend_ops *machine = &backend_qemu;
 #endif
@@ -326,11 +335,33 @@ void vm_set_turn(struct vm *vm, struct turn *turn)
 	struct channel_scratch *scratch = &vm->guests.scratch;
 
 	vm->ctx.turn = scratch->turn = turn;
+	if (vm->ctx.spawner)
+		spawner_set_turn(vm->ctx.spawner, turn);
 	/* Where it is not allowed, there is nothing to be done about it. */
 	(void)mlock(scratch->bytes, sizeof(scratch->bytes));
 }
 
-void vm_set_left(struct vm *vm, const struct estate *left)
+bool vm_host_is_known(const struct vm *vm)
+{
+	return probe_is_known(&vm->backends.probe);
+}
+
+void vm_host_put(const struct vm *vm, struct buf *out)
+{
+	probe_put(&vm->backends.probe, out);
+}
+
+int vm_host_get(struct vm *vm, struct record_reader fields)
+{
+	return probe_get(&vm->backends.probe, fields);
+}
+
+void vm_host_go(struct vm *vm)
+{
+	probe_go(&vm->backends.probe);
+}
+
+void vm_set_left(struct vm *vm, struct estate *left)
 {
 	vm->guests.scratch.left = left;
 }

@@ -73,7 +73,16 @@ int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
 void vm_set_turn(struct vm *vm, struct turn *turn);
 
 /* While sandboxes of a daemon that has died are loaded: where the rest is of what they had to say. @left: or NULL, in the end. */
-void vm_set_left(struct vm *vm, const struct estate *left);
+void vm_set_left(struct vm *vm, struct estate *left);
+
+/* What was found out about this host, for a daemon that goes on where this one has died: is it anything, its fields, and what the heir
+ * does with them. Return: 0 or -errno. */
+bool vm_host_is_known(const struct vm *vm);
+void vm_host_put(const struct vm *vm, struct buf *out);
+int vm_host_get(struct vm *vm, struct record_reader fields);
+
+/* In an heir, which is the daemon now: what is not known is found out. */
+void vm_host_go(struct vm *vm);
 
 /* NULL: nothing is kept. */
 struct vault *vm_vault(const struct vm *vm);

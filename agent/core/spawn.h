@@ -37,8 +37,8 @@ struct spawn {
  * spawn_prepare() - Once, before anything is started
  * @env: Complete but for `ruleset`, which is set
  *
- * Signals that our parent ignored are not ignored any more, capabilities that no program is to have can't be had by
- * executing one, and the rules for files of a jail are made.
+ * Signals that our parent ignored are not ignored any more, capabilities that no program is to have
+ * can't be had by executing one, and the rules for files of a jail are made.
  *
  * Return: 0 or -errno.
  */
@@ -50,8 +50,8 @@ int spawn_prepare(struct guest_env *env);
  * @ret_pid: The child
  * @ret_step: On failure, the step that failed, as a static string
  *
- * User code may stop the child as soon as it has the user's id. Who @stands goes on when it does, spares the copying of
- * memory, and can't be dumped or traced from now on.
+ * User code may stop the child as soon as it has the user's id. Who @stands goes on when it does,
+ * spares the copying of memory, and can't be dumped or traced from now on.
  *
  * Return: 0 when the program was executed, or -errno; no child is left then.
  */

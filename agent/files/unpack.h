@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces what is in the working directory by the content of a pack, which the host sends as UNPACK frames. */
+/* Replaces what is in the working directory by the content of a pack, which the host sends as
+ * UNPACK frames. */
 #ifndef XSBX_AGENT_FILES_UNPACK_H
 #define XSBX_AGENT_FILES_UNPACK_H
 

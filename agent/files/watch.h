@@ -16,22 +16,25 @@ struct frame;
 /*
  * Theory of operation
  * -------------------
- * inotify(7) watches directories, not trees: each directory has a watch, and one that comes later gets one when its
- * creation is read. What was made in it before that is found by looking; so it may be told twice, but not missed.
- * Looking at a tree takes long: some directories at a time, between which everything else goes on. The first ones are
- * looked at before anything else is done that the host asks for; if those are not all, OVERFLOW comes before WATCHING, for
- * code may have begun meanwhile.
+ * inotify(7) watches directories, not trees: each directory has a watch, and one that comes later
+ * gets one when its creation is read. What was made in it before that is found by looking; so it
+ * may be told twice, but not missed. Looking at a tree takes long: some directories at a time,
+ * between which everything else goes on. The first ones are looked at before anything else is done
+ * that the host asks for; if those are not all, OVERFLOW comes before WATCHING, for code may have
+ * begun meanwhile.
  *
- * Both halves of a rename follow each other in the kernel's queue, so at most one is without the other: `half`. If the
- * next event is not its other half, or none comes, the name has left the tree.
+ * Both halves of a rename follow each other in the kernel's queue, so at most one is without the
+ * other: `half`. If the next event is not its other half, or none comes, the name has left the
+ * tree.
  *
- * After something was read the kernel has some milliseconds to make one event of equal ones, as each write is one; unless
- * an answer or the end of a run is to be sent, before which all is told.
+ * After something was read the kernel has some milliseconds to make one event of equal ones, as
+ * each write is one; unless an answer or the end of a run is to be sent, before which all is told.
  *
- * Nothing is read while the connection is full. Then the kernel's queue may overflow. What was made of it is lost, also
- * directories; so all is begun anew, and OVERFLOW is told when that is done: who looks then, and not before, has seen all.
- * If it overflows while directories are still looked at, those come first, or it might never come to an end; OVERFLOW and
- * WATCHING are told then, for who waits, and OVERFLOW once more when all was begun anew.
+ * Nothing is read while the connection is full. Then the kernel's queue may overflow. What was made
+ * of it is lost, also directories; so all is begun anew, and OVERFLOW is told when that is done:
+ * who looks then, and not before, has seen all. If it overflows while directories are still looked
+ * at, those come first, or it might never come to an end; OVERFLOW and WATCHING are told then, for
+ * who waits, and OVERFLOW once more when all was begun anew.
  *
  * What cannot be told, for its path is too long, is OVERFLOW alone: to begin anew would find the same.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Determines where the main thread of a process waits, from /proc/PID/syscall, and whether that can end by itself. */
+/* Determines where the main thread of a process waits, from /proc/PID/syscall, and whether that can
+ * end by itself. */
 #ifndef XSBX_AGENT_INTERP_REST_H
 #define XSBX_AGENT_INTERP_REST_H
 
@@ -37,13 +38,14 @@ enum rest_state rest_look(const struct rest *r);
 uint64_t rest_socket(int fd);
 
 /**
- * rest_lasts() - Will a call at the place @r that begins now wait until a message comes, for however long?
+ * rest_lasts() - Will a call at the place @r that begins now wait until a message comes, for
+ * however long?
  * @pid: Process
  * @r: The place
  * @socket: The one that it is to wait at, by rest_socket()
  *
- * No for anything but a reader of that very socket, for one that has a limit of time, and where messages are
- * sorted out before they are read.
+ * No for anything but a reader of that very socket, for one that has a limit of time, and where
+ * messages are sorted out before they are read.
  */
 bool rest_lasts(pid_t pid, const struct rest *r, uint64_t socket);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to jobs: the process that a job's program is a child of, and that outlives what the program leaves behind. */
+/* Private to jobs: the process that a job's program is a child of, and that outlives what the
+ * program leaves behind. */
 #ifndef XSBX_AGENT_JOB_HOLDER_H
 #define XSBX_AGENT_JOB_HOLDER_H
 

@@ -29,7 +29,7 @@ const char conf_usage[] =
 	"       xsbxfs --check [-c FILE] [-o OPTION[,OPTION...]]\n"
 	"       xsbxfs --prefetch | --export FILE [-c FILE] [-o OPTION[,...]] [TEMPLATE...]\n"
 	"       xsbxfs --import FILE [-c FILE] [-o OPTION[,...]]\n"
-	"       xsbxfs --takeover [-c FILE] [-o OPTION[,...]] MOUNTPOINT\n"
+	"       xsbxfs --takeover [-c FILE] [-o runtime_dir=DIR] MOUNTPOINT\n"
 	"\n"
 	"Mounts a file system in which each directory is a sandbox for untrusted code.\n"
 	"\n"

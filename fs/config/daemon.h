@@ -41,8 +41,9 @@ struct conf {
 	enum log_level log_level; /* LOG_NLEVELS: not configured, it depends on the action */
 	enum log_format log_format;
 	bool allow_other; /* other users may use the mount; permissions still apply */
-	/* What vm/ is told of it. The paths that nobody named follow from the environment, see conf_settle();
-	 * runtime_dir is the parent of the mount's own. `ca`, `ca_path` and `policy` are left to the caller. */
+	/* What vm/ is told of it. The paths that nobody named follow from the environment, see
+	 * conf_settle(); runtime_dir is the parent of the mount's own. `ca`, `ca_path` and `policy`
+	 * are left to the caller. */
 	struct vm_config vm;
 	char *mountpoint; /* absolute, symlinks resolved */
 	char *notify; /* -o notify=FIFO: a byte is written to it once the mount is ready; or NULL */
@@ -86,11 +87,12 @@ struct conf {
 int conf_load(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);
 void conf_clear(struct conf *c);
 
-/* Appends fields: all that conf_load() has read, and must not read again, for the mount would not answer, or for it may have
- * been changed since. Return: 0 or -ENOMEM. */
+/* Appends fields: all that conf_load() has read, and must not read again, for the mount would not
+ * answer, or for it may have been changed since. Return: 0 or -ENOMEM. */
 int conf_put(const struct conf *c, struct buf *out);
 
-/* conf_load() with the same command line, and what conf_put() has written. Return: likewise, -EBADMSG. */
+/* conf_load() with the same command line, and what conf_put() has written. Return: likewise,
+ * -EBADMSG. */
 int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_reader fields,
 		    char *ret_why, size_t why_size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the parts of the configuration: daemon_key.c, daemon_template.c, daemon_file.c, daemon.c. Only
- * for these, their tests and fuzz targets. */
+/* Shared by the parts of the configuration: daemon_key.c, daemon_template.c, daemon_file.c,
+ * daemon.c. Only for these, their tests and fuzz targets. */
 #ifndef XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 #define XSBX_FS_CONFIG_DAEMON_INTERNAL_H
 
@@ -31,7 +31,8 @@ int conf_init(struct conf *c);
 /**
  * conf_set() - Set one key of a section other than [template NAME], or an option
  * @c: Configuration
- * @section: Its section; ignored for an option (@src without a file), which may be from any except [store]
+ * @section: Its section; ignored for an option (@src without a file), which may be from any except
+ *	[store]
  * @key: Name
  * @value: Text, or NULL for an option without one
  * @src: Its origin
@@ -55,14 +56,15 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
-/* Reads a whole file, at most one byte more than it may have, and keeps it. @src has its name. Return: as conf_set(), -EIO. */
+/* Reads a whole file, at most one byte more than it may have, and keeps it. @src has its name.
+ * Return: as conf_set(), -EIO. */
 int conf_read_file(struct conf *c, int fd, struct conf_source *src);
 
 /* Reads those that conf_put() wrote, and the mount point. Return: likewise, -EBADMSG. */
 int conf_read_again(struct conf *c, struct record_reader fields, struct conf_source *src);
 
-/* Fills in what of the templates follows from other values, checks their settings against the limits, and finds out
- * which of them are to be prepared. Return: as conf_set(). */
+/* Fills in what of the templates follows from other values, checks their settings against the
+ * limits, and finds out which of them are to be prepared. Return: as conf_set(). */
 int conf_settle_templates(struct conf *c, const struct conf_source *src);
 
 /* Fills in paths derived from others and from the environment, and settles the templates.

@@ -124,6 +124,13 @@ int conf_set_options(struct conf *c, const char *text, const struct conf_source 
 		value = strchr(item, '=');
 		if (value)
 			*value++ = '\0';
+		if (c->action == CONF_TAKEOVER && strcmp(item, "runtime_dir") != 0) {
+			r = conf_fail(src, EINVAL,
+				      "-o %s: with --takeover options are those of the mount; only "
+				      "runtime_dir can be given, to find it",
+				      problem_quote(item).text);
+			continue;
+		}
 		r = set_option(c, item, value, src);
 	}
 	free(item);

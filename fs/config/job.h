@@ -50,7 +50,8 @@ size_t job_settings_bytes(const struct job_settings *js);
  * @languages: Those there are, beside the shell; ended by NULL
  * @ret_why: Filled in if it fails
  *
- * The words of `argv`, and a value of a variable that begins with a quote, are quoted as in a shell, see words.h.
+ * The words of `argv`, and a value of a variable that begins with a quote, are quoted as in a
+ * shell, see words.h.
  *
  * Return: 0, -EINVAL, -ENOMEM.
  */

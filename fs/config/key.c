@@ -32,13 +32,7 @@
 #define MIB	     (1u << 20)
 #define YES_NO	     .words = {"no", "yes"}
 #define BACKENDS     .words = VM_BACKEND_NAMES
-/* In a build for the tests of what a daemon leaves all do. */
-#ifdef XSBX_SHADOW
-#define SURVIVE "yes"
-#else
-#define SURVIVE "no"
-#endif
-#define IDLE_WORDS .words = {"auto", "hibernate", "close"}
+#define IDLE_WORDS   .words = {"auto", "hibernate", "close"}
 
 /* Those of sessions in the order in which they are shown. */
 static const struct key keys[] = {
@@ -46,7 +40,7 @@ static const struct key keys[] = {
 	{"runtime_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.runtime_dir)},
 	{"spool_dir", CONF_GLOBAL, KEY_PATH, CONF(spool_dir)},
 	{"keep", CONF_GLOBAL, KEY_FLAG, CONF(keep), "no", YES_NO},
-	{"survive", CONF_GLOBAL, KEY_FLAG, CONF(survive), SURVIVE, YES_NO},
+	{"survive", CONF_GLOBAL, KEY_FLAG, CONF(survive), "yes", YES_NO},
 	{"max_deaths", CONF_GLOBAL, KEY_NUMBER, CONF(max_deaths), "6", 1, 1000000},
 	{"state_dir", CONF_GLOBAL, KEY_PATH, CONF(state_dir)},
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},

@@ -470,7 +470,8 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_READLINK: answer_readlink(op, reply); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_answer_open(op, reply); break;
-	case VM_READ: reply_buf(files_op_req(op), reply->data, reply->size); break;
+	/* What the agent has been told of is written down, and who reads once more gets the same. */
+	case VM_READ: reply_buf_at_once(files_op_req(op), reply->data, reply->size); break;
 	case VM_WRITE: reply_write(files_op_req(op), reply->size); break;
 	case VM_SEEK: reply_lseek(files_op_req(op), reply->offset); break;
 	case VM_READDIR: files_answer_readdir(op, reply, op->rq.lookups); break;

@@ -11,16 +11,16 @@
 /*
  * Theory of operation
  * -------------------
- * A symbolic link's target is relative to the directory in which the kernel found the link, and the kernel
- * resolves ".." in its own tree of names. So a target may be shown if it climbs no higher than the root
- * from that place. The guest can give a link several names, and move directories while
- * they are being walked, so neither the link itself nor its present place in the guest tells
+ * A symbolic link's target is relative to the directory in which the kernel found the link, and the
+ * kernel resolves ".." in its own tree of names. So a target may be shown if it climbs no higher
+ * than the root from that place. The guest can give a link several names, and move directories
+ * while they are being walked, so neither the link itself nor its present place in the guest tells
  * how deep that place is.
  *
- * For directories and links, a node is therefore a name in a directory, not an inode: the
- * same link under two names is two nodes, and a directory moved by the guest is a new node at the new
- * place, while the old node keeps the place where it was found, as do the names below it that the
- * kernel holds. Nothing that the guest does moves a node. Files have no place: there is one node for all
+ * For directories and links, a node is therefore a name in a directory, not an inode: the same link
+ * under two names is two nodes, and a directory moved by the guest is a new node at the new place,
+ * while the old node keeps the place where it was found, as do the names below it that the kernel
+ * holds. Nothing that the guest does moves a node. Files have no place: there is one node for all
  * names of a file, so that the kernel has one inode for it.
  *
  * Only a rename(2) on the host moves nodes, in the kernel and then here. Two rules make that safe:
@@ -34,10 +34,11 @@
  *
  * - An index refers to one node as long as the kernel holds lookups of it or of its children,
  *   and is reused only then. Index 0 is the root (`files/` itself), which is not in the table.
- * - Depth: directories between the root and a node; 0 for an entry of the root. A link may climb as many.
+ * - Depth: directories between the root and a node; 0 for an entry of the root. A link may climb as
+ *   many.
  * - `told` lookups were answered by the agent and not yet forgotten there.
- * - What changes is noted by its index, for who writes nodes down as records: with a hundred thousand of them, one that changes
- *   costs no more than itself.
+ * - What changes is noted by its index, for who writes nodes down as records: with a hundred
+ *   thousand of them, one that changes costs no more than itself.
  */
 enum filenode_class {
 	FILENODE_FILE, /* nodes without a place: files, and what can't be opened */
@@ -72,7 +73,8 @@ RB_HEAD(filenode_dirs, filenode);
 /* Called when a node goes, so that the agent can be told. */
 typedef void (*filenode_gone_fn)(void *data, struct filenode *fn);
 
-/* Called when a node is about to change, or has come or gone. Return: is anything written down at all? */
+/* Called when a node is about to change, or has come or gone. Return: is anything written down at
+ * all? */
 typedef bool (*filenode_changed_fn)(void *data);
 
 /* Indexes of nodes that have changed, or are new, or gone; some of them perhaps twice. */
@@ -143,8 +145,9 @@ void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool e
 
 /* ---- of a daemon before this one ---- */
 
-/* Adds a node like @like: its index, class, epoch, remote, parent, name (copied), depths, lookups, told, and whether it is locked
- * or findable. Return: 0, -EBADMSG if there can be none like that, -ENOMEM. */
+/* Adds a node like @like: its index, class, epoch, remote, parent, name (copied), depths, lookups,
+ * told, and whether it is locked or findable. Return: 0, -EBADMSG if there can be none like that,
+ * -ENOMEM. */
 int filenode_revive(struct filenodes *fns, const struct filenode *like);
 
 /* All were added: puts them together. Return: 0, -EBADMSG if they don't fit. */

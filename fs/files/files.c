@@ -447,7 +447,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		files_op_free(op);
 		return;
 	}
-	session_touch(s);
+	session_used(s);
 	/* It may be called at once: not pending yet, the operation stays. */
 	req_on_interrupt(req, on_interrupt, op);
 	if (asked)
@@ -529,13 +529,7 @@ static void saved_gone(void *data, struct filenode *fn)
 
 void files_touch(struct files *f)
 {
-	struct fs *fs = f->s->fs;
-
-	if (f->touched || !turn_is_on(fs->touched.turn))
-		return;
-	f->touched = true;
-	TAILQ_INSERT_TAIL(&fs->touched_files, f, touched_link);
-	turn_due(fs->touched.turn);
+	touched_add(&f->s->fs->touched, TOUCHED_FILES, &f->touch);
 }
 
 /* Of a node. */
@@ -543,7 +537,7 @@ static bool on_changed(void *data)
 {
 	struct session *s = data;
 
-	if (!turn_is_on(s->fs->touched.turn))
+	if (!touched_is_on(&s->fs->touched))
 		return false;
 	files_touch(s->files);
 	return true;
@@ -619,8 +613,7 @@ static void on_freed(struct session *s)
 	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
 	       TAILQ_EMPTY(&s->files->sent));
 	files_drop_linked(s->files);
-	if (s->files->touched)
-		TAILQ_REMOVE(&s->fs->touched_files, s->files, touched_link);
+	touched_take(&s->fs->touched, TOUCHED_FILES, &s->files->touch);
 	filenodes_fini(&s->files->nodes);
 	filenodes_fini(&s->files->saved);
 	free(s->files);

@@ -17,23 +17,28 @@
  * -------------------
  * Every request becomes one request to the agent, and is answered when the agent has answered; many
  * are in flight. Nothing is kept here: changes made in the sandbox are visible at once. What vm/
- * knows while nothing in the sandbox can change files (vm/guest/known.h), it answers before sandbox_file() returns.
+ * knows while nothing in the sandbox can change files (vm/guest/known.h), it answers before
+ * sandbox_file() returns.
  *
- * Of a session that is asleep, or whose sandbox is not up yet that begins from what was saved, it is answered from that
- * what only reads (packed.h); what would write, or lock, waits for the sandbox. The nodes are others then, so that what is
- * about one of them ends with ESTALE: the kernel looks up such a path again, and finds the sandbox's. While a sandbox is being
- * saved, what would change its files is held back. The files of checkpoints are read like that as well.
+ * Of a session that is asleep, or whose sandbox is not up yet that begins from what was saved, it
+ * is answered from that what only reads (packed.h); what would write, or lock, waits for the
+ * sandbox. The nodes are others then, so that what is about one of them ends with ESTALE: the
+ * kernel looks up such a path again, and finds the sandbox's. While a sandbox is being saved, what
+ * would change its files is held back. The files of checkpoints are read like that as well.
  *
- * While a session has no sandbox, its `files/` is an empty directory, and reading it starts nothing. The
- * first request that would write requests a sandbox and waits for it in `pending`, and later
- * requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with ESTALE.
+ * While a session has no sandbox, its `files/` is an empty directory, and reading it starts
+ * nothing. The first request that would write requests a sandbox and waits for it in `pending`, and
+ * later requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with
+ * ESTALE.
  *
- * A path walk asks for the attributes of everything on its way. During a lease the kernel may keep those for a
- * moment; kept.c knows which, and has it drop them before the sandbox is sent anything that makes code run.
+ * A path walk asks for the attributes of everything on its way. During a lease the kernel may keep
+ * those for a moment; kept.c knows which, and has it drop them before the sandbox is sent anything
+ * that makes code run.
  *
  * The sandbox is hostile: names are validated by vm/, link targets are rewritten by filelink.h, and
- * filenode.h keeps track of where the kernel finds them; only files, directories and links can be opened, and
- * the sandbox can't choose owners or set-id bits. See also the agent's file server, which never follows a path.
+ * filenode.h keeps track of where the kernel finds them; only files, directories and links can be
+ * opened, and the sandbox can't choose owners or set-id bits. See also the agent's file server,
+ * which never follows a path.
  *
  * An interrupted caller is released at once while its request waits for a sandbox. A request that was
  * sent to the agent gets another second, because an interrupted write(2) that has taken effect is worse
@@ -48,7 +53,8 @@ struct session;
 struct session_watch;
 struct file_op;
 
-/* A request about a link, answered by the agent; the kernel is answered when the link's target is there. */
+/* A request about a link, answered by the agent; the kernel is answered when the link's target is
+ * there. */
 struct files_linked {
 	uint64_t claim; /* of the request, see struct vm_file */
 	enum vm_file_op op;
@@ -66,12 +72,12 @@ struct files {
 	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
 	uint64_t last_token;	  /* of a lock request that may wait */
 	SLIST_HEAD(, linked)
-	linked;	      /* of a daemon before this one, until its requests were made again */
-	bool touched; /* something changes that its records say, see files_touch() */
-	TAILQ_ENTRY(files) touched_link;
+	linked;		    /* of a daemon before this one, until its requests were made again */
+	struct touch touch; /* see files_touch() */
 };
 
-/* What its own record says changes, or its nodes do, as they note: it is written down anew at the end of this turn. */
+/* What its own record says changes, or its nodes do, as they note: it is written down anew at the
+ * end of this turn. */
 void files_touch(struct files *f);
 
 /* Keeps a session's `files`. */
@@ -110,7 +116,8 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 		enum vm_file_op op, bool wait);
 /* A process has closed a descriptor: releases its ranges of the file. */
 void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner);
-/* Ends with EAGAIN all waits for locks, and requests that have waited for an answer since @before (uv_now()). */
+/* Ends with EAGAIN all waits for locks, and requests that have waited for an answer since @before
+ * (uv_now()). */
 void files_renew(struct files *f, uint64_t before);
 
 /* Those that there are, for the next daemon; and there: one of them. Return: 0 or -ENOMEM. */
@@ -118,8 +125,8 @@ void files_each_linked(const struct files *f, void (*fn)(void *data, const struc
 		       void *data);
 int files_link_again(struct files *f, const struct files_linked *of);
 
-/* All requests that the daemon before this one had not answered were handled again, if they live: what nobody asks for any
- * more is given up. */
+/* All requests that the daemon before this one had not answered were handled again, if they live:
+ * what nobody asks for any more is given up. */
 void files_replayed(struct fs *fs);
 
 /* access(2) with R_OK, W_OK, X_OK by the owner, who is not root. A VM_GETATTR with these in `flags`

@@ -55,7 +55,8 @@ struct req *files_op_req(struct file_op *op);
 uint64_t files_shown_ino(const struct file_op *op, uint64_t ino);
 uint32_t files_shown_mode(uint32_t mode);
 uint64_t files_shown_offset(uint64_t offset);
-/* "." and "..", at the head of fs->io, as far as they are behind the kernel's @offset. Return: their bytes. */
+/* "." and "..", at the head of fs->io, as far as they are behind the kernel's @offset. Return:
+ * their bytes. */
 size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset);
 
 /* Answers a request, unless its process has given up. */
@@ -83,7 +84,8 @@ bool files_measure_link(struct file_op *op, const struct vm_file_reply *reply, v
 const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 						const struct vm_file_reply *reply);
 
-/* Was it asked by a daemon before this one? Then it goes on with that: files_resume(). @fn: called with the answer. */
+/* Was it asked by a daemon before this one? Then it goes on with that: files_resume(). @fn: called
+ * with the answer. */
 bool files_is_asked(struct file_op *op);
 void files_resume(struct file_op *op, vm_file_fn fn);
 void files_drop_linked(struct files *f);

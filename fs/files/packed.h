@@ -17,8 +17,8 @@ bool packed_reads(const struct vm_file *rq);
 /* Answers a request that only reads; the caller frees it. Its node is that of an entry of @pack. */
 void packed_answer(struct file_op *op, const struct pack *pack);
 
-/* Holds it until the files of @saved are in memory, which are not; then calls @loaded, unless it was interrupted or given up
- * before. */
+/* Holds it until the files of @saved are in memory, which are not; then calls @loaded, unless it
+ * was interrupted or given up before. */
 void packed_load(struct file_op *op, struct saved *saved,
 		 void (*loaded)(struct file_op *op, const struct problem *why));
 

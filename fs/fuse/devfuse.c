@@ -16,10 +16,12 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "vm/base/aim.h"
 #include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/spawn/spawner.h"
 #include "fs/config/daemon.h"
+#include "fs/request/reply.h"
 #include "fs/session/fs.h"
 #include "devfuse_internal.h"
 #include "ops.h"
@@ -97,7 +99,7 @@ static ssize_t on_reply(int fd, struct iovec *iov, int count, void *userdata)
 		devfuse_drop(d, out->unique);
 	if (init && out->unique == init->unique && !d->init_reply.len)
 		keep_reply(d, iov, count);
-	if (d->deaf || devfuse_queue(d, iov, count, out->len))
+	if (d->deaf || (!reply_is_at_once() && devfuse_queue(d, iov, count, out->len)))
 		return (ssize_t)out->len;
 	return writev(fd, iov, count);
 }
@@ -189,6 +191,7 @@ static int receive(struct devfuse *d, char *mem)
 		return 0;
 	if (d->survives && n > 0) {
 		inbox_received(&d->inbox, (size_t)n);
+		d->together++;
 		devfuse_news(d);
 	}
 	return (int)n;
@@ -257,7 +260,9 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 		refuse(d, in->unique);
 	} else {
 		blackbox_at(BLACKBOX_REQUEST, in->unique);
+		aim_at("request: begun, %u", in->opcode);
 		fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+		aim_at("request: handled, %u", in->opcode);
 		blackbox_done();
 	}
 	unanswered = d->current;
@@ -267,13 +272,16 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 
 int devfuse_take(struct devfuse *d, char *mem, size_t size)
 {
+	const bool held = d->survives && devfuse_hold(d, mem, size);
 	const uint64_t unanswered = devfuse_handle(d, mem, size);
 
+	if (!unanswered && held)
+		sheets_let_go(d->inbox.sheets, mem);
 	if (!unanswered)
 		return 0;
 	if (!d->survives)
 		return unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem, size);
-	unanswered_lend(&d->unanswered, unanswered, mem, size);
+	unanswered_lend(&d->unanswered, unanswered, mem, size, held);
 	return 0;
 }
 
@@ -301,11 +309,15 @@ static void on_request(uv_poll_t *handle, int status, int events)
 		n = receive(d, mem);
 		if (is_passing(n) && (i + 1 < REQUESTS_PER_TURN || status == 0))
 			continue;
-		if (n == -EAGAIN && status == 0)
-			return;
+		if (n == -EAGAIN && status == 0) {
+			if (!devfuse_no_more(d))
+				return;
+			continue;
+		}
 		if (n > 0) {
 			d->fs->stats.requests++;
 			n = devfuse_take(d, mem, (size_t)n);
+			devfuse_handled(d);
 			if (n == 0)
 				continue;
 		}
@@ -381,4 +393,5 @@ void devfuse_free(struct devfuse *d)
 	unanswered_fini(&d->unanswered);
 	buf_clear(&d->init);
 	buf_clear(&d->init_reply);
+	buf_clear(&d->fields);
 }

@@ -64,6 +64,9 @@ struct devfuse {
 	bool agreed;   /* INIT and its answer are recorded */
 	struct turn *turn;
 	struct turn_speaker speaker;
+	unsigned together; /* requests of this turn */
+	unsigned alone;	   /* so many more are committed one by one; see devfuse_turn.c */
+	struct buf fields; /* of a record of it that is being put */
 	struct inbox inbox;
 	struct outbox outbox;
 };
@@ -108,6 +111,9 @@ int devfuse_survive(struct devfuse *d, struct turn *t);
 
 /* Puts records of what there is to be known of the connection: by the turn's ops, behind all others. Return: 0 or -errno. */
 int devfuse_commit(struct devfuse *d, struct estate *e);
+
+/* The estate is about to be given up: what of the requests is in its records alone comes back. */
+void devfuse_restore(struct devfuse *d, const struct estate *e);
 
 /* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the records of kinds
  * HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: as devfuse_get(). */

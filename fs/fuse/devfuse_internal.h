@@ -32,13 +32,33 @@ void devfuse_drop(struct devfuse *d, uint64_t unique);
 /* Between two requests: there is room for another one. */
 void devfuse_make_room(struct devfuse *d);
 
+/* A request was handled: it may be time to commit it. */
+void devfuse_handled(struct devfuse *d);
+
+/* No other one is there: those that were are committed. Return: there may be another one now. */
+bool devfuse_no_more(struct devfuse *d);
+
 /* Says what was kept. */
 void devfuse_say(struct devfuse *d);
 
 /* The mount ends: all is said, and from now on at once. */
 void devfuse_leave(struct devfuse *d);
 
+/* A request is about to be handled, which has just come. Return: its bytes stay where they are, also behind the turn: somebody holds them. */
+bool devfuse_hold(struct devfuse *d, const char *mem, size_t size);
+
 /* ---- devfuse_keep.c ---- */
+
+/* Of HANDOVER_REQUEST. Never reuse. */
+enum request_tag {
+	REQUEST_BYTES = 1,
+	REQUEST_PLACE, /* on the sheets */
+	REQUEST_LEN,
+};
+
+/* The request that is in the fields of a HANDOVER_REQUEST, or that they name. Return: 0; -EBADMSG: there is none. */
+int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
+			 struct record_field *ret_f, bool *ret_held);
 
 /* Is it a request of at most @max bytes, with a header that is true? */
 bool devfuse_is_request(const struct record_field *f, size_t max);

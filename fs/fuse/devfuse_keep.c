@@ -42,31 +42,66 @@ int devfuse_put_agreement(const struct devfuse *d, struct buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* A request that is in the estate; its field there is one here. */
-static int put_recorded(void *data, const struct record *rec, uint64_t sub)
+int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
+			 struct record_field *ret_f, bool *ret_held)
 {
-	struct record_reader fields = rec->fields;
 	struct record_field f;
+	uint64_t place = 0, len = 0;
 	int r;
 
+	*ret_f = (struct record_field){0};
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == REQUEST_BYTES)
+			*ret_f = f;
+		else if (f.tag == REQUEST_PLACE)
+			r = record_get(&f, 0, INT64_MAX, &place);
+		else if (f.tag == REQUEST_LEN)
+			r = record_get(&f, 1, d->unanswered.size, &len);
+		if (r < 0)
+			return r;
+	}
+	*ret_held = len > 0;
+	if (len)
+		*ret_f = (struct record_field){
+			.is_bytes = true,
+			.data = sheets_find(d->unanswered.sheets, place, len),
+			.len = len,
+		};
+	return r == 0 && ret_f->data && devfuse_is_request(ret_f, d->unanswered.size) ? 0
+										      : -EBADMSG;
+}
+
+struct putting {
+	const struct devfuse *d;
+	struct buf *out;
+};
+
+/* A request that is in the estate, or on a sheet beside it. */
+static int put_recorded(void *data, const struct record *rec, uint64_t sub)
+{
+	const struct putting *to = data;
+	struct record_field f;
+	bool held;
+	const int r = devfuse_find_request(to->d, rec->fields, &f, &held);
+
 	(void)sub;
-	while ((r = record_field(&fields, &f)) > 0)
-		if (devfuse_is_request(&f, SIZE_MAX))
-			record_bytes(data, TAG_REQUEST, f.data, f.len);
+	if (r == 0)
+		record_bytes(to->out, TAG_REQUEST, f.data, f.len);
 	return r;
 }
 
 int devfuse_put(const struct devfuse *d, struct buf *out)
 {
 	const struct unanswered_request *r;
+	struct putting to = {d, out};
 	int err = 0;
 
-	if (d->unanswered.lost || !d->init.len || !d->init_reply.len)
+	if (!unanswered_is_whole(&d->unanswered) || !d->init.len || !d->init_reply.len)
 		return -EOPNOTSUPP;
 	if (d->survives && d->outbox.queued)
 		return -EAGAIN;
 	if (d->survives)
-		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, out);
+		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, &to);
 	TAILQ_FOREACH(r, &d->unanswered.list, link)
 		if (!r->recorded)
 			record_bytes(out, TAG_REQUEST, r->data, r->len);
@@ -86,15 +121,20 @@ bool devfuse_is_request(const struct record_field *f, size_t max)
 static int get_request(struct devfuse *d, const struct record_field *f)
 {
 	struct fuse_in_header in;
-	char *buffer = d->request.mem;
-	int r;
 
 	if (!devfuse_is_request(f, d->unanswered.size))
 		return -EBADMSG;
 	memcpy(&in, f->data, sizeof(in));
-	memcpy(buffer, f->data, f->len);
-	r = unanswered_add(&d->unanswered, in.unique, &buffer, f->len);
-	d->request.mem = buffer;
+	return unanswered_load(&d->unanswered, in.unique, f->data, f->len, false);
+}
+
+static int get_device(struct devfuse *d, const struct record_field *f)
+{
+	char device[MOUNT_DEVICE_MAX];
+	const int r = record_get_str(f, device, sizeof(device));
+
+	if (r == 0 && device[0])
+		mountwatch_is(&d->watch, device);
 	return r;
 }
 
@@ -112,7 +152,7 @@ static int get_field(struct devfuse *d, const struct record_field *f, struct buf
 		buf_clear(ret_reply);
 		return buf_append(ret_reply, f->data, f->len);
 	case TAG_REQUEST: return get_request(d, f);
-	case TAG_DEVICE: return record_get_str(f, d->watch.device, sizeof(d->watch.device));
+	case TAG_DEVICE: return get_device(d, f);
 	default: return 0;
 	}
 }
@@ -150,9 +190,7 @@ int devfuse_get(struct devfuse *d, struct record_reader fields)
 			break;
 	}
 	if (r == 0)
-		r = d->unanswered.lost	       ? -ENOMEM
-		    : d->init.len && reply.len ? agree(d, &reply)
-					       : -EBADMSG;
+		r = d->init.len && reply.len ? agree(d, &reply) : -EBADMSG;
 	buf_clear(&reply);
 	return r;
 }

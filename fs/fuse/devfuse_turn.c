@@ -9,17 +9,25 @@
 #include "vm/base/util.h"
 #include "devfuse_internal.h"
 
+/*
+ * When to commit
+ * --------------
+ * Requests that are there together are committed together. But a client asks one thing, and the next when it has the answer: then it
+ * is in vain to look for a second request before the first is answered, and so is the way through the loop. So if there was but one, the next ones are
+ * committed one by one, and answered, before another is looked for; and now and then it is seen whether there are more at once.
+ */
+#define ALONE	      32u
+
+/* Bytes of a request that is rather left where it is than copied. Most of them are written below files/: they lie in the inbox until the
+ * agent has all of them, and has answered. */
+#define LONG	      (16u << 10)
+
 /* Numbers of regions. */
 #define REGION_INBOX  2u
 #define REGION_OUTBOX 3u
 
 /* More than a turn says before it is committed (see turn.h), and the largest answer. */
 #define OUTBOX_SIZE   (2u << 20)
-
-/* Of HANDOVER_REQUEST. Never reuse. */
-enum request_tag {
-	TAG_REQUEST = 1,
-};
 
 /* Of HANDOVER_ANSWER. Never reuse. */
 enum answer_tag {
@@ -39,8 +47,18 @@ void devfuse_news(struct devfuse *d)
 
 bool devfuse_queue(struct devfuse *d, const struct iovec *iov, int count, size_t len)
 {
-	if (!d->survives || !turn_is_on(d->turn) || outbox_add(&d->outbox, iov, count) < 0)
+	int r;
+
+	if (!d->survives || !turn_is_on(d->turn))
 		return false;
+	r = outbox_add(&d->outbox, iov, count);
+	if (r <
+	    0) { /* it is said before what it follows from is written: no daemon that comes after this one may be without that */
+		if (!d->turn->lost)
+			devfuse_restore(d, d->turn->estate);
+		turn_lose(d->turn, r);
+		return false;
+	}
 	turn_queued(d->turn, len);
 	devfuse_news(d);
 	return true;
@@ -76,6 +94,7 @@ static void speak(struct turn_speaker *speaker)
 {
 	struct devfuse *d = container_of(speaker, struct devfuse, speaker);
 
+	d->together = 0;
 	devfuse_say(d);
 	if (!turn_is_on(d->turn) || d->turn->lost)
 		forsake(d);
@@ -94,6 +113,24 @@ void devfuse_make_room(struct devfuse *d)
 		forsake(d);
 }
 
+void devfuse_handled(struct devfuse *d)
+{
+	if (!d->survives || !d->alone)
+		return;
+	d->alone--;
+	turn_now(d->turn);
+}
+
+bool devfuse_no_more(struct devfuse *d)
+{
+	if (!d->survives || !d->together)
+		return false;
+	if (d->together == 1)
+		d->alone = ALONE;
+	turn_now(d->turn);
+	return true;
+}
+
 void devfuse_leave(struct devfuse *d)
 {
 	if (!d->survives)
@@ -103,26 +140,42 @@ void devfuse_leave(struct devfuse *d)
 	forsake(d);
 }
 
+bool devfuse_hold(struct devfuse *d, const char *mem, size_t size)
+{
+	return size >= LONG && inbox_hold(&d->inbox, mem);
+}
+
 /* ---- records ---- */
 
-static int put_request(const struct unanswered_request *r, struct estate *e)
+static int put_fields(struct buf *fields, struct estate *e, uint64_t unique)
+{
+	const int err = fields->failed ? -ENOMEM
+				       : estate_put(e, HANDOVER_REQUEST, unique, 0, fields->data,
+						    fields->len);
+
+	buf_clear(fields);
+	return err;
+}
+
+static int put_request(const struct unanswered *u, const struct unanswered_request *r,
+		       struct estate *e)
 {
 	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
 	struct buf fields = {0};
-	int err;
 
-	/* Long ones lie where they are a field already, but for its head; see inbox.h. */
+	if (r->held) {
+		record_u64(&fields, REQUEST_PLACE, sheets_place(u->sheets, r->data));
+		record_u64(&fields, REQUEST_LEN, r->len);
+		return put_fields(&fields, e, r->unique);
+	}
+	/* Those lie where they are a field already, but for its head; see inbox.h. */
 	if (r->lent) {
-		record_bytes_head(field, TAG_REQUEST, r->len);
+		record_bytes_head(field, REQUEST_BYTES, r->len);
 		return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field,
 				  RECORD_BYTES_HEAD + r->len);
 	}
-	record_bytes(&fields, TAG_REQUEST, r->data, r->len);
-	err = fields.failed
-		      ? -ENOMEM
-		      : estate_put(e, HANDOVER_REQUEST, r->unique, 0, fields.data, fields.len);
-	buf_clear(&fields);
-	return err;
+	record_bytes(&fields, REQUEST_BYTES, r->data, r->len);
+	return put_fields(&fields, e, r->unique);
 }
 
 static int put_requests(struct devfuse *d, struct estate *e)
@@ -131,13 +184,13 @@ static int put_requests(struct devfuse *d, struct estate *e)
 	int err;
 
 	while ((r = unanswered_new(&d->unanswered))) {
-		err = put_request(r, e);
+		err = put_request(&d->unanswered, r, e);
 		if (err < 0)
 			return err;
 		unanswered_recorded(&d->unanswered, r);
 	}
 	/* Somebody would wait for ever. */
-	return d->unanswered.lost ? -ENOMEM : 0;
+	return unanswered_is_whole(&d->unanswered) ? 0 : -ENOMEM;
 }
 
 /* Those that did not fit. */
@@ -163,17 +216,19 @@ static int put_more(struct devfuse *d, struct estate *e, struct buf *fields)
 
 static int put_answers(struct devfuse *d, struct estate *e)
 {
-	struct buf fields = {0};
+	struct buf *fields = &d->fields;
 	int err;
 
-	record_u64(&fields, TAG_TURN, d->outbox.turn);
-	record_u64(&fields, TAG_LEN, d->outbox.len);
-	record_u64(&fields, TAG_HANDLED, d->inbox.last);
-	err = fields.failed ? -ENOMEM
-			    : estate_put(e, HANDOVER_ANSWER, 0, 0, fields.data, fields.len);
-	if (err == 0)
-		err = put_more(d, e, &fields);
-	buf_clear(&fields);
+	fields->len = 0;
+	record_u64(fields, TAG_TURN, d->outbox.turn);
+	record_u64(fields, TAG_LEN, d->outbox.len);
+	record_u64(fields, TAG_HANDLED, d->inbox.last);
+	err = fields->failed ? -ENOMEM
+			     : estate_put(e, HANDOVER_ANSWER, 0, 0, fields->data, fields->len);
+	if (err == 0 && !TAILQ_EMPTY(&d->outbox.more)) {
+		err = put_more(d, e, fields);
+		buf_clear(fields); /* they were long */
+	}
 	return err;
 }
 
@@ -199,7 +254,26 @@ int devfuse_commit(struct devfuse *d, struct estate *e)
 		err = put_agreement(d, e);
 	if (err == 0)
 		err = put_requests(d, e);
+	inbox_settle(&d->inbox);
 	return err == 0 ? put_answers(d, e) : err;
+}
+
+static int restore(void *data, const struct record *rec, uint64_t sub)
+{
+	struct devfuse *d = data;
+	struct record_field f;
+	bool held;
+
+	(void)sub;
+	if (devfuse_find_request(d, rec->fields, &f, &held) == 0 && !held)
+		unanswered_restore(&d->unanswered, rec->key, f.data, f.len);
+	return 0;
+}
+
+void devfuse_restore(struct devfuse *d, const struct estate *e)
+{
+	if (d->survives)
+		(void)estate_each(e, HANDOVER_REQUEST, restore, d);
 }
 
 /* ---- the beginning ---- */
@@ -215,12 +289,14 @@ static void begin(struct devfuse *d, struct turn *t)
 int devfuse_survive(struct devfuse *d, struct turn *t)
 {
 	const size_t max = d->unanswered.size;
-	void *in = estate_region(t->estate, REGION_INBOX, inbox_size(max)),
+	void *in = estate_region(t->estate, REGION_INBOX, INBOX_HEAD),
 	     *out = estate_region(t->estate, REGION_OUTBOX, OUTBOX_SIZE);
+	struct sheets *sheets = estate_sheets(t->estate);
 
-	if (!in || !out)
+	if (!in || !out || !sheets)
 		return -ENOMEM;
-	inbox_open(&d->inbox, in, max);
+	d->unanswered.sheets = sheets;
+	inbox_open(&d->inbox, in, sheets, max);
 	outbox_open(&d->outbox, out, OUTBOX_SIZE);
 	begin(d, t);
 	return 0;
@@ -243,24 +319,20 @@ static int load_connection(void *data, const struct record *rec, uint64_t sub)
 
 static int load_request(void *data, const struct record *rec, uint64_t sub)
 {
-	struct record_reader fields = rec->fields;
+	struct devfuse *d = data;
 	struct fuse_in_header in;
 	struct record_field f;
-	struct devfuse *d = data;
-	int r;
+	bool held;
+	int r = devfuse_find_request(d, rec->fields, &f, &held);
 
 	(void)sub;
-	while ((r = record_field(&fields, &f)) > 0) {
-		if (f.tag != TAG_REQUEST)
-			continue;
-		if (!devfuse_is_request(&f, d->unanswered.size))
-			return -EBADMSG;
-		memcpy(&in, f.data, sizeof(in));
-		return in.unique == rec->key
-			       ? unanswered_load(&d->unanswered, in.unique, f.data, f.len)
-			       : -EBADMSG;
-	}
-	return r < 0 ? r : -EBADMSG;
+	if (r < 0)
+		return r;
+	memcpy(&in, f.data, sizeof(in));
+	if (in.unique != rec->key)
+		return -EBADMSG;
+	return held ? unanswered_load_held(&d->unanswered, in.unique, f.data, f.len)
+		    : unanswered_load(&d->unanswered, in.unique, f.data, f.len, true);
 }
 
 static int load_state(void *data, const struct record *rec, uint64_t sub)
@@ -300,10 +372,13 @@ int devfuse_load(struct devfuse *d, struct turn *t)
 {
 	const size_t max = d->unanswered.size;
 	struct estate *e = t->estate;
-	void *in = estate_region(e, REGION_INBOX, inbox_size(max)),
+	void *in = estate_region(e, REGION_INBOX, INBOX_HEAD),
 	     *out = estate_region(e, REGION_OUTBOX, OUTBOX_SIZE);
+	struct sheets *sheets = estate_sheets(e);
 	struct answered a = {0};
-	int err = in && out ? 0 : -ENOMEM;
+	int err = in && out && sheets ? 0 : -ENOMEM;
+
+	d->unanswered.sheets = sheets;
 
 	if (err == 0)
 		err = estate_each(e, HANDOVER_CONNECTION, load_connection, d);
@@ -312,7 +387,7 @@ int devfuse_load(struct devfuse *d, struct turn *t)
 	if (err == 0)
 		err = estate_each(e, HANDOVER_ANSWER, load_state, &a);
 	if (err == 0)
-		err = inbox_load(&d->inbox, in, max, a.handled);
+		err = inbox_load(&d->inbox, in, sheets, max, a.handled);
 	if (err == 0)
 		err = outbox_load(&d->outbox, out, OUTBOX_SIZE, a.turn, a.len);
 	if (err == 0)

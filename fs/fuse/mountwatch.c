@@ -39,6 +39,18 @@ static void on_again(uv_timer_t *timer)
 	w->ended(w->data);
 }
 
+static void look(struct mountwatch *w, const char *table)
+{
+	if (!w->device[0] || w->gone == !mount_table_has(table, w->device))
+		return;
+	/* It may come back: moved by two calls, or mounted again from a copy. */
+	w->gone = !w->gone;
+	if (w->gone)
+		uv_timer_start(&w->again, on_again, AGAIN_MS, AGAIN_MS);
+	else
+		uv_timer_stop(&w->again);
+}
+
 static void on_news(uv_poll_t *poll, int status, int events)
 {
 	struct mountwatch *w = poll->data;
@@ -49,14 +61,16 @@ static void on_news(uv_poll_t *poll, int status, int events)
 		stop(w);
 		return;
 	}
-	if (w->gone == !mount_table_has(table, w->device))
-		return;
-	/* It may come back: moved by two calls, or mounted again from a copy. */
-	w->gone = !w->gone;
-	if (w->gone)
-		uv_timer_start(&w->again, on_again, AGAIN_MS, AGAIN_MS);
-	else
-		uv_timer_stop(&w->again);
+	look(w, table);
+}
+
+void mountwatch_is(struct mountwatch *w, const char *device)
+{
+	_cleanup_free_ char *table = w->fd >= 0 ? mount_table_read(w->fd) : NULL;
+
+	snprintf(w->device, sizeof(w->device), "%s", device);
+	if (table)
+		look(w, table);
 }
 
 int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path)
@@ -70,8 +84,9 @@ int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path)
 	if (fd < 0)
 		return -errno;
 	table = mount_table_read(fd);
-	if (!table || !mount_table_at(table, path, w->device))
+	if (!table)
 		return -ENOENT;
+	(void)mount_table_at(table, path, w->device);
 	r = uv_poll_init(loop, &w->poll, fd);
 	if (r < 0)
 		return r;

@@ -25,7 +25,8 @@ struct mountwatch {
 	uv_timer_t again;
 	int fd; /* of the table, or -1 if nothing is watched */
 	const char *path;
-	char device[MOUNT_DEVICE_MAX]; /* "major:minor" of the file system */
+	char device
+		[MOUNT_DEVICE_MAX]; /* "major:minor" of the file system; "": not known, so it is not missed */
 	bool gone;
 	bool (*busy)(void *data);
 	void (*ended)(void *data); /* called at most once, from the loop */
@@ -33,7 +34,7 @@ struct mountwatch {
 };
 
 /**
- * mountwatch_start() - Watch a mount that has just been made
+ * mountwatch_start() - Watch a mount that has just been made, or that mountwatch_is() will tell of
  * @w: Its callbacks and `data` are set
  * @loop: Loop
  * @path: Mount point, absolute and without links; the caller keeps it
@@ -41,6 +42,9 @@ struct mountwatch {
  * Return: 0, or -errno: nothing is watched then, and an unmount is noticed only through the kernel.
  */
 int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path);
+
+/* In an heir: this is the device of the mount, whatever there may be at its path by now. */
+void mountwatch_is(struct mountwatch *w, const char *device);
 
 /* Is the mount visible at its mount point, and topmost there? Device numbers are reused, but nothing else there has
  * our type: another xsbxfs would wait for us to end. False if nothing is watched. */

@@ -25,24 +25,28 @@ static bool is_agents(const struct handle *h)
 	return ops_in_files(&n);
 }
 
-/* Below files/ nothing of a handle changes, and what is read there may be much. */
-static struct handle *handle_of(fuse_req_t req, const struct fuse_file_info *fi)
+/* Below files/ nothing of a handle changes, and what is read there may be much. One that the kernel has and this daemon has not, or
+ * has of another node, was lost with the daemon before; see fs/handover/losses.c. */
+static struct handle *handle_of(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
 {
 	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
 
+	if (h && h->ino != ino)
+		h = NULL;
 	if (!h)
-		reply_err(core(req), -EBADF);
+		reply_err(core(req), -EIO);
 	else if (!is_agents(h))
 		handle_touch(h);
 	return h;
 }
 
 /* Likewise, for what changes more than where it reads. */
-static struct handle *handle_to_change(fuse_req_t req, const struct fuse_file_info *fi)
+static struct handle *handle_to_change(fuse_req_t req, fuse_ino_t ino,
+				       const struct fuse_file_info *fi)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
-	if (h)
+	if (h && (h->job || !h->ops || !h->ops->notes))
 		ops_touch(h->s, h->job, ino_kind(h->ino), (uint32_t)h->ino);
 	return h;
 }
@@ -112,8 +116,10 @@ static bool resolve_open(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 {
 	int e;
 
-	if (!ops_resolve(req, ino, ret_n))
+	if (!ops_look(req, ino, ret_n))
 		return false;
+	if (ret_n->job || !node_defs[ret_n->kind].ops || !node_defs[ret_n->kind].ops->notes)
+		ops_touch(ret_n->s, ret_n->job, ret_n->kind, ret_n->sub);
 	e = quota_open(ops_fs(req), ret_n);
 	if (e < 0)
 		reply_err(core(req), e);
@@ -175,7 +181,7 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_READ, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
 	if (!h)
 		return;
@@ -197,7 +203,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 {
 	struct vm_file rq = {
 		.op = VM_WRITE, .data = data, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_to_change(req, fi);
+	struct handle *h = handle_to_change(req, ino, fi);
 	int e;
 
 	if (!h)
@@ -220,7 +226,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct handle *h = handle_to_change(req, fi);
+	struct handle *h = handle_to_change(req, ino, fi);
 	struct req_ctx ctx;
 	struct node n;
 	int e = 0;
@@ -240,9 +246,8 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct handle *h = handle_to_change(req, fi);
+	struct handle *h = handle_to_change(req, ino, fi);
 
-	(void)ino;
 	if (!h)
 		return;
 	reply_err(core(req), 0);
@@ -252,7 +257,7 @@ void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_FSYNC};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
 	(void)datasync;
 	if (!h)
@@ -270,7 +275,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 			     .flags = (uint32_t)mode,
 			     .offset = (uint64_t)offset,
 			     .length = (uint64_t)length};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
 	if (!h)
 		return;
@@ -283,7 +288,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_SEEK, .offset = (uint64_t)offset, .flags = (uint32_t)whence};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
 	if (!h)
 		return;
@@ -295,11 +300,10 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 
 void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *ph)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 	struct pollwait *pw = (struct pollwait *)ph;
 	unsigned revents = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
 
-	(void)ino;
 	if (!h) {
 		if (pw)
 			pollwait_free(pw);
@@ -351,7 +355,7 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_READDIR, .size = size, .offset = (uint64_t)offset};
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
 	if (!h)
 		return;
@@ -363,9 +367,8 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 
-	(void)ino;
 	if (!h)
 		return;
 	reply_err(core(req), 0);
@@ -399,7 +402,7 @@ static struct lock_ask ask_of(const struct flock *fl, uint64_t owner)
 static void lock(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi,
 		 struct lock_ask *ask, enum vm_file_op op, bool wait)
 {
-	struct handle *h = handle_of(req, fi);
+	struct handle *h = handle_of(req, ino, fi);
 	struct node n;
 
 	if (!h)

@@ -22,7 +22,8 @@ bool ops_look(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 /* Likewise; what is there may be changed. */
 bool ops_resolve(fuse_req_t req, fuse_ino_t ino, struct node *ret_n);
 
-/* What a request may change that is one on a node of this kind, which is of the session or of the job; either may be NULL. */
+/* What a request may change that is one on a node of this kind, which is of the session or of the
+ * job; either may be NULL. */
 void ops_touch(struct session *s, struct job *j, enum node_kind kind, uint32_t sub);
 
 /* Is this node served by the agent, or read from what was saved of its files? */

@@ -12,11 +12,13 @@
 /*
  * Theory of operation
  * -------------------
- * An answer that the kernel has had must be true in the next daemon as well, so nothing is said before the records are committed
- * from which it follows: numbers of handles, of nodes, what a cursor has passed over. Until then answers lie in shared
- * memory. The records say of which turn they are, and how many bytes; the memory says of which turn it is. If both are the same
- * when a daemon has died, it died before all was said, and its heir says it again: what the kernel had is refused with ENOENT.
- * The number in the memory is counted up when all was said, before anything else is written there.
+ * An answer that the kernel has had must be true in the next daemon as well, so nothing is said
+ * before the records are committed from which it follows: numbers of handles, of nodes, what a
+ * cursor has passed over. Until then answers lie in shared memory. The records say of which turn
+ * they are, and how many bytes; the memory says of which turn it is. If both are the same when a
+ * daemon has died, it died before all was said, and its heir says it again: what the kernel had is
+ * refused with ENOENT. The number in the memory is counted up when all was said, before anything
+ * else is written there.
  *
  * What does not fit lies in the heap, and whoever commits makes records of it.
  */

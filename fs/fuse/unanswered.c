@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/base/sheets.h"
+
 #define COPIED 16384u /* bytes that are rather copied */
 
 void unanswered_init(struct unanswered *u, size_t size)
@@ -17,12 +19,15 @@ void unanswered_init(struct unanswered *u, size_t size)
 
 static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->lent)
+	if (r->held)
+		sheets_let_go(u->sheets, r->data);
+	else if (r->lent)
 		r->lent = false;
 	else if (r->data && r->len > COPIED && u->nspare < UNANSWERED_SPARE)
 		u->spare[u->nspare++] = r->data;
 	else
 		free(r->data);
+	r->held = false;
 	r->data = NULL;
 }
 
@@ -33,6 +38,8 @@ static void take_out(struct unanswered *u, struct unanswered_request *r)
 	u->n--;
 	if (!r->recorded)
 		u->nnew--;
+	if (!r->recorded && !r->data)
+		u->ngone--;
 	bytes_free(u, r);
 	free(r);
 }
@@ -87,19 +94,23 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 
 	if (!data || !insert(u, unique, data, len)) {
 		free(data);
-		u->lost = true;
+		u->nunknown++;
 	}
 	return *buffer ? 0 : -ENOMEM;
 }
 
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len)
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held)
 {
 	struct unanswered_request *r = insert(u, unique, data, len);
 
-	if (r)
-		r->lent = true;
-	else
-		u->lost = true;
+	if (r) {
+		r->lent = !held;
+		r->held = held;
+		return;
+	}
+	if (held)
+		sheets_let_go(u->sheets, data);
+	u->nunknown++;
 }
 
 /* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to spare; or NULL. */
@@ -108,7 +119,8 @@ static char *own_bytes(const struct unanswered *u, size_t len)
 	return malloc(len > COPIED ? u->size : len);
 }
 
-int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len,
+		    bool recorded)
 {
 	char *copy = own_bytes(u, len);
 	struct unanswered_request *r = copy ? insert(u, unique, copy, len) : NULL;
@@ -118,7 +130,21 @@ int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, siz
 		return -ENOMEM;
 	}
 	memcpy(copy, data, len);
-	r->recorded = true;
+	r->again = true;
+	r->recorded = recorded;
+	if (recorded)
+		u->nnew--;
+	return 0;
+}
+
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+{
+	struct unanswered_request *r = insert(u, unique, (char *)data, len);
+
+	if (!r)
+		return -ENOMEM;
+	sheets_hold(u->sheets, data);
+	r->held = r->recorded = true;
 	u->nnew--;
 	return 0;
 }
@@ -140,13 +166,37 @@ void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
 	assert(!r->recorded);
 	r->recorded = true;
 	u->nnew--;
-	bytes_free(u, r);
+	if (!r->again && !r->held)
+		bytes_free(u, r);
 }
 
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->recorded)
+	r->again = false;
+	if (r->recorded && !r->held)
 		bytes_free(u, r);
+}
+
+static struct unanswered_request *find(const struct unanswered *u, uint64_t unique)
+{
+	struct unanswered_request *r;
+
+	LIST_FOREACH(r, &u->bucket[bucket_of(unique)], near) {
+		if (r->unique == unique)
+			return r;
+	}
+	return NULL;
+}
+
+void unanswered_restore(struct unanswered *u, uint64_t unique, const char *data, size_t len)
+{
+	struct unanswered_request *r = find(u, unique);
+
+	if (!r || !r->recorded || r->data || r->len != len)
+		return;
+	r->data = own_bytes(u, len);
+	if (r->data)
+		memcpy(r->data, data, len);
 }
 
 void unanswered_keep(struct unanswered *u)
@@ -160,12 +210,9 @@ void unanswered_keep(struct unanswered *u)
 		if (r->recorded)
 			u->nnew++;
 		r->recorded = false;
-		if (!copy) {
-			u->lost = true;
-			take_out(u, r);
-			continue;
-		}
-		if (r->lent)
+		if (!copy)
+			u->ngone++;
+		else if (r->lent)
 			memcpy(copy, r->data, r->len);
 		r->lent = false;
 		r->data = copy;
@@ -180,15 +227,17 @@ void unanswered_requeue(struct unanswered *u, struct unanswered_request *r)
 
 bool unanswered_drop(struct unanswered *u, uint64_t unique)
 {
-	struct unanswered_request *r;
-	bool recorded;
+	struct unanswered_request *r = find(u, unique);
+	const bool recorded = r && r->recorded;
 
-	LIST_FOREACH(r, &u->bucket[bucket_of(unique)], near) {
-		if (r->unique != unique)
-			continue;
-		recorded = r->recorded;
+	if (r)
 		take_out(u, r);
-		return recorded;
-	}
-	return false;
+	else if (u->nunknown)
+		u->nunknown--; /* what is answered later than at once, and is not here, is one of those */
+	return recorded;
+}
+
+bool unanswered_is_whole(const struct unanswered *u)
+{
+	return !u->ngone && !u->nunknown;
 }

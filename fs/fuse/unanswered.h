@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct sheets;
+
 #define UNANSWERED_BUCKETS 256u
 #define UNANSWERED_SPARE   4u
 
@@ -17,8 +19,10 @@ struct unanswered_request {
 	LIST_ENTRY(unanswered_request) near;  /* of the same bucket */
 	uint64_t unique;
 	size_t len;
-	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone */
+	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone, or gone */
 	bool lent;  /* the bytes are somebody else's, until it is recorded */
+	bool again; /* it is to be handled once more, by those bytes */
+	bool held;  /* the bytes are on a sheet, which is held until it is answered */
 	bool recorded;
 };
 
@@ -35,11 +39,14 @@ struct unanswered {
 	TAILQ_HEAD(unanswered_list, unanswered_request) list;
 	LIST_HEAD(, unanswered_request) bucket[UNANSWERED_BUCKETS];
 	size_t n;
-	size_t nnew; /* not recorded */
-	size_t size; /* of a buffer */
+	size_t nnew;	       /* not recorded */
+	size_t size;	       /* of a buffer */
+	struct sheets *sheets; /* or NULL: none is held */
 	char *spare[UNANSWERED_SPARE];
 	unsigned nspare;
-	bool lost; /* there was no memory for one: whoever waits for its answer must not be left alone */
+	/* Whoever waits for an answer must not be left alone, so while there are these no other daemon takes the mount over: */
+	size_t ngone;	 /* their bytes are lost */
+	size_t nunknown; /* there was no memory for as much as an entry in the list */
 };
 
 /* @size: of the buffers that requests are received in. */
@@ -50,11 +57,14 @@ void unanswered_fini(struct unanswered *u);
  * no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* The same of bytes that stay where they are until it is recorded. */
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len);
+/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of u->sheets that is held, until it is answered. */
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held);
 
-/* One that was in the records of a daemon before: it is copied. Return: 0, -ENOMEM. */
-int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len);
+/* One of a daemon before, which is to be handled once more: it is copied. @recorded: it is in the records already. Return: 0, -ENOMEM. */
+int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len,
+		    bool recorded);
+/* Likewise of one whose bytes are on a sheet: it is held. */
+int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len);
 
 /* Return: the first that is not recorded, or NULL. */
 struct unanswered_request *unanswered_new(struct unanswered *u);
@@ -64,8 +74,14 @@ void unanswered_recorded(struct unanswered *u, struct unanswered_request *r);
 /* It was handled again, and is not answered now either: likewise, if it was recorded before. */
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r);
 
-/* There are no records any more. What is in them alone is lost; what was lent is copied. */
+/* There will be no records any more: these bytes are those of one that is in them alone. */
+void unanswered_restore(struct unanswered *u, uint64_t unique, const char *data, size_t len);
+
+/* There are no records any more. What was in them alone, and not restored, is lost; what was lent is copied. */
 void unanswered_keep(struct unanswered *u);
+
+/* Is it known of all of them what was asked? */
+bool unanswered_is_whole(const struct unanswered *u);
 
 /* To the end of the list. */
 void unanswered_requeue(struct unanswered *u, struct unanswered_request *r);

@@ -86,9 +86,7 @@ static void settle(struct fs *fs, struct files *f)
 {
 	filenodes_noted(&f->nodes);
 	filenodes_noted(&f->saved);
-	if (f->touched)
-		TAILQ_REMOVE(&fs->touched_files, f, touched_link);
-	f->touched = false;
+	touched_take(&fs->touched, TOUCHED_FILES, &f->touch);
 }
 
 int handover_put_files(struct session *s, struct handover_sink *sink)
@@ -136,10 +134,12 @@ static int commit_nodes(struct session *s, uint64_t table, struct handover_sink 
 
 int handover_commit_files(struct fs *fs, struct handover_sink *sink)
 {
-	struct files *f;
+	struct touch *what;
 	int r = 0;
 
-	while (r == 0 && (f = TAILQ_FIRST(&fs->touched_files))) {
+	while (r == 0 && (what = touched_first(&fs->touched, TOUCHED_FILES))) {
+		struct files *f = container_of(what, struct files, touch);
+
 		r = put_head(f->s, sink);
 		for (uint64_t table = 0; r == 0 && table < NTABLES; table++)
 			r = commit_nodes(f->s, table, sink);

@@ -218,8 +218,7 @@ static int put_generations(struct fs *fs, struct handover_sink *sink)
 /* It is in the estate as it is. */
 static void settle(struct handle *h)
 {
-	if (h->record.touched)
-		TAILQ_REMOVE(&h->all->touched, h, record.link);
+	touched_take(h->all->touched, TOUCHED_HANDLE, &h->record.touch);
 	h->record = (struct handle_record){.written = true, .same = h->text.len, .n = pieces_of(h)};
 }
 
@@ -236,9 +235,9 @@ int handover_put_handles(struct fs *fs, struct handover_sink *sink)
 	return r;
 }
 
-static int commit_gone(struct handles *hs, uint64_t id, struct handover_sink *sink)
+int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id)
 {
-	struct handle_slot *slot = &hs->table[(uint32_t)id];
+	struct handle_slot *slot = &fs->handles.table[(uint32_t)id];
 	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
 
 	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
@@ -258,15 +257,11 @@ static int commit_handle(struct handle *h, struct handover_sink *sink)
 
 int handover_commit_handles(struct fs *fs, struct handover_sink *sink)
 {
-	struct handles *hs = &fs->handles;
-	struct handle *h;
+	struct touch *what;
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < hs->ngone; i++)
-		r = commit_gone(hs, hs->gone[i], sink);
-	hs->ngone = 0;
-	while (r == 0 && (h = TAILQ_FIRST(&hs->touched)))
-		r = commit_handle(h, sink);
+	while (r == 0 && (what = touched_first(&fs->touched, TOUCHED_HANDLE)))
+		r = commit_handle(container_of(what, struct handle, record.touch), sink);
 	return r;
 }
 
@@ -276,8 +271,6 @@ void handover_settle_handles(struct fs *fs)
 
 	TAILQ_FOREACH(h, &fs->handles.open, link)
 		settle(h);
-	fs->handles.ngone = 0;
-	fs->handles.turn = fs->touched.turn;
 }
 
 /* ---- reading ---- */
@@ -395,7 +388,7 @@ static int find_owned(struct heritage *g)
 
 	if (kind <= NODE_NONE || kind >= NODE_NKINDS || (kind >= NODE_SESSION) != (h->s != NULL))
 		return -EBADMSG;
-	if (g->fixed && !ops_of(h))
+	if (g->fixed != (ops_of(h) != NULL))
 		return -EBADMSG;
 	if (!h->s)
 		return g->job || g->run ? -EBADMSG : 0;
@@ -526,6 +519,14 @@ int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields)
 	return r == -EFBIG ? -EBADMSG : r;
 }
 
+int handover_lose_handle(struct fs *fs, uint64_t id)
+{
+	const int r = handles_set_generation(&fs->handles, (uint32_t)id, (uint32_t)(id >> 32) + 1);
+
+	fs->inherited.lost_handles++;
+	return r == -ENOMEM ? r : 0; /* of a number that there is not nobody gets another one */
+}
+
 /* The pieces of its text are all there, and so is what it is open on. */
 static bool is_whole(const struct handle *h)
 {
@@ -534,8 +535,9 @@ static bool is_whole(const struct handle *h)
 
 int handover_join_handles(struct fs *fs)
 {
-	int r = handles_sort(&fs->handles);
+	const int r = handles_sort(&fs->handles);
 	struct handle *h, *before;
+	unsigned lost = 0;
 
 	if (r < 0)
 		return r;
@@ -548,8 +550,9 @@ int handover_join_handles(struct fs *fs)
 			enter(h);
 		} else {
 			handle_free(h);
-			r = -EBADMSG;
+			lost++;
 		}
 	}
-	return r;
+	fs->inherited.lost_handles += lost;
+	return lost && !fs->inherited.estate ? -EBADMSG : 0;
 }

@@ -16,13 +16,15 @@ struct fs;
 /*
  * Theory of operation
  * -------------------
- * All that the kernel or a program on this host may refer to has to be the same in the next daemon: inode numbers with their
- * slots and generations, handles with theirs, what was read of logs, who holds which lock. What a session is, fs/keep/ writes;
- * here is what holds sessions and what is held of them, and whatever there is of the mount itself. What waits is not written:
- * the requests are, and are handled again, see fs/fuse/devfuse.h.
+ * All that the kernel or a program on this host may refer to has to be the same in the next daemon:
+ * inode numbers with their slots and generations, handles with theirs, what was read of logs, who
+ * holds which lock. What a session is, fs/keep/ writes; here is what holds sessions and what is
+ * held of them, and whatever there is of the mount itself. What waits is not written: the requests
+ * are, and are handled again, see fs/fuse/devfuse.h.
  *
- * The one that writes changes nothing but what nobody sees, and goes on if it comes to nothing. The one that reads believes
- * nothing: a daemon may have been taken over by a guest, and its heir is not to be.
+ * The one that writes changes nothing but what nobody sees, and goes on if it comes to nothing. The
+ * one that reads believes nothing: a daemon may have been taken over by a guest, and its heir is
+ * not to be.
  */
 
 /* Kinds of records, beside enum keep_kind. Never reuse. */
@@ -77,12 +79,14 @@ int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct probl
  */
 int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds);
 
-/* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG, -errno. */
+/* In the heir, for each record that has one of these kinds, in their order. Return: 0, -EBADMSG,
+ * -errno. */
 int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 		 struct problem *ret_why);
 
-/* Calls @fn for each record of an estate that is for handover_get(), and HANDOVER_PROCESS, in an order in which they can be read. Return: 0,
- * or what it has returned, if that was not 0: then it was the last. */
+/* Calls @fn for each record of an estate that is for handover_get(), and HANDOVER_PROCESS, in an
+ * order in which they can be read. Return: 0, or what it has returned, if that was not 0: then it
+ * was the last. */
 typedef int (*handover_record_fn)(void *data, const struct record *rec);
 int handover_each(const struct estate *e, handover_record_fn fn, void *data);
 

@@ -9,6 +9,8 @@
 #include "fs/keep/keep.h"
 #include "sink.h"
 
+struct estate_compare;
+
 /* For tfind(3): of what begins with a number of 64 bits. */
 static inline int handover_by_id(const void *a, const void *b)
 {
@@ -26,11 +28,26 @@ int handover_put_all(struct fs *fs, struct handover_sink *sink);
  * `get` reads one record; `join` puts together what was read. All return 0 or -errno; -EBADMSG is what can't be.
  */
 
-/* ---- shadow.c: all of that below ---- */
+/* ---- losses.c: what can't be read ---- */
 
-int handover_commit_mount(struct fs *fs, struct handover_sink *sink);
-/* Also of what was there before: all of it anew, and it is begun. */
-int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds);
+/* Is this record of a session that is lost already, and so not to be read? */
+bool handover_passes_over(const struct fs *fs, const struct record *rec);
+/* This record was refused with @err. Return: 0: whoever it is of is lost for that, and nobody else; @err: it is of the whole mount; -ENOMEM. */
+int handover_lost(struct fs *fs, const struct record *rec, int err);
+/* All sessions were read: those that can't be are salvaged; or, of a daemon that has not died, refused. Return: 0, -EBADMSG, -ENOMEM. */
+int handover_complete(struct fs *fs, struct problem *why);
+/* Likewise what there is of their files/. */
+int handover_complete_files(struct fs *fs);
+/* In the log and in the mount's events; once, when this is the daemon. */
+void handover_tell_losses(struct fs *fs);
+void handover_forget_losses(struct fs *fs);
+
+/* ---- shadow.c ---- */
+
+/* Everything is put once more, where nothing is written. Return: 0 or -errno. */
+int handover_compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c);
+/* Are all records of this kind put then? */
+bool handover_is_whole(uint32_t kind);
 
 /* ---- sessions.c: they, and their sandboxes ---- */
 
@@ -84,12 +101,17 @@ int handover_join_whole(struct fs *fs);
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink);
 int handover_commit_handles(struct fs *fs, struct handover_sink *sink);
-/* All are there as they are, and from now on what changes is noted. */
+/* All are there as they are. */
 void handover_settle_handles(struct fs *fs);
+/* One that is closed. */
+int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id);
 int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields);
 int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields);
 int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields);
-/* All were read, and so was what they are of: they are put into the lists of those who have something open. */
+/* It can't be read: the kernel has it still, and nobody else is to have its number. Return: 0 or -ENOMEM. */
+int handover_lose_handle(struct fs *fs, uint64_t id);
+/* All were read, and so was what they are of: they are put into the lists of those who have something open. Those
+ * that don't fit are lost. */
 int handover_join_handles(struct fs *fs);
 
 /* ---- files.c: what the kernel knows below files/ ---- */

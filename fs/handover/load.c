@@ -5,13 +5,13 @@
 #include "vm/base/estate.h"
 #include "vm/base/util.h"
 
-/* What a record refers to comes before it. Those of the kernel's requests are not among them: see devfuse.h. */
+/* What a record refers to comes before it; and a sandbox behind all else that there is of its session, for one that is lost gets none. Those of the kernel's requests are not among them: see devfuse.h. */
 static const uint32_t order[] = {
 	HANDOVER_PROCESS, HANDOVER_MOUNT,   HANDOVER_STATS,	 HANDOVER_SAVED,
 	KEEP_TEXT,	  KEEP_BLOCK,	    KEEP_SESSION,	 KEEP_RUN,
 	KEEP_JOB,	  KEEP_SCRATCH,	    KEEP_REMOVAL,	 HANDOVER_FILES,
-	HANDOVER_NODE,	  HANDOVER_SANDBOX, HANDOVER_WORKDIR,	 HANDOVER_CALLS,
-	HANDOVER_COMMIT,  HANDOVER_SLOT,    HANDOVER_LOCKS,	 HANDOVER_COMPLAINTS,
+	HANDOVER_NODE,	  HANDOVER_WORKDIR, HANDOVER_CALLS,	 HANDOVER_COMMIT,
+	HANDOVER_SANDBOX, HANDOVER_SLOT,    HANDOVER_LOCKS,	 HANDOVER_COMPLAINTS,
 	HANDOVER_EVENTS,  HANDOVER_EVENT,   HANDOVER_GENERATION, HANDOVER_HANDLE,
 	HANDOVER_TEXT,
 };

@@ -63,28 +63,37 @@ static bool is_before_sessions(uint32_t kind)
 	       kind == HANDOVER_SAVED;
 }
 
-int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
-		 struct problem *ret_why)
+/* Behind them. */
+static bool is_of_one(uint32_t kind)
 {
-	struct session *s = NULL;
+	return kind == HANDOVER_FILES || kind == HANDOVER_NODE || kind == HANDOVER_SANDBOX ||
+	       kind == HANDOVER_WORKDIR || kind == HANDOVER_CALLS || kind == HANDOVER_COMMIT;
+}
 
-	if (rec->kind != HANDOVER_MOUNT && !fs->inherited.begun)
+/* All that comes before it was read. Return: 0 or -errno: the mount can't be had. */
+static int prepare(struct fs *fs, uint32_t kind, struct problem *why)
+{
+	int r = 0;
+
+	if (kind != HANDOVER_MOUNT && !fs->inherited.begun)
 		return -EBADMSG;
+	if (!is_of_sessions(kind) && !is_before_sessions(kind))
+		r = handover_complete(fs, why);
+	if (r == 0 && kind == HANDOVER_SANDBOX && fs->inherited.estate)
+		r = handover_complete_files(fs);
+	return r;
+}
+
+static int get(struct fs *fs, const struct record *rec, struct fdbag *fds, struct problem *ret_why)
+{
+	struct session *s = is_of_one(rec->kind) ? keep_session(fs, rec->key) : NULL;
+
 	if (is_of_sessions(rec->kind))
 		return handover_get_session(fs, rec, ret_why);
-	if (!is_before_sessions(rec->kind)) {
-		const int r = keep_complete(fs, ret_why);
-
-		if (r < 0)
-			return r;
-	}
-	if (rec->kind == HANDOVER_FILES || rec->kind == HANDOVER_NODE ||
-	    rec->kind == HANDOVER_SANDBOX || rec->kind == HANDOVER_WORKDIR ||
-	    rec->kind == HANDOVER_CALLS || rec->kind == HANDOVER_COMMIT) {
-		s = keep_session(fs, rec->key);
-		if (!s)
-			return -EBADMSG;
-	}
+	if (is_of_one(rec->kind) && !s)
+		return -EBADMSG;
+	if (s && fs->inherited.filed && rec->kind != HANDOVER_SANDBOX)
+		return -EBADMSG;
 	switch (rec->kind) {
 	case HANDOVER_GENERATION: return handover_get_generation(fs, rec->key, rec->fields);
 	case HANDOVER_HANDLE: return handover_get_handle(fs, rec->key, rec->fields);
@@ -102,22 +111,38 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	}
 }
 
+int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
+		 struct problem *ret_why)
+{
+	int r = prepare(fs, rec->kind, ret_why);
+
+	if (r < 0 || handover_passes_over(fs, rec))
+		return r;
+	r = get(fs, rec, fds, ret_why);
+	if (r == 0 || !fs->inherited.estate)
+		return r;
+	r = handover_lost(fs, rec, r);
+	if (r == 0) /* it is told another way */
+		*ret_why = (struct problem){0};
+	return r;
+}
+
 /* Return: the first error. */
 static int join_all(struct fs *fs, struct problem *why)
 {
-	int e, r = keep_complete(fs, why);
+	int e, r = handover_complete(fs, why);
 	struct session *s;
 
+	if (r == 0)
+		r = handover_complete_files(fs);
 	if (r == 0)
 		r = handover_join_whole(fs);
 	if (r == 0)
 		r = handover_join_handles(fs);
 	e = nodelock_check(&fs->locks, &fs->handles); /* in any case: nobody else frees them */
-	if (r == 0)
+	if (r == 0 && !fs->inherited.estate)	      /* else those of a handle that is lost are */
 		r = e;
 	LIST_FOREACH(s, &fs->sessions, kept) {
-		if (r == 0)
-			r = handover_join_files(s);
 		if (r == 0 && s->sandbox)
 			r = handover_hold_files(s);
 	}
@@ -129,9 +154,11 @@ int handover_join(struct fs *fs, struct problem *ret_why)
 	const int r = join_all(fs, ret_why);
 
 	handover_join_sessions(fs);
-	if (r < 0)
+	if (r < 0) {
+		handover_forget_losses(fs);
 		problem_set(ret_why, PROBLEM_FAILED, "", "it does not fit together: %s",
 			    strerror(-r));
+	}
 	return r;
 }
 
@@ -141,6 +168,7 @@ void handover_go(struct fs *fs)
 	size_t n;
 
 	vm_go(fs->vm);
+	handover_tell_losses(fs);
 
 	all = handover_all_sessions(fs, &n);
 	for (size_t i = 0; all && i < n; i++)

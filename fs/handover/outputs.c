@@ -17,7 +17,14 @@
  * that have ended, are in the run's record.
  */
 
-enum { BLOCK_SPOOL = 1, BLOCK_INDEX, BLOCK_SLOT, BLOCK_LEN, BLOCK_WAITS }; /* never reuse */
+enum {
+	BLOCK_SPOOL = 1,
+	BLOCK_INDEX,
+	BLOCK_SLOT,
+	BLOCK_LEN,
+	BLOCK_WAITS,
+	BLOCK_NONCE
+}; /* never reuse */
 
 #define FEW 512u /* bytes that go into the run's record while it goes on */
 
@@ -61,6 +68,8 @@ int outputs_put_block(struct handover_sink *sink, struct block *b)
 	if (stored) {
 		record_u64(out, BLOCK_SLOT, b->slot);
 		record_u64(out, BLOCK_LEN, b->len);
+		if (b->veiled)
+			record_bytes(out, BLOCK_NONCE, b->nonce, sizeof(b->nonce));
 	} else {
 		record_u64(out, BLOCK_WAITS, b->state != BLOCK_OPEN);
 	}
@@ -127,8 +136,17 @@ static struct blocks *blocks_of(struct fs *fs, uint64_t id)
 struct blocking {
 	uint64_t spool, slot;
 	uint32_t index, len;
+	const unsigned char *nonce; /* or NULL */
 	bool waits;
 };
+
+static int get_nonce(struct blocking *b, const struct record_field *f)
+{
+	if (!f->is_bytes || f->len != VEIL_NONCE)
+		return -EBADMSG;
+	b->nonce = (const unsigned char *)f->data;
+	return 0;
+}
 
 static int get_field(struct blocking *b, const struct record_field *f)
 {
@@ -137,6 +155,7 @@ static int get_field(struct blocking *b, const struct record_field *f)
 	case BLOCK_INDEX: return record_get_u32(f, UINT32_MAX, &b->index);
 	case BLOCK_SLOT: return record_get(f, 0, UINT32_MAX, &b->slot);
 	case BLOCK_LEN: return record_get_u32(f, DEPOT_BLOCK, &b->len);
+	case BLOCK_NONCE: return get_nonce(b, f);
 	case BLOCK_WAITS: return record_get_bool(f, &b->waits);
 	default: return 0;
 	}
@@ -175,7 +194,7 @@ static int add(struct fs *fs, uint64_t id, const struct blocking *want)
 	if (want->index != of->first + of->sp.nblocks)
 		return -EBADMSG;
 	if (want->slot <= UINT32_MAX)
-		r = depot_stored(&fs->depot, (uint32_t)want->slot, want->len, &b);
+		r = depot_stored(&fs->depot, (uint32_t)want->slot, want->len, want->nonce, &b);
 	else
 		r = make_open(fs, id, &b);
 	if (r < 0)

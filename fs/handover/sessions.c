@@ -305,7 +305,7 @@ int handover_put_sessions(struct fs *fs, struct handover_sink *sink)
 /* ---- what was touched ---- */
 
 /* With a session those that go on. */
-static int commit_going(struct handover_sessions *to, struct session *s)
+static void touch_going(struct session *s)
 {
 	struct run *run;
 	struct job *j;
@@ -320,7 +320,6 @@ static int commit_going(struct handover_sessions *to, struct session *s)
 		if (job_going(j))
 			touch_run(j->front.latest);
 	}
-	return put_sandbox(to, s);
 }
 
 static int commit_session(struct handover_sessions *to, struct touch *what)
@@ -328,13 +327,20 @@ static int commit_session(struct handover_sessions *to, struct touch *what)
 	struct session *s = container_of(what, struct session, touch);
 	int r = put_head(to, s);
 
-	if (r == 0)
-		r = commit_going(to, s);
+	touch_going(s);
 	if (r == 0)
 		r = put_calls(to, s);
 	if (r == 0)
 		r = put_workdir(to, s);
 	return r == 0 ? put_commit(to, s) : r;
+}
+
+static int commit_sandbox(struct handover_sessions *to, struct touch *what)
+{
+	const struct session *s = container_of(what, struct session, touch_sandbox);
+	const int r = put_sandbox(to, s);
+
+	return r == 0 ? put_calls(to, s) : r;
 }
 
 static int commit_rest(struct handover_sessions *to, struct touch *what)
@@ -376,9 +382,9 @@ static const struct {
 	int (*commit)(struct handover_sessions *to, struct touch *what);
 } commits[] = {
 	{TOUCHED_SESSION, commit_session}, {TOUCHED_REST, commit_rest},
-	{TOUCHED_RUN, commit_run},	   {TOUCHED_JOB, commit_job},
-	{TOUCHED_SCRATCH, commit_scratch}, {TOUCHED_BLOCK, commit_block},
-	{TOUCHED_REMOVAL, put_removal},
+	{TOUCHED_SANDBOX, commit_sandbox}, {TOUCHED_RUN, commit_run},
+	{TOUCHED_JOB, commit_job},	   {TOUCHED_SCRATCH, commit_scratch},
+	{TOUCHED_BLOCK, commit_block},	   {TOUCHED_REMOVAL, put_removal},
 };
 
 static int drop_session(struct handover_sink *sink, uint64_t key)
@@ -398,7 +404,7 @@ static int drop_session(struct handover_sink *sink, uint64_t key)
 	return r == 0 ? handover_drop_files(sink->estate, key) : r;
 }
 
-static int drop(struct handover_sink *sink, const struct touched_gone *gone)
+static int drop(struct fs *fs, struct handover_sink *sink, const struct touched_gone *gone)
 {
 	int r;
 
@@ -417,7 +423,10 @@ static int drop(struct handover_sink *sink, const struct touched_gone *gone)
 		return sink_drop(sink, KEEP_BLOCK, gone->key, 0);
 	case TOUCHED_REMOVAL: return sink_drop(sink, KEEP_REMOVAL, gone->key, 0);
 	case TOUCHED_TEXT: sink_drop_all(sink, KEEP_TEXT, gone->key); return 0;
+	case TOUCHED_HANDLE: return handover_drop_handle(fs, sink, gone->key);
 	case TOUCHED_REST:
+	case TOUCHED_FILES:
+	case TOUCHED_SANDBOX:
 	case TOUCHED_NKINDS: break;
 	}
 	return 0;
@@ -432,10 +441,10 @@ int handover_commit_sessions(struct fs *fs, struct handover_sink *sink)
 
 	/* First, for their names may have been given again. */
 	for (size_t i = 0; r == 0 && i < t->ngone; i++)
-		r = drop(sink, &t->gone[i]);
+		r = drop(fs, sink, &t->gone[i]);
 	t->ngone = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(commits); i++) {
-		while (r == 0 && (what = TAILQ_FIRST(&t->list[commits[i].kind]))) {
+		while (r == 0 && (what = touched_first(t, commits[i].kind))) {
 			touched_take(t, commits[i].kind, what);
 			r = commits[i].commit(&to, what);
 		}
@@ -451,9 +460,9 @@ void handover_settle_sessions(struct fs *fs)
 	struct touched *t = &fs->touched;
 	struct touch *what;
 
-	for (unsigned i = 0; i < TOUCHED_NKINDS; i++)
-		while ((what = TAILQ_FIRST(&t->list[i])))
-			touched_take(t, (enum touched_kind)i, what);
+	for (unsigned i = 0; i < ARRAY_SIZE(commits); i++)
+		while ((what = touched_first(t, commits[i].kind)))
+			touched_take(t, commits[i].kind, what);
 	t->ngone = 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the mount leaves in an estate: all of it at first, then what has changed; and whether that is all. See handover.h. */
+/* Is what the mount leaves in an estate all that there is? See handover.h. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,23 +32,14 @@ struct place {
 	unsigned tag[8];
 };
 
-/* What is sent to an agent is not taken away from the record: it is sent again then, and the agent drops it. See vm/guest/channel.h. */
-static const struct place late[] = {
-	{HANDOVER_SANDBOX, 3, {2, 2, 8}},
-	{HANDOVER_SANDBOX, 3, {2, 2, 15}},
-	{HANDOVER_SANDBOX, 3, {2, 2, 16}},
-};
-
+/* Whose record it is knows. */
 static bool is_late_field(const struct place *at, unsigned tag)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
-		const struct place *l = &late[i];
+	unsigned tags[ARRAY_SIZE(at->tag) + 1];
 
-		if (at->kind == l->kind && at->depth + 1 == l->depth && tag == l->tag[at->depth] &&
-		    memcmp(at->tag, l->tag, at->depth * sizeof(*at->tag)) == 0)
-			return true;
-	}
-	return false;
+	memcpy(tags, at->tag, at->depth * sizeof(*tags));
+	tags[at->depth] = tag;
+	return at->kind == HANDOVER_SANDBOX && sandbox_field_is_late(tags, at->depth + 1);
 }
 
 /* The next one that is to be the same. Return: as record_field(). */
@@ -130,9 +121,8 @@ static void on_difference(void *data, enum estate_difference what, uint32_t kind
 }
 
 /* Of these kinds everything is written below. */
-static bool is_whole(void *data, uint32_t kind)
+bool handover_is_whole(uint32_t kind)
 {
-	(void)data;
 	switch (kind) {
 	case HANDOVER_MOUNT:
 	case HANDOVER_STATS:
@@ -146,6 +136,7 @@ static bool is_whole(void *data, uint32_t kind)
 	case HANDOVER_TEXT:
 	case HANDOVER_FILES:
 	case HANDOVER_NODE:
+	case HANDOVER_SANDBOX:
 	case HANDOVER_SAVED:
 	case HANDOVER_WORKDIR:
 	case HANDOVER_CALLS:
@@ -160,8 +151,13 @@ static bool is_whole(void *data, uint32_t kind)
 	}
 }
 
-/* Everything is put once more, where nothing is written. Return: 0 or -errno. */
-static int compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c)
+static bool is_whole(void *data, uint32_t kind)
+{
+	(void)data;
+	return handover_is_whole(kind);
+}
+
+int handover_compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c)
 {
 	struct handover_sink sink;
 	int r;
@@ -182,76 +178,6 @@ int handover_differs(struct fs *fs, struct estate *e, struct fdbag *fds, char *r
 	int r;
 
 	sh.c = (struct estate_compare){.differs = on_difference, .is_whole = is_whole, .data = &sh};
-	r = compare(fs, e, fds, &sh.c);
+	r = handover_compare(fs, e, fds, &sh.c);
 	return r < 0 ? r : (int)MIN(sh.n, (unsigned)INT_MAX);
-}
-
-/* ---- all of it, at the beginning ---- */
-
-struct leftover {
-	uint32_t kind;
-	uint64_t key, sub;
-};
-
-struct leftovers {
-	struct estate_compare c; /* first */
-	struct buf names;	 /* of struct leftover */
-};
-
-static void on_leftover(void *data, enum estate_difference what, uint32_t kind, uint64_t key,
-			uint64_t sub)
-{
-	struct leftovers *lo = data;
-	const struct leftover one = {kind, key, sub};
-
-	if (what == ESTATE_LEFT)
-		(void)buf_append(&lo->names, &one, sizeof(one));
-}
-
-/* What the daemon before this one had, and nobody has now. */
-static int drop_leftovers(struct fs *fs, struct estate *e, struct fdbag *fds)
-{
-	struct leftovers lo = {0};
-	int r;
-
-	lo.c = (struct estate_compare){.differs = on_leftover, .is_whole = is_whole, .data = &lo};
-	r = compare(fs, e, fds, &lo.c);
-	if (r == 0)
-		r = lo.names.failed;
-	for (size_t at = 0; r == 0 && at < lo.names.len; at += sizeof(struct leftover)) {
-		struct leftover one;
-
-		memcpy(&one, lo.names.data + at, sizeof(one));
-		r = estate_drop(e, one.kind, one.key, one.sub);
-	}
-	buf_clear(&lo.names);
-	return r;
-}
-
-int handover_commit_all(struct fs *fs, struct estate *e, struct fdbag *fds)
-{
-	struct handover_sink sink;
-	int r;
-
-	handover_watch_saved(fs);
-	sink_to_estate(&sink, e, fds);
-	r = handover_put_all(fs, &sink);
-	sink_fini(&sink);
-	if (r == 0)
-		r = drop_leftovers(fs, e, fds);
-	handover_settle_sessions(fs);
-	handover_settle_whole(fs);
-	handover_settle_handles(fs);
-	handover_settle_files(fs);
-	fs->record.begun = r == 0;
-	return r;
-}
-
-int handover_commit_mount(struct fs *fs, struct handover_sink *sink)
-{
-	int r = handover_commit_whole(fs, sink);
-
-	if (r == 0)
-		r = handover_commit_handles(fs, sink);
-	return r == 0 ? handover_commit_files(fs, sink) : r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the records of the mount go: one behind another, for an heir that waits for them, or each to its place in an estate. */
+/* Where the records of the mount go: one behind another, for an heir that waits for them, or each
+ * to its place in an estate. */
 #ifndef XSBX_FS_HANDOVER_SINK_H
 #define XSBX_FS_HANDOVER_SINK_H
 
@@ -35,7 +36,8 @@ int sink_end_aside(struct handover_sink *sink, uint32_t kind, uint64_t key, uint
 int sink_drop(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub);
 void sink_drop_all(struct handover_sink *sink, uint32_t kind, uint64_t key);
 
-/* It is there now. @sub: see vm/base/estate.h; a stream has none. Return: 0, -ENOMEM, -EFBIG, -errno. */
+/* It is there now. @sub: see vm/base/estate.h; a stream has none. Return: 0, -ENOMEM, -EFBIG,
+ * -errno. */
 int sink_end(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub);
 
 #endif

@@ -19,6 +19,7 @@ enum mount_tag {
 	TAG_DEPOT_FILE,
 	TAG_DEPOT_SLOTS,
 	TAG_LOG_LEVEL,
+	TAG_DEPOT_KEY,
 };
 
 #define DEPOT_SLOTS_MAX (1u << 26) /* four TiB of output */
@@ -96,6 +97,8 @@ int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 	record_u64(out, TAG_FRESH, sink->estate ? fs->record.fresh : fs->fresh);
 	record_u64(out, TAG_DEPOT_FILE, fdbag_put(sink->fds, fs->depot.fd));
 	record_u64(out, TAG_DEPOT_SLOTS, fs->depot.nslots);
+	if (fs->depot.keyed)
+		record_bytes(out, TAG_DEPOT_KEY, fs->depot.key, sizeof(fs->depot.key));
 	record_u64(out, TAG_LOG_LEVEL, log_level());
 	return sink_end(sink, HANDOVER_MOUNT, 0, 0);
 }
@@ -165,7 +168,8 @@ static bool mount_changed(const struct fs *fs)
 	const struct fs_record *rec = &fs->record;
 
 	return rec->mount || fresh_passed(fs) || rec->depot_fd != fs->depot.fd ||
-	       rec->depot_slots != fs->depot.nslots || rec->log_level != log_level();
+	       rec->depot_slots != fs->depot.nslots || rec->depot_keyed != fs->depot.keyed ||
+	       rec->log_level != log_level();
 }
 
 static void settle_mount(struct fs *fs)
@@ -175,6 +179,7 @@ static void settle_mount(struct fs *fs)
 	rec->mount = false;
 	rec->depot_fd = fs->depot.fd;
 	rec->depot_slots = fs->depot.nslots;
+	rec->depot_keyed = fs->depot.keyed;
 	rec->log_level = log_level();
 }
 
@@ -350,6 +355,16 @@ struct mount_in {
 	uint32_t depot_file, depot_slots;
 };
 
+/* What is in the file is veiled with it. */
+static int get_depot_key(struct depot *d, const struct record_field *f)
+{
+	if (!f->is_bytes || f->len != sizeof(d->key))
+		return -EBADMSG;
+	memcpy(d->key, f->data, sizeof(d->key));
+	d->keyed = true;
+	return 0;
+}
+
 static int get_mount_field(struct fs *fs, struct mount_in *in, const struct record_field *f,
 			   struct problem *why)
 {
@@ -372,6 +387,7 @@ static int get_mount_field(struct fs *fs, struct mount_in *in, const struct reco
 	case TAG_DEPOT_FILE: return record_get_u32(f, UINT32_MAX, &in->depot_file);
 	case TAG_DEPOT_SLOTS: return record_get_u32(f, DEPOT_SLOTS_MAX, &in->depot_slots);
 	case TAG_LOG_LEVEL: return get_log_level(f);
+	case TAG_DEPOT_KEY: return get_depot_key(&fs->depot, f);
 	case TAG_STATS:
 	default: return 0;
 	}
@@ -457,7 +473,10 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 
 int handover_join_whole(struct fs *fs)
 {
-	const int r = roster_join(&fs->roster);
+	unsigned lost;
+	int r = roster_join(&fs->roster, &lost);
 
+	if (r == 0 && lost && !fs->inherited.estate)
+		r = -EBADMSG;
 	return r < 0 ? r : events_join(&fs->events);
 }

@@ -96,6 +96,8 @@ uint64_t keep_run_place(const struct keep_out *o, const struct run *r);
 int keep_run_at(const struct keep_in *in, const struct record_field *f, struct run **ret_r);
 /* Live: a record of it was read. */
 int keep_get_live_run(struct keep_in *in, const struct record *record);
+/* keep_run_of() does not find it any more. */
+void keep_forget_run(const struct run *r);
 
 /* ---- output.c ---- */
 
@@ -143,6 +145,11 @@ int keep_fill(struct keep_in *in, const struct record *record);
 /* Nothing of it is told to anybody. Its runs are held by nobody else. */
 void keep_discard(struct session *s);
 int keep_damaged(struct problem *why, const char *what);
+
+/* ---- live.c ---- */
+
+/* What was read of it is held by nobody but those that were read with it: it goes. */
+void keep_drop(struct session *s);
 
 /* ---- sound.c ---- */
 

@@ -146,6 +146,22 @@ int keep_get_live(struct fs *fs, const struct record *record, const struct keep_
 /* All of these were read. Those that are no session that there can be are gone then. Return: 0, -EBADMSG, -ENOMEM. */
 int keep_complete(struct fs *fs, struct problem *why);
 
+/* Of one of them, before keep_complete(): is it a session that there can be, now that all of it was read? Return: likewise. */
+int keep_check(struct session *s);
+
+/**
+ * keep_salvage() - Something of a session can't be read: keep what can be looked at
+ * @s: Of the records of a daemon that has died; without a sandbox, and nobody holds it. It goes
+ * @why: What is said of it
+ *
+ * Another one has its name then, which is FAILED and can do nothing but be removed: it has those of its runs that have ended,
+ * its checkpoints, what it slept with, and what it wrote to the console. Inode numbers of the old one are not its. What is in the
+ * state directory is left alone.
+ *
+ * Return: it; NULL: there is none, for the old one had been removed, or there is no memory.
+ */
+struct session *keep_salvage(struct session *s, const struct problem *why);
+
 /* The run of this id, while they are read; or NULL. */
 struct run *keep_run_of(const struct fs *fs, const struct session *s, uint64_t mark);
 

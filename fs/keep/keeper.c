@@ -13,6 +13,22 @@
 
 /* ---- what could not be written ---- */
 
+/* Checkpoints that wait for the disk: all, or those that are named in the record that was written. */
+static void settle(struct session *s, bool named)
+{
+	struct checkpoint *cp;
+	bool any = false;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link) {
+		if (!cp->unwritten || (named && !cp->naming))
+			continue;
+		checkpoint_written(s, cp);
+		any = true;
+	}
+	if (any)
+		wait_wake(&s->front.wait);
+}
+
 /* @s: or NULL, for a removal. */
 static void tell_failure(struct keeper *k, struct session *s, int err)
 {
@@ -26,6 +42,7 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 	if (first) {
 		(void)keeping_problem(s, &p);
 		session_problem(s, &p);
+		settle(s, false);
 	}
 	if (k->told)
 		return;
@@ -99,7 +116,7 @@ static void schedule(struct keeper *k)
 	uint64_t due = UINT64_MAX;
 
 	if (!TAILQ_EMPTY(&k->dirty) || (k->removals && !k->unremoved))
-		due = k->round_ms + (k->flushed ? 0 : KEEPER_ROUND_MS);
+		due = k->round_ms + (k->flushed || k->urgent ? 0 : KEEPER_ROUND_MS);
 	if (!TAILQ_EMPTY(&k->refused) || k->unremoved)
 		due = MIN(due, k->flushed ? 0 : k->retry_ms);
 	if (k->busy || k->closed || due == UINT64_MAX)
@@ -150,6 +167,21 @@ static void changed(struct session *s)
 	schedule(k);
 }
 
+static void store_all(struct keeper *k, struct session *s);
+
+static void was_saved(struct session *s)
+{
+	struct keeper *k = s->fs->keeper;
+
+	if (s->on_disk.damaged || k->closed || k->loading)
+		return;
+	store_all(k, s);
+	if (!s->on_disk.storing) /* the vault has it already */
+		k->urgent = true;
+	changed(s);
+	schedule(k);
+}
+
 static void removed(struct session *s)
 {
 	struct keeper *k = s->fs->keeper;
@@ -187,8 +219,13 @@ static void on_stored(void *data, int err, const struct problem *why)
 		s->on_disk.storing--;
 		if (err < 0 && err != -ECANCELED)
 			tell_failure(k, s, err);
+		if (err == 0) {
+			k->urgent = true;
+			store_all(k, s); /* what was saved meanwhile */
+		}
 		if (err == 0 || (err != -ECANCELED && !k->flushed))
 			changed(s); /* it is named, or tried again */
+		schedule(k);
 	}
 	look(k);
 }
@@ -232,6 +269,15 @@ static void on_work(uv_work_t *work)
 	keeper_write(&k->store, k->job);
 }
 
+/* What the record says of checkpoints that wait for the disk. */
+static void note_named(struct session *s)
+{
+	struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		cp->naming = cp->saved && saved_id(cp->saved);
+}
+
 /* Takes what is dirty, as far as one job may have. */
 static void fill(struct keeper *k)
 {
@@ -253,18 +299,15 @@ static void fill(struct keeper *k)
 		struct keeper_item *item = keeper_item_new(k, s, &err);
 
 		delist(k, s);
-		if (err < 0) {
+		if (!item) {
 			tell_failure(k, s, err);
 			if (!k->flushed) /* at the end that was its last turn */
 				enlist(k, s);
 			n++;
 			continue;
 		}
+		note_named(s);
 		store_all(k, s);
-		if (!item) {
-			is_written(s);
-			continue;
-		}
 		bytes += item->bytes;
 		n++;
 		*end = item;
@@ -284,6 +327,7 @@ static void begin(struct keeper *k)
 	int r;
 
 	k->round_ms = uv_now(k->fs->loop);
+	k->urgent = false;
 	k->mark = vault_mark(k->vault);
 	try_again(k);
 	fill(k);
@@ -342,6 +386,7 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		tell_failure(k, s, item->err);
 	if (s && good) {
 		keeper_item_kept(item, s);
+		settle(s, true);
 		is_written(s);
 	} else if (s && !k->flushed) {
 		changed(s);
@@ -407,6 +452,7 @@ bool keeper_is_idle(const struct keeper *k)
 /* ---- begin and end ---- */
 
 static const struct keeping keeping = {.changed = changed,
+				       .saved = was_saved,
 				       .removed = removed,
 				       .bring = keeper_bring,
 				       .next_removal = keeper_next_removal,

@@ -16,7 +16,8 @@ struct store;
  * Whatever a session tells the event log, and a few things more, makes it dirty (session/keeping.h). Those that are dirty are
  * written about once a second: their records are made in the loop, at rest (keep.h), and sealed and written by a thread of
  * libuv's pool, one job at a time, so that the loop never waits for a disk, and a disk that hangs blocks one thread. What is
- * saved of them goes to the vault first; until it is there a record does without it, and is written again then. Long outputs
+ * saved of them goes to the vault first, at once; until it is there a record does without it, and is written again then, without
+ * waiting for its time. A checkpoint is shown as whole when a record on the disk names it. Long outputs
  * have files of their own, which are written once, before the first record that names them.
  *
  * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk

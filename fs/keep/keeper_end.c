@@ -15,6 +15,8 @@
 	10000u /* ... behind their end, to be saved; a save that is under way is waited for longer */
 #define SAVE_MS	 60000u
 #define WRITE_MS 60000u
+#define TWICE_MS \
+	500u /* a signal that comes again so soon is the same one: it came to the guard as well, which passes it on */
 
 static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 				      .cause = "xsbxfs was ended before this run began",
@@ -217,7 +219,9 @@ void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *
 	if (k->step == END_NONE) {
 		log_info("sessions are put to sleep");
 		go_to(k, END_SLEEP);
-	} else if (k->step == END_SLEEP || k->step == END_INTERRUPT) { /* somebody is in a hurry */
+	} else if (k->step == END_INTERRUPT ||
+		   (k->step == END_SLEEP && uv_now(k->fs->loop) - k->step_ms >= TWICE_MS)) {
+		/* somebody is in a hurry */
 		end_runs(k, true);
 		go_to(k, END_KILL);
 	}

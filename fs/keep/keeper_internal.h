@@ -43,9 +43,11 @@ struct keeper_item {
 	struct store_output *wanted; /* all that the record names */
 	size_t nwanted;
 	size_t bytes;
-	int depot;    /* descriptor of the depot's file */
+	int depot; /* descriptor of the depot's file */
+	const unsigned char *depot_key;
 	int fd;	      /* of the record that is being written */
-	uint64_t sum; /* of the record */
+	uint64_t sum; /* of the record; the thread works it out */
+	uint64_t was; /* ... of what is on the disk, 0: nothing */
 	int err;
 	/* Of one that removes: */
 	TAILQ_ENTRY(keeper_item) removal;
@@ -75,6 +77,7 @@ struct keeper {
 	uint64_t round_ms; /* uv_now() when the last round began */
 	unsigned storing;  /* by the vault */
 	bool told;	   /* that the disk refuses */
+	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
 
@@ -106,9 +109,9 @@ void keeper_stop(struct keeper *k);
 /* ---- keeper_item.c ---- */
 
 struct store_name keeper_name(const struct session *s);
-/* Return: NULL with *@ret_err 0 if it is on the disk as it is, or -ENOMEM. */
+/* Return: NULL with *@ret_err if it can't be written: -ENOMEM, -EFBIG. */
 struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err);
-/* In another thread: writes them all, or sets their `err`. */
+/* In another thread: writes them all, but those that are on the disk as they are, or sets their `err`. */
 void keeper_write(const struct store *st, struct keeper_item *items);
 /* Of a record's bytes. */
 uint64_t keeper_sum(const struct buf *record);

@@ -10,7 +10,6 @@
 #include "fs/session/job.h"
 #include "fs/session/touch.h"
 #include "keeper_internal.h"
-#include "vm/base/io.h"
 
 struct store_name keeper_name(const struct session *s)
 {
@@ -126,18 +125,15 @@ struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, i
 	item->slot = s->slot;
 	item->generation = s->generation;
 	item->depot = k->fs->depot.fd;
+	item->depot_key = k->fs->depot.key;
 	r = keep_put(&item->record, s, &io);
 	if (r < 0 || item->err < 0) {
 		*ret_err = r < 0 ? r : item->err;
 		keeper_item_free(k, item);
 		return NULL;
 	}
-	item->sum = keeper_sum(&item->record);
 	*ret_err = 0;
-	if (item->sum == s->on_disk.sum && !item->noutputs) {
-		keeper_item_free(k, item);
-		return NULL;
-	}
+	item->was = s->on_disk.sum;
 	item->bytes += item->record.len;
 	return item;
 }
@@ -182,7 +178,13 @@ static int read_piece(void *data, uint64_t offset, void *to, size_t len)
 		memcpy(to, p->copy, len);
 		return 0;
 	}
-	return fileio_read_at(of->item->depot, to, len, depot_place(p->block->slot));
+	return depot_fetch(of->item->depot, of->item->depot_key, p->block, 0, to, len);
+}
+
+/* Is it on the disk as it is? */
+static bool is_there(const struct keeper_item *item)
+{
+	return !item->remove && item->sum == item->was && !item->noutputs;
 }
 
 static void stage(const struct store *st, struct keeper_item *item)
@@ -191,6 +193,9 @@ static void stage(const struct store *st, struct keeper_item *item)
 		item->err = store_remove(st, item->of.template, item->of.name);
 		return;
 	}
+	item->sum = keeper_sum(&item->record);
+	if (is_there(item))
+		return;
 	for (size_t i = 0; i < item->noutputs && item->err == 0; i++) {
 		struct piecing of = {item, &item->output[i]};
 
@@ -209,7 +214,7 @@ static void sync_names(const struct store *st, struct keeper_item *items)
 	int err = 0;
 
 	for (struct keeper_item *item = items; item; item = item->next) {
-		if (item->err < 0 || item->remove)
+		if (item->err < 0 || item->remove || is_there(item))
 			continue;
 		if (!last || strcmp(last, item->of.template) != 0)
 			err = store_sync(st, item->of.template);
@@ -228,11 +233,11 @@ void keeper_write(const struct store *st, struct keeper_item *items)
 		if (item->fd >= 0)
 			item->err = store_settle(item->fd);
 	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove)
+		if (item->err == 0 && !item->remove && !is_there(item))
 			item->err = store_publish(st, &item->of);
 	sync_names(st, items);
 	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove)
+		if (item->err == 0 && !item->remove && !is_there(item))
 			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
 }
 

@@ -45,6 +45,7 @@ enum {
 	CP_SAVED,
 	CP_SETTINGS, /* missing: those of the session */
 	CP_PROBLEM,
+	CP_UNWRITTEN, /* live */
 };
 
 /* ---- at rest ---- */
@@ -362,6 +363,8 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 		(void)keep_put_saved(o, CP_SAVED, cp->saved);
 	put_checkpoint_settings(o, &cp->settings);
 	keep_put_problem(o->out, CP_PROBLEM, &why);
+	if (o->io->live)
+		keep_put_u64(o->out, CP_UNWRITTEN, cp->unwritten);
 	record_close(o->out, at);
 }
 
@@ -409,6 +412,7 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 			e,
 			0); /* those of the template are as good as any: its memory will not fit */
 	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
+	case CP_UNWRITTEN: return record_get_bool(f, &cp->unwritten);
 	default: return 0;
 	}
 }
@@ -433,6 +437,9 @@ static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
 		cp->state = CHECKPOINT_FAILED;
 	if ((cp->state == CHECKPOINT_WHOLE) != (cp->saved != NULL))
 		return -EBADMSG;
+	if (cp->unwritten && (cp->state != CHECKPOINT_WHOLE || !in->io->live))
+		return -EBADMSG;
+	cp->unwritten = cp->unwritten && in->fs->keeping; /* nobody writes it any more */
 	return cp->state == CHECKPOINT_SAVING && !in->io->live ? -EBADMSG : 0;
 }
 

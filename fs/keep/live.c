@@ -20,7 +20,8 @@ struct session *keep_session(struct fs *fs, uint64_t key)
 	return NULL;
 }
 
-/* The first record of a session is its head; whatever others there are say more of it. */
+/* The first record of a session is its head; whatever others there are say more of it. What of it could be read is there still if
+ * something could not, where keep_salvage() is to follow. */
 static int get_session(struct keep_in *in, const struct record *record)
 {
 	struct session_place at = {.slot = (unsigned)(record->key >> 32),
@@ -33,7 +34,7 @@ static int get_session(struct keep_in *in, const struct record *record)
 	if (e < 0)
 		return e;
 	e = keep_fill(in, record);
-	if (e < 0)
+	if (e < 0 && !in->fs->inherited.estate)
 		keep_discard(in->s);
 	return e;
 }
@@ -56,8 +57,7 @@ int keep_get_live(struct fs *fs, const struct record *record, const struct keep_
 	return e == -EBADMSG ? keep_damaged(why, "") : e;
 }
 
-/* What was read of it is held by nobody but those that were read with it. */
-static void drop(struct session *s)
+void keep_drop(struct session *s)
 {
 	struct run *r, *next;
 
@@ -65,28 +65,33 @@ static void drop(struct session *s)
 		r->state = run_ended(r) ? r->state : RUN_LOST;
 	for (r = LIST_FIRST(&s->kept_runs); r; r = next) {
 		next = LIST_NEXT(r, kept);
+		keep_forget_run(r);
 		run_unref(r);
 	}
 	keep_discard(s);
 }
 
+int keep_check(struct session *s)
+{
+	const int e = keep_join_front(s->fs, &s->front);
+
+	return e < 0 || keep_is_sound(s, true) ? e : -EBADMSG;
+}
+
 int keep_complete(struct fs *fs, struct problem *why)
 {
 	struct session *s, *next;
-	int r = 0;
+	int e, r = 0;
 
 	if (fs->inherited.complete)
 		return 0;
 	fs->inherited.complete = true;
 	for (s = LIST_FIRST(&fs->sessions); s; s = next) {
-		int e = keep_join_front(fs, &s->front);
-
 		next = LIST_NEXT(s, kept);
-		if (e == 0 && !keep_is_sound(s, true))
-			e = -EBADMSG;
+		e = keep_check(s);
 		if (e < 0) {
 			(void)keep_damaged(why, "");
-			drop(s);
+			keep_drop(s);
 			r = e;
 		}
 	}

@@ -180,7 +180,8 @@ static bool in_history(const struct keep_out *o, const struct run *r)
 {
 	const struct run *other;
 
-	TAILQ_FOREACH(other, &o->s->runs, link)
+	/* One that changes is one of the last. */
+	TAILQ_FOREACH_REVERSE(other, &o->s->runs, run_list, link)
 		if (other == r)
 			return true;
 	return false;
@@ -413,6 +414,14 @@ struct run *keep_run_of(const struct fs *fs, const struct session *s, uint64_t m
 	struct run *r = found ? *found : NULL;
 
 	return r && r->s == s ? r : NULL;
+}
+
+void keep_forget_run(const struct run *r)
+{
+	void *const *found = tfind(r, &r->s->fs->inherited.runs, compare);
+
+	if (found && *found == r)
+		(void)tdelete(r, &r->s->fs->inherited.runs, compare);
 }
 
 /* Behind the record of the run itself. */

@@ -208,14 +208,34 @@ static void put_fields(struct keep_out *o)
 	keep_put_u64(o->out, S_CONSOLE_LOST, s->console_lost);
 }
 
+/* What may be long in it. So one that is too long is known before all of it was copied, in which others wait. */
+static size_t least_size(const struct keep_out *o)
+{
+	size_t n = o->s->front.next_stdin.len + o->s->console.len;
+	const struct scratch_file *file;
+	const struct job *j;
+
+	for (size_t i = 0; i < o->nruns; i++)
+		n += o->run[i]->code.len + o->run[i]->env.len;
+	TAILQ_FOREACH(j, &o->s->jobs, link)
+		n += j->front.next_stdin.len;
+	TAILQ_FOREACH(file, &o->s->scratch.files, link)
+		n += file->unlinked ? 0 : file->data.len;
+	return n;
+}
+
 int keep_put(struct buf *out, const struct session *s, const struct keep_io *io)
 {
 	struct keep_out o = {.out = out, .s = s, .io = io};
 	const size_t begin = out->len;
 	int e = gather_runs(&o);
-	size_t at;
+	size_t at, least;
 
 	assert(!io->live && !s->dead);
+	if (e == 0) {
+		least = least_size(&o);
+		e = least > RECORD_MAX ? -EFBIG : buf_reserve(out, least);
+	}
 	if (e == 0) {
 		at = record_begin(out, KEEP_SESSION, 0);
 		put_fields(&o);

@@ -24,9 +24,10 @@ struct vault;
  *	sessions/TEMPLATE/NAME.ID.out/	its long outputs: r3.0 is stdout of run 3, j2.1 is stderr of job 2
  *	saved/, key			see vm/checkpoint/vault.h
  *
- * ID is when the session was made, for another one may have the same name later. Everything is sealed, for the place where it is:
- * what is moved elsewhere is damaged. A file is written under another name, and renamed when all of it is on the disk; so a power
- * cut leaves the old one or the new one. What it leaves of the other name is written over.
+ * ID is when the session was made, for another one may have the same name later. Everything is
+ * sealed, for the place where it is: what is moved elsewhere is damaged. A file is written under
+ * another name, and renamed when all of it is on the disk; so a power cut leaves the old one or the
+ * new one. What it leaves of the other name is written over.
  *
  * The directory is for its owner alone. It is refused if others could have written there.
  */
@@ -50,21 +51,22 @@ struct store_output {
 	char name[24];
 };
 
-/* Opens, or makes, and locks it. A lock of another mount is waited for, for some seconds: it may be ending. Return: 0, or -errno
- * with @why. */
+/* Opens, or makes, and locks it. A lock of another mount is waited for, for some seconds: it may be
+ * ending. Return: 0, or -errno with @why. */
 int store_open(const char *path, struct store *ret_st, struct problem *why);
 /* Without the lock: another process has it, and is going to give it away. */
 int store_open_heir(const char *path, struct store *ret_st, struct problem *why);
-/* The lock, which its owner gives away with what the lock is for; it is the store's from now on. Return: 0, -EBADMSG if it is the
- * lock of another directory. */
+/* The lock, which its owner gives away with what the lock is for; it is the store's from now on.
+ * Return: 0, -EBADMSG if it is the lock of another directory. */
 int store_inherit(struct store *st, int lock);
 void store_close(struct store *st);
 
-/* What is read and written is sealed with @vault. NULL: it is gone, and a thread that still waits for the disk gets -ECANCELED for what
- * follows. Return: 0 or -ENOMEM. */
+/* What is read and written is sealed with @vault. NULL: it is gone, and a thread that still waits
+ * for the disk gets -ECANCELED for what follows. Return: 0 or -ENOMEM. */
 int store_use(struct store *st, const struct vault *vault);
 
-/* Calls @fn for each record. Return: 0; or the first -errno, when @fn has had all that could be read: there may be more. */
+/* Calls @fn for each record. Return: 0; or the first -errno, when @fn has had all that could be
+ * read: there may be more. */
 int store_list(const struct store *st,
 	       void (*fn)(void *data, const char *template, const char *name), void *data);
 
@@ -72,8 +74,8 @@ int store_list(const struct store *st,
 int store_read(const struct store *st, const char *template, const char *name, struct buf *out);
 
 /*
- * Replaces a record, in steps, so that many can be written at the price of a few: a disk that has been told to write one file
- * has mostly written the others as well.
+ * Replaces a record, in steps, so that many can be written at the price of a few: a disk that has
+ * been told to write one file has mostly written the others as well.
  */
 
 /* Writes it under another name. Return: a descriptor for store_settle(), or -errno. */
@@ -93,7 +95,8 @@ int store_put_output(const struct store *st, const struct store_name *of,
 		     const struct store_output *o, uint64_t len,
 		     int (*read)(void *data, uint64_t offset, void *to, size_t len), void *data);
 
-/* @put takes the pieces in order. Return: 0; -EBADMSG also if it has another length; -errno; or what @put returned. */
+/* @put takes the pieces in order. Return: 0; -EBADMSG also if it has another length; -errno; or
+ * what @put returned. */
 int store_get_output(const struct store *st, const struct store_name *of,
 		     const struct store_output *o, uint64_t len,
 		     int (*put)(void *data, const void *bytes, size_t len), void *data);
@@ -102,7 +105,8 @@ int store_get_output(const struct store *st, const struct store_name *of,
 void store_trim_outputs(const struct store *st, const struct store_name *of,
 			const struct store_output *keep, size_t n);
 
-/* Of a template: outputs of sessions that are not there any more. @wanted: is there one of that name, made then (as text)? */
+/* Of a template: outputs of sessions that are not there any more. @wanted: is there one of that
+ * name, made then (as text)? */
 void store_sweep(const struct store *st, const char *template,
 		 bool (*wanted)(void *data, const char *name, const char *id), void *data);
 

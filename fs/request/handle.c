@@ -17,7 +17,6 @@ void handles_init(struct handles *hs)
 {
 	*hs = (struct handles){0};
 	TAILQ_INIT(&hs->open);
-	TAILQ_INIT(&hs->touched);
 }
 
 void handles_fini(struct handles *hs)
@@ -27,24 +26,18 @@ void handles_fini(struct handles *hs)
 	while ((h = TAILQ_FIRST(&hs->open)))
 		handle_free(h);
 	free(hs->table);
-	free(hs->gone);
 }
 
 static int handles_grow(struct handles *hs)
 {
 	const uint32_t cap = hs->cap ? hs->cap * 2 : 64;
 	struct handle_slot *table = reallocarray(hs->table, cap, sizeof(*table));
-	uint64_t *gone;
 
 	if (!table)
 		return -ENOMEM;
 	for (uint32_t i = hs->cap; i < cap; i++)
 		table[i] = (struct handle_slot){.generation = 1};
 	hs->table = table;
-	gone = reallocarray(hs->gone, cap, sizeof(*gone));
-	if (!gone)
-		return -ENOMEM;
-	hs->gone = gone;
 	hs->cap = cap;
 	return 0;
 }
@@ -186,18 +179,16 @@ int handles_sort(struct handles *hs)
 	return 0;
 }
 
-/* There is to be no record of it any more. There is room for all that were open when the last ones were written. */
+/* There is to be no record of it any more. */
 static void forget_record(struct handle *h)
 {
-	struct handles *hs = h->all;
+	struct touched *t = h->all->touched;
 
-	if (h->record.touched)
-		TAILQ_REMOVE(&hs->touched, h, record.link);
-	if (!h->record.written)
+	if (!t)
 		return;
-	assert(hs->ngone < hs->cap);
-	hs->gone[hs->ngone++] = handle_id(h);
-	turn_due(hs->turn);
+	touched_take(t, TOUCHED_HANDLE, &h->record.touch);
+	if (h->record.written)
+		touched_add_gone(t, TOUCHED_HANDLE, handle_id(h), 0);
 }
 
 void handle_free(struct handle *h)

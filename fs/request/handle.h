@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "touched.h"
 #include "vm/base/buf.h"
 
 struct req;
@@ -19,7 +20,6 @@ struct fs;
 struct job;
 struct run;
 struct session;
-struct turn;
 struct waitlist;
 
 TAILQ_HEAD(polled_list, handle);
@@ -41,6 +41,8 @@ struct handle_ops {
 	void (*release)(struct handle *h);
 	/* Return: POLLIN and so on, at present. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
+	/* What opening, writing, flushing and closing change of a session is noted where it is changed (fs/session/touch.h). */
+	bool notes;
 };
 
 /*
@@ -99,8 +101,8 @@ struct handle {
 	uint64_t kh;	       /* by which the kernel knows who polls it; 0: nobody has */
 
 	struct handle_record {
-		TAILQ_ENTRY(handle) link; /* on `touched` */
-		bool touched, written;
+		struct touch touch;
+		bool written;
 		bool fixed; /* while it is read: it will have the operations of its node */
 		size_t same; /* so many bytes of `text` are as they were written down; while it is read: its length */
 		uint32_t n; /* pieces of it that are written down */
@@ -131,11 +133,8 @@ struct handles {
 	bool closed; /* the mount is ending: nothing waits any more */
 	TAILQ_HEAD(open_list, handle) open;
 
-	struct turn *turn;	  /* NULL, or off: nothing is written down */
-	struct open_list touched; /* to be written down, in the order in which it was said */
-	uint64_t *gone;		  /* that were written down, and are freed; room for `cap` */
-	uint32_t ngone;
-	bool relocked; /* locks of theirs may have changed, see nodelock.h */
+	struct touched *touched; /* the mount's; NULL: nothing is written down */
+	bool relocked;		 /* locks of theirs may have changed, see nodelock.h */
 };
 
 void handles_init(struct handles *hs);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open handles: which of them have changed, and are to be written down anew. */
 #include "handle.h"
-#include "vm/base/turn.h"
 #include "vm/base/util.h"
 
 void handle_touch(struct handle *h)
 {
-	struct handles *hs = h->all;
-
-	if (h->record.touched || !turn_is_on(hs->turn))
-		return;
-	h->record.touched = true;
-	TAILQ_INSERT_TAIL(&hs->touched, h, record.link);
-	turn_due(hs->turn);
+	if (h->all->touched)
+		touched_add(h->all->touched, TOUCHED_HANDLE, &h->record.touch);
 }
 
 void handle_rewrite(struct handle *h, size_t offset)

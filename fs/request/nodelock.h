@@ -7,16 +7,17 @@
 #include "vm/base/record.h"
 
 /*
- * A FUSE file system that supports locks receives lock requests for every node. Those below files/ are
- * passed to the agent; for all others this lock book is the only record. An owner is the kernel's id for
- * a process or an open file. The memory for locks is divided between users.
+ * A FUSE file system that supports locks receives lock requests for every node. Those below files/
+ * are passed to the agent; for all others this lock book is the only record. An owner is the
+ * kernel's id for a process or an open file. The memory for locks is divided between users.
  */
 
 struct handle;
 struct req;
 
 void nodelock_init(struct lockbook *b);
-/* @ask: file, handle and user are filled in here. Answers @req, now, or when the lock is granted or the wait ends. */
+/* @ask: file, handle and user are filled in here. Answers @req, now, or when the lock is granted or
+ * the wait ends. */
 void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, struct lock_ask *ask,
 		  bool wait);
 void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
@@ -28,7 +29,8 @@ void nodelock_release(struct lockbook *b, const struct handle *h);
 /* Ends all waits with @err. */
 void nodelock_give_up(struct lockbook *b, int err);
 
-/* For a daemon that comes after this one, whenever `relocked` of struct handles is set: appends fields, for who holds a lock. Those who wait ask again. */
+/* For a daemon that comes after this one, whenever `relocked` of struct handles is set: appends
+ * fields, for who holds a lock. Those who wait ask again. */
 void nodelock_put(const struct lockbook *b, struct buf *out);
 /* Likewise there. Return: 0, -EBADMSG, -ENOMEM. */
 int nodelock_get(struct lockbook *b, struct record_reader fields);

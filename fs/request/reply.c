@@ -16,6 +16,9 @@
 #define BRIEF	 0.05
 #define STABLE	 86400.0
 
+/* libfuse tells who passes its answers on nothing about them. */
+static bool at_once;
+
 static fuse_req_t native(struct req *req)
 {
 	return (fuse_req_t)req;
@@ -120,6 +123,18 @@ void reply_open(struct req *req, const struct reply_open *o)
 void reply_buf(struct req *req, const void *data, size_t size)
 {
 	(void)fuse_reply_buf(native(req), data, size);
+}
+
+void reply_buf_at_once(struct req *req, const void *data, size_t size)
+{
+	at_once = true;
+	reply_buf(req, data, size);
+	at_once = false;
+}
+
+bool reply_is_at_once(void)
+{
+	return at_once;
 }
 
 void reply_write(struct req *req, size_t size)

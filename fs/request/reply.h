@@ -59,6 +59,10 @@ void reply_entry(struct req *req, const struct reply_entry *e);
 void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o);
 void reply_open(struct req *req, const struct reply_open *o);
 void reply_buf(struct req *req, const void *data, size_t size);
+/* The same of bytes that follow from nothing in this daemon, and can be had again: that is said before a commit, and kept nowhere. */
+void reply_buf_at_once(struct req *req, const void *data, size_t size);
+/* Is what is being said such an answer? For who passes it on. */
+bool reply_is_at_once(void);
 void reply_write(struct req *req, size_t size);
 void reply_readlink(struct req *req, const char *target);
 void reply_statfs(struct req *req, const struct statvfs *st);

@@ -27,6 +27,16 @@ bool touched_is_on(const struct touched *t)
 	return t && turn_is_on(t->turn);
 }
 
+struct turn *touched_turn(const struct touched *t)
+{
+	return t ? t->turn : NULL;
+}
+
+struct touch *touched_first(const struct touched *t, enum touched_kind kind)
+{
+	return TAILQ_FIRST(&t->list[kind]);
+}
+
 void touched_add(struct touched *t, enum touched_kind kind, struct touch *what)
 {
 	if (what->on || !touched_is_on(t))

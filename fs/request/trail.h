@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Embedded beside such bytes, zeroed. Each of them has a position, which is counted from the first there ever was. So only what
- * is new has to be written: see fs/handover/texts.c.
+ * Embedded beside such bytes, zeroed. Each of them has a position, which is counted from the first
+ * there ever was. So only what is new has to be written: see fs/handover/texts.c.
  */
 struct trail {
 	uint64_t id;	     /* of its records; 0: there are none */

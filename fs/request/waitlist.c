@@ -118,7 +118,7 @@ static void retry(struct waitlist *wl, size_t most)
 	while (n-- && !TAILQ_EMPTY(&wl->waiters)) {
 		struct waiter *w = TAILQ_FIRST(&wl->waiters);
 		struct handle *h = w->h;
-		struct turn *turn = h->all->turn;
+		struct turn *turn = touched_turn(h->all->touched);
 		size_t size = w->size;
 		uint64_t offset = w->offset;
 		struct req *req;

@@ -18,8 +18,9 @@
  * removed and answered with EINTR; this also makes its reader killable. wait_flush()
  * answers all with one error when the object ends.
  *
- * Where answers wait for the end of the turn (vm/base/turn.h), a thousand readers who are woken by one long output must not
- * have all of it lie in memory a thousand times. So when much is queued, the others stay parked, and are woken when that was said.
+ * Where answers wait for the end of the turn (vm/base/turn.h), a thousand readers who are woken by
+ * one long output must not have all of it lie in memory a thousand times. So when much is queued,
+ * the others stay parked, and are woken when that was said.
  *
  * poll(2) works the same way, but once: the kernel's poll handle is kept until the next change,
  * used once, and dropped; the kernel then polls again.
@@ -50,7 +51,8 @@ void waitlist_init(struct waitlist *wl);
 
 /* Parks @req until the next wake of the handle's waitlist. */
 void wait_park(struct handle *h, struct req *req, size_t size, uint64_t offset);
-/* The same for who can wait: what fills the page cache could not be interrupted (-EIO), and who must not, is told (-EAGAIN). */
+/* The same for who can wait: what fills the page cache could not be interrupted (-EIO), and who
+ * must not, is told (-EAGAIN). */
 void wait_or_refuse(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 /* As wait_park(), until it is explicitly removed from @wl. */
 void wait_park_on(struct waitlist *wl, struct handle *h, struct req *req, size_t size,
@@ -68,8 +70,8 @@ void wait_wake_pollers(struct handles *hs);
 /* Drops what wait_poll() has kept, if anything. */
 void wait_unpoll(struct handle *h);
 
-/* Deadlines may have passed: retries the reads of handles whose deadline has. Return: the next deadline,
- * as uv_now(), or UINT64_MAX. */
+/* Deadlines may have passed: retries the reads of handles whose deadline has. Return: the next
+ * deadline, as uv_now(), or UINT64_MAX. */
 uint64_t wait_tick(struct waitlist *wl, uint64_t now);
 
 #endif

@@ -37,6 +37,7 @@ void asleep_begin(struct session *s, struct saved *saved)
 	};
 	s->epoch++;
 	session_set_state(s, SESSION_ASLEEP);
+	keeping_saved(s);
 }
 
 void asleep_end(struct session *s)

@@ -15,13 +15,15 @@ struct session;
 /*
  * Theory of operation
  * -------------------
- * A session that is ASLEEP has `saved`, and its next sandbox begins from that. It keeps it until that sandbox is up: one
- * that does not start leaves the session asleep, and nothing is lost. With fresh = yes it keeps it for good, and each run
- * begins from there.
+ * A session that is ASLEEP has `saved`, and its next sandbox begins from that. It keeps it until
+ * that sandbox is up: one that does not start leaves the session asleep, and nothing is lost. With
+ * fresh = yes it keeps it for good, and each run begins from there.
  *
- * The only one without `saved` is a copy of a session that is being saved (saving.of): what is asked of it waits.
+ * The only one without `saved` is a copy of a session that is being saved (saving.of): what is
+ * asked of it waits.
  *
- * How a session came to be asleep makes no difference: it fell asleep, went back to a checkpoint, or began as a copy.
+ * How a session came to be asleep makes no difference: it fell asleep, went back to a checkpoint,
+ * or began as a copy.
  */
 struct asleep {
 	struct saved *saved; /* reference */
@@ -36,8 +38,9 @@ struct asleep {
 	bool woken, kept; /* was there one; has its interpreter the state that it had */
 	uint64_t slept_ms, took_ms;
 	char *lost; /* what it has not of what there was, in words; NULL: nothing */
-	/* Where sessions are kept: what the sandbox that it has began from, on the disk, until it has fallen asleep again and that is
-	 * there instead. After a power cut it is that once more. */
+	/* Where sessions are kept: what the sandbox that it has began from, on the disk, until it
+	 * has fallen asleep again and that is there instead. After a power cut it is that once
+	 * more. */
 	struct saved *before; /* reference */
 	struct timespec before_since;
 };
@@ -53,24 +56,27 @@ void asleep_fini(struct session *s);
 /* It is asleep as it was the last time, because it was not saved since then. That is told. */
 void asleep_tell_back(struct session *s);
 
-/* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last time, which is told then. */
+/* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last
+ * time, which is told then. */
 bool asleep_back(struct session *s);
 
-/* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL: nothing was saved, or, with
- * *@ret_err -ENOMEM, there is no memory. */
+/* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL:
+ * nothing was saved, or, with *@ret_err -ENOMEM, there is no memory. */
 struct saved *asleep_wake(struct session *s, int *ret_err);
 
 /* That is up. */
 void asleep_woken(struct session *s);
 
-/* That did not start, because of @why. Return: whether another one should be tried, with the files alone. */
+/* That did not start, because of @why. Return: whether another one should be tried, with the files
+ * alone. */
 bool asleep_again(struct session *s, const struct problem *why);
 
 /*
  * asleep_stays() - It stays asleep, because of @why
  *
- * Whatever is not about what was saved may be over by the next time (no place, no memory, a host that is too slow), so nothing
- * is given up for it. Who can't wait for that has a way out, which is added to @why.
+ * Whatever is not about what was saved may be over by the next time (no place, no memory, a host
+ * that is too slow), so nothing is given up for it. Who can't wait for that has a way out, which is
+ * added to @why.
  */
 void asleep_stays(const struct session *s, struct problem *why);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link between a session and its sandbox. See the theory of operation in session.h. */
-#include "binding.h"
+/* The link between a session and its sandbox: what it is sent, and what it reports. See session.h. */
+#include "binding_internal.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "vm/base/log.h"
@@ -15,194 +14,6 @@
 #include "quota.h"
 #include "spec.h"
 #include "touch.h"
-
-/* ---- ends of runs ---- */
-
-static void run_over(struct session *s, struct run *r)
-{
-	s->fs->stats.runs[r->state]++;
-	s->runs_mtime = r->ended;
-	job_run_over(s, r);
-	events_add_run(&s->fs->events, s, r);
-	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
-}
-
-void binding_refuse(struct session *s, struct run *r, const struct problem *why)
-{
-	TAILQ_REMOVE(&s->queue, r, queue);
-	s->nqueued--;
-	run_refuse(r, why);
-	session_problem(s, why);
-	run_over(s, r);
-	run_unref(r);
-}
-
-/* Logs that a sandbox ended without being asked to. */
-static void log_end(const struct session *s, const struct problem *p)
-{
-	log_warn("%s: %s%s%s", s->path, problem_code_str(p->code), p->logged ? "" : ": ",
-		 p->logged ? "" : p->cause);
-}
-
-static void refuse_all(struct session *s, const struct problem *why)
-{
-	struct run *r;
-
-	while ((r = TAILQ_FIRST(&s->queue)))
-		binding_refuse(s, r, why);
-	launch_refuse(s, why);
-}
-
-static void timed_out(struct run *r)
-{
-	struct problem p;
-
-	problem_set(&p, PROBLEM_TIMEOUT, "",
-		    "%s was ended because it took longer than timeout_s = %u", run_words(r).text,
-		    r->timeout_s);
-	problem_add_fix(
-		&p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
-		r->timeout_s * 4);
-	problem_keep(&r->problem, &p);
-}
-
-static void end_run(struct run *r, const struct vm_result *result)
-{
-	run_ended_with(r, result);
-	if (result->outcome == VM_TIMEOUT && !problem_kept(&r->problem)->code)
-		timed_out(r);
-}
-
-/* Those who wrote to a run that has ended write to the next one; but the input of a named run is its own. */
-static void join_next(struct session *s)
-{
-	struct run *r;
-
-	TAILQ_FOREACH(r, &s->queue, queue) {
-		if (r->named)
-			continue;
-		front_join(&s->front, r);
-		return;
-	}
-}
-
-/* The active run has ended. */
-static void finish(struct session *s, const struct vm_result *result)
-{
-	struct run *r = s->active;
-
-	touch_session(s);
-	s->active = NULL;
-	s->last_ran = r->number;
-	end_run(r, result);
-	join_next(s);
-	if (problem_kept(&r->problem)->code)
-		session_problem(s, problem_kept(&r->problem));
-	run_over(s, r);
-	run_unref(r);
-}
-
-/* The session has no sandbox any more. @err: for those that still wait for one */
-static void unbind(struct session *s, int err)
-{
-	touch_rest(s);
-	launch_unbind(s);
-	file_events_gone(s);
-	s->binding = NULL;
-	s->sandbox = NULL;
-	problem_keep(&s->standing, NULL);
-	s->ready = s->reset_asked = false;
-	s->epoch++;
-	s->fs->watch->gone(s, err);
-}
-
-/* ---- what was saved, and what was not ---- */
-
-/* It will not begin as a copy of anything. */
-static void drop_copy(struct session *copy, const struct problem *why)
-{
-	asleep_end(copy);
-	session_set_origin(copy, NULL);
-	refuse_all(copy, why);
-	session_set_closed(copy, why);
-	copy->fs->watch->gone(copy, -ESTALE);
-	wait_wake(&copy->front.wait);
-}
-
-static void drop_copies(struct session *s, const struct problem *why)
-{
-	struct session *copy;
-	struct problem p;
-
-	problem_set(&p, PROBLEM_NOT_SAVED,
-		    "echo reset > ctl gives the session a sandbox of its own; or write from = ... "
-		    "into config again.",
-		    "%s, which it was to be a copy of, was not saved: %s", s->path, why->cause);
-	while ((copy = saving_next(s)))
-		drop_copy(copy, &p);
-}
-
-void binding_unsave(struct session *s, const struct problem *why)
-{
-	struct problem p;
-
-	if (!saving_wanted(s))
-		return;
-	problem_set(&p, PROBLEM_NOT_SAVED, "", "the sandbox was not saved: %s", why->cause);
-	saving_failed(s, &p);
-	drop_copies(s, &p);
-	wait_wake(&s->front.wait);
-}
-
-void binding_cut(struct session *s, const struct problem *why)
-{
-	if (s->sandbox) {
-		binding_unsave(s, why);
-		binding_info(s);
-		sandbox_close(s->sandbox);
-		s->binding->s = NULL;
-		unbind(s, -ESTALE);
-		pause_void(s);
-	} else if (s->saving.of) {
-		saving_leave(s);
-		s->fs->watch->gone(s, -ESTALE);
-	}
-	if (s->active) {
-		/* Its processes are killed with the sandbox. */
-		struct vm_result killed = {
-			.outcome = VM_KILLED, .status = 137, .fresh = true, .problem = *why};
-
-		finish(s, &killed);
-	}
-	refuse_all(s, why);
-	launch_cut(s, why);
-}
-
-void binding_lost(struct session *s, const struct problem *why)
-{
-	const struct vm_result lost = {.outcome = VM_LOST, .problem = *why};
-
-	pause_void(s);
-	binding_unsave(s, why);
-	if (s->active)
-		finish(s, &lost);
-	refuse_all(s, why);
-	launch_cut(s, why);
-	unbind(s, -EIO);
-	session_set_closed(s, why);
-	log_end(s, why);
-	wait_wake(&s->front.wait);
-}
-
-void binding_info(struct session *s)
-{
-	if (!s->sandbox)
-		return;
-	sandbox_info(s->sandbox, &s->info);
-	touch_session(s);
-	snprintf(s->interpreter, sizeof(s->interpreter), "%s", s->info.interpreter);
-	s->info.interpreter = s->interpreter; /* not the sandbox's, which is freed with it */
-}
 
 /* ---- what the sandbox reports ---- */
 
@@ -331,7 +142,7 @@ static void on_job_exit(struct session *s, uint32_t id, const struct vm_result *
 
 	if (!j || !j->inside || !job_going(j))
 		return;
-	end_run(j->front.latest, result);
+	binding_end_run(j->front.latest, result);
 	job_over(j);
 	binding_pump(s);
 }
@@ -352,22 +163,17 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 {
 	static const struct problem fresh = {.code = PROBLEM_RESET, .cause = "fresh = yes"};
 
-	finish(s, result);
-	session_touch(s);
+	binding_finish(s, result);
+	session_used(s);
 	if (s->settings.fresh && s->sandbox) {
-		/* Queued runs get another sandbox: binding_cut() must not refuse them. */
-		struct run_list keep = TAILQ_HEAD_INITIALIZER(keep);
-
-		TAILQ_CONCAT(&keep, &s->queue, queue);
-		binding_cut(s, &fresh);
-		TAILQ_CONCAT(&s->queue, &keep, queue);
+		binding_part(s, &fresh); /* queued runs get another sandbox */
 		if (s->asleep.saved)
 			asleep_begin(s, saved_ref(s->asleep.saved));
 		else
 			session_set_state(s, SESSION_NEW);
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
-		if (result->outcome != VM_LOST)
+		if (result->outcome != VM_LOST && result->outcome != VM_REFUSED)
 			checkpoint_after_run(s);
 	}
 	wait_wake(&s->front.wait);
@@ -400,7 +206,7 @@ static void on_network_lost(void *data, const struct problem *problem)
 		return;
 	problem_keep(&s->standing, problem);
 	session_problem(s, problem);
-	log_end(s, problem);
+	binding_log_end(s, problem);
 	events_add(&s->fs->events, s, "network", problem->cause);
 	s->ports_mtime = clock_now();
 }
@@ -426,42 +232,12 @@ static void on_frozen(void *data, int err)
 	binding_pump(s);
 }
 
-/* It could not be put to sleep when nobody used it. */
-static void not_asleep(struct session *s, const struct problem *why)
-{
-	struct problem p;
-
-	if (s->settings.idle != IDLE_AUTO) {
-		session_touch(s); /* tries it again */
-		return;
-	}
-	problem_set(&p, PROBLEM_IDLE_TIMEOUT,
-		    "echo reset > ctl gives the session a new sandbox; idle_timeout_s = 0 keeps it "
-		    "for ever.",
-		    "the session was closed after %u s without use, for it could not be put to "
-		    "sleep: %s",
-		    s->settings.idle_timeout_s, why->cause);
-	binding_cut(s, &p);
-	session_set_closed(s, &p);
-}
-
-static void not_saved(struct session *s, const struct problem *why)
-{
-	const bool by_idle = s->saving.by_idle;
-
-	saving_failed(s, why);
-	drop_copies(s, why);
-	wait_wake(&s->front.wait);
-	if (by_idle)
-		not_asleep(s, why);
-}
-
 static void begin_copy(struct session *copy, struct saved *saved)
 {
 	struct problem why;
 
 	if (quota_saved(copy->fs, copy, saved, &why) < 0) {
-		drop_copy(copy, &why);
+		binding_drop_copy(copy, &why);
 		return;
 	}
 	asleep_begin(copy, saved_ref(saved));
@@ -487,7 +263,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
 		if (by_idle)
-			not_asleep(s, &why);
+			binding_not_asleep(s, &why);
 		return;
 	}
 	binding_cut(s, &gone);
@@ -510,7 +286,7 @@ static void on_saved(void *data, struct saved *saved, const struct problem *why)
 			fall_asleep(s, saved);
 		saved_unref(saved);
 	} else {
-		not_saved(s, why);
+		binding_not_saved(s, why);
 	}
 	s->fs->watch->settled(s);
 	wait_wake(&s->front.wait);
@@ -551,12 +327,12 @@ static void on_closed(void *data, const struct problem *problem)
 	/* A reset came when the sandbox was ending already, which could not be seen yet. */
 	anew = s->reset_asked && problem;
 	again = !was_up && problem && asleep_again(s, problem);
-	unbind(s, again ? 0 : problem ? -EIO : -ESTALE);
+	binding_unbind(s, again ? 0 : problem ? -EIO : -ESTALE);
 	if (!problem)
 		problem = &silent;
 	binding_unsave(s, problem);
 	if (!anew && !again)
-		refuse_all(s, problem);
+		binding_refuse_all(s, problem);
 	if (was_up && !anew) {
 		session_set_closed(s, problem);
 	} else {
@@ -569,7 +345,7 @@ static void on_closed(void *data, const struct problem *problem)
 				     : anew	     ? SESSION_NEW
 						     : SESSION_FAILED);
 	}
-	log_end(s, problem);
+	binding_log_end(s, problem);
 	wait_wake(&s->front.wait);
 	if (again)
 		(void)binding_start(s); /* its `error` says why not */
@@ -579,7 +355,10 @@ static void on_closed(void *data, const struct problem *problem)
 
 static void on_touched(void *data)
 {
-	(void)heard(data);
+	struct session *s = ((struct binding *)data)->s;
+
+	if (s)
+		touch_sandbox(s);
 }
 
 const struct sandbox_events binding_events = {.state = on_state,
@@ -605,7 +384,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 static int no_sandbox(struct session *s, int err)
 {
 	session_problemf(s, PROBLEM_NO_SANDBOX, "", "no sandbox could be made: %s", strerror(-err));
-	log_end(s, problem_kept(&s->front.error));
+	binding_log_end(s, problem_kept(&s->front.error));
 	session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_FAILED);
 	return err;
 }
@@ -692,7 +471,7 @@ static void pump_run(struct session *s)
 		not_sent(s, r, e);
 		return;
 	}
-	touch_session(s);
+	touch_head(s);
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
@@ -720,13 +499,13 @@ static bool pump_save(struct session *s)
 	else
 		problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.",
 			    "the sandbox was not saved: %s", strerror(-e));
-	not_saved(s, &why);
+	binding_not_saved(s, &why);
 	return false;
 }
 
 void binding_pump(struct session *s)
 {
-	touch_session(s);
+	touch_head(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;
@@ -739,7 +518,7 @@ void binding_pump(struct session *s)
 	if (!s->sandbox && (s->nqueued || launch_pending(s)) && binding_start(s) < 0) {
 		const struct problem why = *problem_kept(&s->front.error);
 
-		refuse_all(s, &why);
+		binding_refuse_all(s, &why);
 		return;
 	}
 	if (!s->sandbox)

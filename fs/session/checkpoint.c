@@ -26,6 +26,11 @@ const char *checkpoint_state_str(enum checkpoint_state state)
 	return state_names[state];
 }
 
+enum checkpoint_state checkpoint_shown(const struct checkpoint *cp)
+{
+	return cp->unwritten ? CHECKPOINT_SAVING : cp->state;
+}
+
 struct checkpoint *checkpoint_find(const struct session *s, const char *name)
 {
 	struct checkpoint *cp;
@@ -82,7 +87,9 @@ int checkpoint_room(const struct session *s, const struct saved *more, struct pr
 	return -EDQUOT;
 }
 
-static int check_new(const struct session *s, const char *name, struct problem *why)
+/* @failed: one of that name, which gives it away, or NULL. */
+static int check_new(const struct session *s, const char *name, const struct checkpoint *failed,
+		     struct problem *why)
 {
 	const unsigned most = s->fs->conf->max_checkpoints;
 
@@ -91,13 +98,13 @@ static int check_new(const struct session *s, const char *name, struct problem *
 			    "\"%s\" can't be the name of a checkpoint", problem_quote(name).text);
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	}
-	if (checkpoint_find(s, name)) {
+	if (!failed && checkpoint_find(s, name)) {
 		problem_set(why, PROBLEM_BAD_NAME,
 			    "Take another name, or remove it: rmdir checkpoints/NAME.",
 			    "there is a checkpoint \"%s\" already", name);
 		return -EEXIST;
 	}
-	if (s->checkpoints.n >= most) {
+	if (s->checkpoints.n - (failed != NULL) >= most) {
 		problem_set(why, PROBLEM_TOO_MANY, "Remove some: rmdir checkpoints/NAME.",
 			    "there are %u checkpoints already, which is the most", most);
 		return -EDQUOT;
@@ -130,9 +137,11 @@ static unsigned free_place(const struct session *s)
 int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_cp,
 		   struct problem *why)
 {
-	const int e = check_new(s, name, why);
-	struct checkpoint *cp;
+	struct checkpoint *cp = checkpoint_find(s, name), *failed;
+	int e;
 
+	failed = cp && cp->state == CHECKPOINT_FAILED ? cp : NULL;
+	e = check_new(s, name, failed, why);
 	if (e < 0)
 		return e;
 	cp = calloc(1, sizeof(*cp));
@@ -140,6 +149,8 @@ int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_
 		free(cp);
 		return -ENOMEM;
 	}
+	if (failed)
+		checkpoint_remove(s, failed);
 	cp->number = ++s->checkpoints.last;
 	cp->place = free_place(s);
 	snprintf(cp->name, sizeof(cp->name), "%s", name);
@@ -164,11 +175,12 @@ void checkpoint_remove(struct session *s, struct checkpoint *cp)
 	free(cp);
 }
 
-static void tell(struct session *s, const struct checkpoint *cp, const char *what)
+/* @why: or "". */
+static void tell(struct session *s, const struct checkpoint *cp, const char *what, const char *why)
 {
-	char words[128];
+	char words[1200];
 
-	snprintf(words, sizeof(words), "%s %s", cp->name, what);
+	snprintf(words, sizeof(words), "%s %s%s%s", cp->name, what, *why ? ": " : "", why);
 	events_add(&s->fs->events, s, "checkpoint", words);
 }
 
@@ -185,7 +197,7 @@ static void trim(struct session *s)
 		next = TAILQ_NEXT(cp, link);
 		if (!cp->automatic || cp->state != CHECKPOINT_WHOLE)
 			continue;
-		tell(s, cp, "removed");
+		tell(s, cp, "removed", "");
 		checkpoint_remove(s, cp);
 		n--;
 	}
@@ -199,9 +211,21 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->saved = saved_ref(saved);
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
-	tell(s, cp, "whole");
+	cp->unwritten = s->fs->keeping && !s->on_disk.err;
+	if (!cp->unwritten)
+		tell(s, cp, "whole", "");
+	keeping_saved(s);
 	if (cp->automatic)
 		trim(s);
+}
+
+void checkpoint_written(struct session *s, struct checkpoint *cp)
+{
+	if (!cp->unwritten)
+		return;
+	touch_rest(s);
+	cp->unwritten = false;
+	tell(s, cp, "whole", "");
 }
 
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)
@@ -211,7 +235,7 @@ void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct pr
 	cp->state = CHECKPOINT_FAILED;
 	problem_keep(&cp->problem, why);
 	cp->time = s->checkpoints.mtime = clock_now();
-	tell(s, cp, "failed");
+	tell(s, cp, "failed", why->cause);
 }
 
 /* ---- after each run ---- */
@@ -233,7 +257,7 @@ static void drop_oldest(struct session *s)
 	}
 	if (!oldest || n < s->settings.checkpoint_runs)
 		return;
-	tell(s, oldest, "removed");
+	tell(s, oldest, "removed", "");
 	checkpoint_remove(s, oldest);
 }
 

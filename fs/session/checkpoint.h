@@ -19,7 +19,7 @@ static_assert(CHECKPOINTS_MAX < CHECKPOINT_PLACES, "there is always a free one")
 
 /* As text in its status.json: checkpoint_state_str(). */
 enum checkpoint_state {
-	CHECKPOINT_SAVING, /* it is wanted; see saving.h */
+	CHECKPOINT_SAVING, /* it is wanted; see saving.h. Or it is `unwritten`, see checkpoint_shown() */
 	CHECKPOINT_WHOLE,
 	CHECKPOINT_FAILED,
 	CHECKPOINT_NSTATES,
@@ -35,7 +35,9 @@ struct checkpoint {
 	unsigned place; /* a small one, that no other has now: for the inode numbers of its files */
 	char name[65];
 	enum checkpoint_state state;
-	bool automatic;	      /* by checkpoint_runs */
+	bool automatic; /* by checkpoint_runs */
+	bool unwritten; /* it is WHOLE, and to be kept, and on its way to the disk still */
+	bool naming; /* the record that is being written names what was saved; see fs/keep/keeper.c */
 	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
 	struct timespec time; /* when it was asked for, later: when it was saved */
 	uint32_t run;	      /* the last before it; 0: none */
@@ -56,8 +58,11 @@ struct checkpoints {
 
 const char *checkpoint_state_str(enum checkpoint_state state);
 
+/* What is said of it. Where sessions are kept, one that is said to be WHOLE is there after a power cut. */
+enum checkpoint_state checkpoint_shown(const struct checkpoint *cp);
+
 /**
- * checkpoint_new() - Make one, which is SAVING
+ * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name
  * @s: Session
  * @name: Name, validated here
  * @ret_cp: Result, its session's
@@ -76,6 +81,8 @@ struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number
 
 /* It is WHOLE, with another reference to @saved. */
 void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved);
+/* It is on the disk, or will not be soon, which the session's `error` says. Who waits is to be woken then. */
+void checkpoint_written(struct session *s, struct checkpoint *cp);
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why);
 
 /* May the session's checkpoints take so much more? Return: 0 or -EDQUOT with @why. */

@@ -87,6 +87,10 @@ void session_remove_checkpoint(struct session *s, struct checkpoint *cp)
 static int check_restore(const struct session *s, const struct checkpoint *cp, const char *name,
 			 struct problem *why)
 {
+	if (s->on_disk.damaged) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
 	if (!cp || cp->state == CHECKPOINT_FAILED) {
 		problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT,
 			    cp ? "Its status.json says why."

@@ -213,7 +213,7 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 			 (unsigned long long)c->failures, (unsigned long long)c->changes);
 	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
-		session_touch(s);
+		session_used(s);
 		binding_pump(s);
 		wait_wake(&s->front.wait);
 	}

@@ -41,7 +41,8 @@ static int unnamed_file(int dirfd)
 	return fd;
 }
 
-off_t depot_place(uint32_t slot)
+/* Offset of a slot in the file. */
+static off_t place(uint32_t slot)
 {
 	return (off_t)slot * DEPOT_BLOCK;
 }
@@ -61,13 +62,23 @@ static void give_back(const struct depot_job *job)
 	/* Without support for holes, the space is only reused, and the file truncated when it is empty. */
 	for (unsigned i = 0; i < job->nleft; i++)
 		(void)fallocate(job->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				depot_place(job->left[i]), DEPOT_BLOCK);
+				place(job->left[i]), DEPOT_BLOCK);
 	if (job->empty)
 		(void)!ftruncate(job->fd, 0);
 }
 
+static int write_block(const struct depot_job *job, const unsigned char *key, const struct block *b,
+		       uint32_t slot)
+{
+	_cleanup_free_ char *veiled = malloc(b->len);
+	int r = veiled ? veil(key, b->nonce, 0, b->data, veiled, b->len) : -ENOMEM;
+
+	return r < 0 ? r : fileio_write_at(job->fd, veiled, b->len, place(slot));
+}
+
 static void on_work(uv_work_t *work)
 {
+	const struct depot *d = container_of(work, struct depot, work);
 	struct depot_job *job = &container_of(work, struct depot, work)->job;
 
 	if (job->fd < 0)
@@ -80,10 +91,8 @@ static void on_work(uv_work_t *work)
 	give_back(job);
 	job->room = depot_room(job->dir);
 	while (job->nwritten < job->nblocks && job->err == 0) {
-		const struct block *b = job->block[job->nwritten];
-
-		job->err = fileio_write_at(job->fd, b->data, b->len,
-					   depot_place(job->slot[job->nwritten]));
+		job->err = write_block(job, d->key, job->block[job->nwritten],
+				       job->slot[job->nwritten]);
 		if (job->err == 0)
 			job->nwritten++;
 	}
@@ -136,9 +145,11 @@ static void choose_blocks(struct depot *d)
 	struct depot_job *job = &d->job;
 	struct block *b;
 
-	while (job->nblocks < DEPOT_BATCH && (b = TAILQ_FIRST(&d->queue))) {
-		if (slot_take(d, &b->slot) < 0)
+	d->keyed = d->keyed || veil_random(d->key, sizeof(d->key)) == 0;
+	while (d->keyed && job->nblocks < DEPOT_BATCH && (b = TAILQ_FIRST(&d->queue))) {
+		if (veil_random(b->nonce, sizeof(b->nonce)) < 0 || slot_take(d, &b->slot) < 0)
 			break;
+		b->veiled = true;
 		TAILQ_REMOVE(&d->queue, b, link);
 		b->state = BLOCK_WRITING;
 		job->slot[job->nblocks] = b->slot;
@@ -159,7 +170,7 @@ static void kick(struct depot *d)
 	job->empty = d->nused == 0 && !d->nfreed;
 	choose_blocks(d);
 	if (!job->nblocks && !job->nleft) {
-		d->err = -ENOMEM; /* grow() has failed */
+		d->err = -ENOMEM; /* grow() has failed, or there is nothing random */
 		uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 		return;
 	}
@@ -334,6 +345,21 @@ void depot_put(struct depot *d, struct block *b)
 		kick(d);
 }
 
+/* Takes the veil off what was read from @offset on. */
+static int unveil(const unsigned char *key, const struct block *b, uint32_t offset, void *data,
+		  size_t len)
+{
+	return b->veiled ? veil(key, b->nonce, offset, data, data, len) : 0;
+}
+
+int depot_fetch(int fd, const unsigned char key[VEIL_KEY], const struct block *b, uint32_t offset,
+		void *to, size_t len)
+{
+	const int r = fileio_read_at(fd, to, len, place(b->slot) + offset);
+
+	return r < 0 ? r : unveil(key, b, offset, to, len);
+}
+
 int depot_read(const struct depot *d, const struct block *b, uint32_t offset, void *out, size_t len)
 {
 	struct iovec iov = {out, len};
@@ -344,10 +370,10 @@ int depot_read(const struct depot *d, const struct block *b, uint32_t offset, vo
 		memcpy(out, b->data + offset, len);
 		return 0;
 	}
-	n = preadv2(d->fd, &iov, 1, depot_place(b->slot) + offset, RWF_NOWAIT);
+	n = preadv2(d->fd, &iov, 1, place(b->slot) + offset, RWF_NOWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EOPNOTSUPP && errno != EINTR && errno != ENOSYS)
 		return -errno;
-	return n == (ssize_t)len ? 0 : -EAGAIN;
+	return n == (ssize_t)len ? unveil(d->key, b, offset, out, len) : -EAGAIN;
 }
 
 /* ---- what was there before ---- */
@@ -367,7 +393,8 @@ int depot_resume(struct depot *d, int fd, uint32_t nslots)
 	return 0;
 }
 
-int depot_stored(struct depot *d, uint32_t slot, uint32_t len, struct block **ret_b)
+int depot_stored(struct depot *d, uint32_t slot, uint32_t len, const unsigned char *nonce,
+		 struct block **ret_b)
 {
 	struct block *b;
 
@@ -379,6 +406,9 @@ int depot_stored(struct depot *d, uint32_t slot, uint32_t len, struct block **re
 	b->state = BLOCK_STORED;
 	b->slot = slot;
 	b->len = len;
+	b->veiled = nonce;
+	if (nonce)
+		memcpy(b->nonce, nonce, sizeof(b->nonce));
 	d->taken[slot] = 1;
 	d->nused++;
 	*ret_b = b;
@@ -406,6 +436,7 @@ void depot_init(struct depot *d, uv_loop_t *loop, int dir)
 		log_warn("no file for long outputs can be made now: %s", strerror(-d->fd));
 		d->fd = -1;
 	}
+	d->keyed = veil_random(d->key, sizeof(d->key)) == 0;
 	TAILQ_INIT(&d->queue);
 	uv_timer_init(loop, &d->retry);
 	d->retry.data = d;

@@ -12,6 +12,7 @@
 #include "fs/request/touched.h"
 #include "fs/request/trail.h"
 #include "vm/base/turn.h"
+#include "vm/base/veil.h"
 
 /*
  * Theory of operation
@@ -29,6 +30,9 @@
  * A daemon that dies may leave a thread behind that still writes to a slot, and records that name slots which were free at the last.
  * So an heir uses no slot that was free when it came, and space is given back, and used again, only behind the commit of the turn
  * in which it became free (vm/base/turn.h).
+ *
+ * What is in the file, a disk may show when the mount is long gone. So it is veiled (vm/base/veil.h), each block with a nonce of
+ * its own each time that it is written; the key is in memory, and in the records for an heir.
  *
  * The directory may vanish, or the file system become read-only, before the file is needed, so it is created at
  * the start; if that fails, each job tries again.
@@ -53,6 +57,8 @@ struct block {
 	unsigned refs;
 	enum block_state state;
 	uint32_t len, cap, slot;
+	bool veiled; /* by `nonce`; STORED ones of a daemon that did not do that are not */
+	unsigned char nonce[VEIL_NONCE];
 	char *data;
 	/* In records: where it belongs, and what is written of it. See fs/handover/outputs.c. */
 	uint64_t spool;
@@ -63,8 +69,10 @@ struct block {
 
 struct depot {
 	uv_loop_t *loop;
-	int dir;	/* directory of the file; owned by the caller */
-	int fd;		/* the file, or -1 if there is none yet */
+	int dir; /* directory of the file; owned by the caller */
+	int fd;	 /* the file, or -1 if there is none yet */
+	unsigned char key[VEIL_KEY];
+	bool keyed;	/* there is a key */
 	int err;	/* -errno of the last write, until one succeeds */
 	int64_t room;	/* free bytes on the disk as of the last job, or -errno */
 	size_t waiting; /* bytes of blocks in WAITING and WRITING */
@@ -101,8 +109,9 @@ struct depot {
 
 /* @dir: descriptor of a directory, owned by the caller; may be unusable, see above. */
 void depot_init(struct depot *d, uv_loop_t *loop, int dir);
-/* Offset of a slot in the file. */
-off_t depot_place(uint32_t slot);
+/* In another thread, which has a reference: reads from a block that is STORED. @fd and @key: of the depot. Return: 0 or -errno. */
+int depot_fetch(int fd, const unsigned char key[VEIL_KEY], const struct block *b, uint32_t offset,
+		void *to, size_t len);
 /* No more jobs. The one that is under way goes on. */
 void depot_close(struct depot *d);
 /* Return: false if a job is still under way, so that @d must not be freed. */
@@ -115,8 +124,9 @@ bool depot_fini(struct depot *d);
  * Return: 0 or -ENOMEM.
  */
 int depot_resume(struct depot *d, int fd, uint32_t nslots);
-/* Return: 0; -EBADMSG if there can be no such block; -ENOMEM. */
-int depot_stored(struct depot *d, uint32_t slot, uint32_t len, struct block **ret_b);
+/* @nonce: or NULL, of one that is not veiled. Return: 0; -EBADMSG if there can be no such block; -ENOMEM. */
+int depot_stored(struct depot *d, uint32_t slot, uint32_t len, const unsigned char *nonce,
+		 struct block **ret_b);
 void depot_resumed(struct depot *d);
 
 /* Return: an empty block with one reference, or NULL. */

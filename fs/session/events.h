@@ -20,8 +20,8 @@ struct run;
 struct sandbox_denied;
 struct session;
 
-/* A run has half a dozen events, on the way of its code and of its result; so they are only noted there, and become lines
- * when somebody looks. Where the log is open, that is at once. */
+/* A run has half a dozen events, on the way of its code and of its result; so they are only noted
+ * there, and become lines when somebody looks. Where the log is open, that is at once. */
 struct events {
 	struct event *kept[EVENTS_KEPT]; /* ring: number n is at n % EVENTS_KEPT */
 	uint64_t next;			 /* number of the next event */
@@ -58,11 +58,13 @@ void events_write(struct events *ev);
 uint64_t events_first_byte(const struct events *ev);
 const char *events_line(const struct events *ev, uint64_t n);
 
-/* For a daemon that comes after this one: appends fields of the log, and of number @n, if that is kept. What is no line yet stays none. */
+/* For a daemon that comes after this one: appends fields of the log, and of number @n, if that is
+ * kept. What is no line yet stays none. */
 void events_put(const struct events *ev, struct buf *out);
 void events_put_one(const struct events *ev, uint64_t n, struct buf *out);
 
-/* Likewise there, into a log that is empty; behind that of the log, in any order. Return: 0, -EBADMSG, -ENOMEM. */
+/* Likewise there, into a log that is empty; behind that of the log, in any order. Return: 0,
+ * -EBADMSG, -ENOMEM. */
 int events_get(struct events *ev, struct record_reader fields);
 int events_get_one(struct events *ev, struct record_reader fields);
 

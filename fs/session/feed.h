@@ -17,19 +17,21 @@ struct req;
 /*
  * Theory of operation
  * -------------------
- * The rule is that of FIFOs. What was written and closed before a run was submitted is its input, then it is at end of
- * file. A descriptor that is open for writing at that time stays its writer: what is written to it then reaches the
- * program at once, and the end of file comes when the last of them was closed.
+ * The rule is that of FIFOs. What was written and closed before a run was submitted is its input,
+ * then it is at end of file. A descriptor that is open for writing at that time stays its writer:
+ * what is written to it then reaches the program at once, and the end of file comes when the last
+ * of them was closed.
  *
- * What is written is kept here until the sandbox takes it. While FEED_FULL bytes wait, a write waits as well: its request
- * is parked with its data, and answered when there is room, in turn. So a write(2) is taken as a whole, or not at all, and
- * a stream of any length takes constant memory.
+ * What is written is kept here until the sandbox takes it. While FEED_FULL bytes wait, a write
+ * waits as well: its request is parked with its data, and answered when there is room, in turn. So
+ * a write(2) is taken as a whole, or not at all, and a stream of any length takes constant memory.
  *
- * A FUSE write holds the lock of its inode in the kernel, in which others would then wait and not be interrupted; so each
- * lookup of `stdin` answers with an inode number of its own, see node_fresh(). There is no FLUSH either, which takes
- * that lock.
+ * A FUSE write holds the lock of its inode in the kernel, in which others would then wait and not
+ * be interrupted; so each lookup of `stdin` answers with an inode number of its own, see
+ * node_fresh(). There is no FLUSH either, which takes that lock.
  *
- * CLOSED -> OPEN (feed_begin) -> ENDING (nothing more will be written) -> OVER (all was handed over, or nobody reads it)
+ * CLOSED -> OPEN (feed_begin) -> ENDING (nothing more will be written) -> OVER (all was handed
+ * over, or nobody reads it)
  */
 enum feed_state {
 	FEED_CLOSED, /* it was not begun */
@@ -81,7 +83,8 @@ void feed_leave(struct feed *f);
 
 /* Return: 0, -EPIPE (nobody reads it any more), -EAGAIN (full), -ENOMEM. */
 int feed_write(struct feed *f, const void *data, size_t len);
-/* Keeps the request of such a write until there is room: it is answered then, or with -EINTR or -EPIPE. */
+/* Keeps the request of such a write until there is room: it is answered then, or with -EINTR or
+ * -EPIPE. */
 void feed_park(struct feed *f, struct req *req, const void *data, size_t len);
 
 /* Writes that wait give up, with -EINTR. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vm/base/io.h"
 #include "fs.h"
 #include "fs/request/reply.h"
 #include "node.h"
@@ -43,8 +42,7 @@ static void on_work(uv_work_t *work)
 	for (unsigned i = 0; i < job->nparts && job->err == 0; i++) {
 		const struct fetch_part *p = &job->part[i];
 
-		job->err = fileio_read_at(job->fd, p->to, p->len,
-					  depot_place(p->block->slot) + p->offset);
+		job->err = depot_fetch(job->fd, job->key, p->block, p->offset, p->to, p->len);
 	}
 }
 
@@ -84,7 +82,7 @@ static void divide(struct fetch *f, const struct spool *sp, size_t size, uint64_
 {
 	struct fetch_job *job = &f->job;
 
-	*job = (struct fetch_job){.fd = f->depot->fd};
+	*job = (struct fetch_job){.fd = f->depot->fd, .key = f->depot->key};
 	if (offset >= sp->len) { /* output was lost there: out of memory */
 		job->err = -EIO;
 		return;

@@ -32,6 +32,7 @@ struct fetch {
 	uint64_t serial;
 	struct fetch_job {
 		int fd, err;
+		const unsigned char *key;
 		struct fetch_part {
 			struct block *block; /* reference */
 			char *to;

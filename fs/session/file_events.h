@@ -17,22 +17,25 @@ struct session;
 /*
  * Theory of operation
  * -------------------
- * The agent watches while somebody has the node open, and not otherwise. Each open begins with the line that says it is
- * watching (then it is `bound`): without a sandbox, or with one that is not up yet, that is at once, for the agent is
- * asked to watch before anything else is asked of it.
+ * The agent watches while somebody has the node open, and not otherwise. Each open begins with the
+ * line that says it is watching (then it is `bound`): without a sandbox, or with one that is not up
+ * yet, that is at once, for the agent is asked to watch before anything else is asked of it.
  *
- * There can be many readers, who read or do not, and a program can make a great many changes. So what happens is written
- * once, to the `log` of the session. An open has bytes of its own in `text`, from its offset `base` on: that line, and
- * what was said to it alone. Behind these it goes on with the log from `cursor` on, which is a position in all that was
- * ever written to the log; the log has what is from `start` on. `expected` is the offset of the end of what was read. Who
- * reads at another offset, because that was dropped, or because he takes the size of another open for his own (as
- * tail(1)), gets what is nearest. What was read stays for a while, for shells read more than a line, and go back.
+ * There can be many readers, who read or do not, and a program can make a great many changes. So
+ * what happens is written once, to the `log` of the session. An open has bytes of its own in
+ * `text`, from its offset `base` on: that line, and what was said to it alone. Behind these it goes
+ * on with the log from `cursor` on, which is a position in all that was ever written to the log;
+ * the log has what is from `start` on. `expected` is the offset of the end of what was read. Who
+ * reads at another offset, because that was dropped, or because he takes the size of another open
+ * for his own (as tail(1)), gets what is nearest. What was read stays for a while, for shells read
+ * more than a line, and go back.
  *
- * From time to time the log is cut. Who is behind by more than FILE_EVENTS_KEPT then loses all that he has not read, and a
- * line of his own says so; but a line of which the beginning was read stays, as one of his own. So does that the sandbox
- * is gone, for another one has other files.
+ * From time to time the log is cut. Who is behind by more than FILE_EVENTS_KEPT then loses all that
+ * he has not read, and a line of his own says so; but a line of which the beginning was read stays,
+ * as one of his own. So does that the sandbox is gone, for another one has other files.
  *
- * Of what the agent can't watch, it tells before it is watching. That is `blind`, for those who wait for it.
+ * Of what the agent can't watch, it tells before it is watching. That is `blind`, for those who
+ * wait for it.
  */
 #define FILE_EVENTS_KEPT  (256u << 10) /* bytes of the log after it was cut */
 #define FILE_EVENTS_MORE  (192u << 10) /* and it is cut when it has so many more */

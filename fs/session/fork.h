@@ -13,9 +13,10 @@ struct settings;
 /*
  * Theory of operation
  * -------------------
- * A copy is a session that is asleep with what was saved of another: it has that session's settings, and nothing of its
- * runs. The other goes on as if nothing had been. Where it is asleep itself, or the copy is one of a checkpoint, there is
- * something saved already; else it is saved now, and the copy waits for that (saving.h).
+ * A copy is a session that is asleep with what was saved of another: it has that session's
+ * settings, and nothing of its runs. The other goes on as if nothing had been. Where it is asleep
+ * itself, or the copy is one of a checkpoint, there is something saved already; else it is saved
+ * now, and the copy waits for that (saving.h).
  */
 struct fork {
 	struct session *source;

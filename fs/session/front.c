@@ -24,7 +24,7 @@ static void mark(struct front *f)
 	if (f->job)
 		touch_job(f->job);
 	else
-		touch_session(f->s);
+		touch_head(f->s);
 }
 
 void front_clear(struct front *f)

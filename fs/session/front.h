@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session and a job have alike: programs are written to it, and the results of the newest are read. */
+/* What a session and a job have alike: programs are written to it, and the results of the newest
+ * are read. */
 #ifndef XSBX_FS_SESSION_FRONT_H
 #define XSBX_FS_SESSION_FRONT_H
 
@@ -18,9 +19,11 @@ struct job;
 TAILQ_HEAD(input_list, handle);
 
 /*
- * Embedded in a session, and in a job. The nodes `in`, `stdin`, `stdout` and so on work on this, whosever they are.
+ * Embedded in a session, and in a job. The nodes `in`, `stdin`, `stdout` and so on work on this,
+ * whosever they are.
  *
- * - `latest` is the newest run, also after its removal from the history; a job has one at most, once it was started.
+ * - `latest` is the newest run, also after its removal from the history; a job has one at most,
+ *   once it was started.
  */
 struct front {
 	struct session *s; /* whose it is, or whose the job is */
@@ -81,7 +84,8 @@ void front_feed(struct front *f, struct run *r);
 /* Only the latter: those who write to no run, or to one that does not read any more. */
 void front_join(struct front *f, struct run *r);
 
-/* The run that is fed by those who write, if it still takes anything; or NULL. A named run is not its session's. */
+/* The run that is fed by those who write, if it still takes anything; or NULL. A named run is not
+ * its session's. */
 struct run *front_fed(const struct front *f);
 
 #endif

@@ -67,8 +67,10 @@ struct fs_record {
 	bool mount, complaints, stats; /* changed; `stats`: and somebody has seen them */
 	uint32_t fresh;		       /* so far none was given out that is not below it */
 	uint32_t depot_slots, log_level;
+	bool depot_keyed;
 	int depot_fd;
 	uint64_t stats_at; /* uv_now() */
+	struct buf fields; /* memory in which the records of a turn are put together */
 };
 
 /* One per process; lives from before the mount until after the last handle is closed. */
@@ -87,6 +89,7 @@ struct fs {
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 
 	struct touched touched;
+	bool unheld; /* what it has is written down, but nobody else has its descriptors: see vm/base/lent.h */
 	struct handles handles;
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
@@ -104,7 +107,6 @@ struct fs {
 	/* How the daemon is confined, `key: value`, for `isolation`. Set by the caller, or NULL. */
 	void (*tell_confinement)(void (*line)(void *data, const char *key, const char *value),
 				 void *data);
-	TAILQ_HEAD(touched_files, files) touched_files;
 	struct fs_record record;
 	struct alarm alarm; /* the next deadline of any session or waiting request */
 	uv_timer_t renew;   /* used if the kernel limits how long a request may take */
@@ -113,10 +115,13 @@ struct fs {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
 		bool begun, complete;
-		bool estate;	       /* what is read is in an estate, which is gone on with */
-		void *runs;	       /* by id, for tsearch(3); see fs/keep/run.c */
-		void *texts;	       /* likewise: fs/handover/texts.c */
-		void *spools;	       /* fs/handover/outputs.c */
+		bool estate;  /* what is read is in an estate, which is gone on with */
+		void *runs;   /* by id, for tsearch(3); see fs/keep/run.c */
+		void *texts;  /* likewise: fs/handover/texts.c */
+		void *spools; /* fs/handover/outputs.c */
+		bool filed;   /* files/ of all sessions are put together */
+		void *losses; /* what can't be read: fs/handover/losses.c */
+		unsigned lost_handles;
 	} inherited;		       /* while the mount is being taken over */
 	const struct keeping *keeping; /* NULL: nothing is kept */
 	struct keeper *keeper;

@@ -8,7 +8,8 @@
 struct fdbag;
 struct session;
 
-/* The session has had this sandbox. If that is not there any more, it will be told when it goes on. Return: 0, -EBADMSG, -ENOMEM. */
+/* The session has had this sandbox. If that is not there any more, it will be told when it goes on.
+ * Return: 0, -EBADMSG, -ENOMEM. */
 int inherit_sandbox(struct session *s, struct record_reader fields, struct fdbag *fds);
 
 /* It goes on: with its sandbox; without, if that did not last; or it asks for one again. */

@@ -15,10 +15,10 @@
  *	    kind     slot     generation   sub
  *
  * The slot is that of the session (or of the template, for its nodes), the generation distinguishes
- * the session from earlier ones in that slot, and `sub` is the number of a run or of a job, or an index into the
- * session's table of files or of scratch files. No state is kept when the kernel looks up or
- * forgets a node, and an old number resolves to ESTALE, never to another object.
- * Bit 63 stays clear for programs that take it for a sign.
+ * the session from earlier ones in that slot, and `sub` is the number of a run or of a job, or an
+ * index into the session's table of files or of scratch files. No state is kept when the kernel
+ * looks up or forgets a node, and an old number resolves to ESTALE, never to another object. Bit 63
+ * stays clear for programs that take it for a sign.
  */
 
 #define INO_GENERATIONS 0xffu /* eight bits, and then from 0 again */
@@ -100,7 +100,8 @@ enum node_kind {
 	NODE_NKINDS,
 };
 
-/* Makes a number. @slot and @generation are of a session, or @slot a template's; 0 where there is neither. */
+/* Makes a number. @slot and @generation are of a session, or @slot a template's; 0 where there is
+ * neither. */
 uint64_t ino_make(enum node_kind kind, unsigned slot, unsigned generation, uint32_t sub);
 /* ... of a node of a session, or of one of its runs or jobs. */
 uint64_t ino_of_session(const struct session *s, enum node_kind kind, uint32_t sub);

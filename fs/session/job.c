@@ -390,7 +390,7 @@ void job_over(struct job *j)
 		front_problem(&j->front, &p);
 	s->fs->stats.jobs[r->state]++;
 	events_add_run(&s->fs->events, s, r);
-	session_touch(s);
+	session_used(s);
 	job_changed(j);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));
 	wait_wake(&j->front.wait);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: a program beside a session's interpreter, in the same sandbox; or a named run of that interpreter. */
+/* A job: a program beside a session's interpreter, in the same sandbox; or a named run of that
+ * interpreter. */
 #ifndef XSBX_FS_SESSION_JOB_H
 #define XSBX_FS_SESSION_JOB_H
 
@@ -18,18 +19,21 @@
 /*
  * Theory of operation
  * -------------------
- * mkdir makes a job, which is nothing but a name and settings. Closing `in`, or `start`, makes its one run (`front.latest`),
- * which waits in the session's list for the sandbox to take it: launch_pump(). A run of the session does not keep it
- * waiting. What is read is bound to this run for ever, so that nobody can be shown another's output.
+ * mkdir makes a job, which is nothing but a name and settings. Closing `in`, or `start`, makes its
+ * one run (`front.latest`), which waits in the session's list for the sandbox to take it:
+ * launch_pump(). A run of the session does not keep it waiting. What is read is bound to this run
+ * for ever, so that nobody can be shown another's output.
  *
- * A named run (mkdir runs/NAME, `of_session`) is the same for a run of the session's interpreter: it has a place for its
- * code, its settings and its results before there is a run, so that many may write to a session and each reads what is
- * its own. Its run is one of the session's, with a number, and waits in the session's queue.
+ * A named run (mkdir runs/NAME, `of_session`) is the same for a run of the session's interpreter:
+ * it has a place for its code, its settings and its results before there is a run, so that many may
+ * write to a session and each reads what is its own. Its run is one of the session's, with a
+ * number, and waits in the session's queue.
  *
- * A job that has ended may have left processes. So it is `inside` from when it was sent until the sandbox says that
- * nothing is left of it, and removing it ends them.
+ * A job that has ended may have left processes. So it is `inside` from when it was sent until the
+ * sandbox says that nothing is left of it, and removing it ends them.
  *
- * - In its session's list until it is removed, then `removed`; freed with the last reference (open handles have one).
+ * - In its session's list until it is removed, then `removed`; freed with the last reference (open
+ *   handles have one).
  * - `unsent`: its run is QUEUED.
  */
 struct job {
@@ -63,8 +67,8 @@ struct job {
  * @of_session: A named run
  * @ret_j: Result, the session's reference
  *
- * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, none of which has ended), -EOPNOTSUPP (every run has
- * a sandbox of its own), -ENOMEM; the session's `error` says why.
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, none of which has ended),
+ * -EOPNOTSUPP (every run has a sandbox of its own), -ENOMEM; the session's `error` says why.
  */
 int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j);
 /**
@@ -116,7 +120,8 @@ void job_changed(const struct job *j);
 /* Its run has ended: counts, and tells whoever waits. */
 void job_over(struct job *j);
 
-/* Nothing is left of it in the sandbox, so it is history; of which there may be too much: it may be freed. */
+/* Nothing is left of it in the sandbox, so it is history; of which there may be too much: it may be
+ * freed. */
 void job_gone(struct job *j);
 
 /* Takes it out of its session's list. Its run has ended, or there is none, or it is the session's. */
@@ -143,7 +148,8 @@ void launch_feed(struct job *j);
 
 /* ---- job_verbs.c: what its nodes ask for ---- */
 
-/* May it be started, with or without (`start`) code? Return: 0, -EBUSY (it was), -EINVAL, -ESTALE; its `error` says why. */
+/* May it be started, with or without (`start`) code? Return: 0, -EBUSY (it was), -EINVAL, -ESTALE;
+ * its `error` says why. */
 int job_can_start(struct job *j, bool with_code);
 /**
  * job_start() - Start it
@@ -154,10 +160,12 @@ int job_can_start(struct job *j, bool with_code);
  * Return: as job_can_start(), -ENOMEM.
  */
 int job_start(struct job *j, struct buf *code, const struct timespec *mtime);
-/* The same for code that was accepted from its writer: what can't be started becomes refused. Return: 0 or -ENOMEM. */
+/* The same for code that was accepted from its writer: what can't be started becomes refused.
+ * Return: 0 or -ENOMEM. */
 int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime);
 
-/* Sends enum sandbox_signal, or SANDBOX_SIGNAL + N. Return: 0, -ESRCH if it is not running, -EOPNOTSUPP, -errno. */
+/* Sends enum sandbox_signal, or SANDBOX_SIGNAL + N. Return: 0, -ESRCH if it is not running,
+ * -EOPNOTSUPP, -errno. */
 int job_signal(struct job *j, unsigned sig);
 /* Kills it, or refuses it if it was not sent yet. Return: likewise. */
 int job_kill(struct job *j);

@@ -23,6 +23,7 @@ static void was_started(const struct job *j, struct problem *why)
 static int may_start(const struct job *j, bool with_code, struct problem *why)
 {
 	const struct session *s = j->s;
+	int e;
 
 	if (j->removed || s->dead)
 		return -ESTALE;
@@ -42,24 +43,9 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 		return problem_set(why, PROBLEM_INVALID,
 				   "Write a program to `in`, or set argv in `config`.",
 				   "there is nothing to start");
-	if (s->on_disk.damaged) {
-		*why = *problem_kept(&s->closed);
-		return -ESTALE;
-	}
-	if (s->state == SESSION_CLOSED) {
-		*why = *problem_kept(&s->closed);
-		return -ESTALE;
-	}
-	if (s->fs->ending) {
-		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
-		return -ESTALE;
-	}
-	if (j->of_session && s->nqueued >= SESSION_QUEUE_MAX) {
-		problem_set(why, PROBLEM_QUEUE_FULL,
-			    "Wait for a run to end, or use another session.",
-			    "%u runs of this session are queued already", s->nqueued);
-		return -EBUSY;
-	}
+	e = j->of_session ? session_may_submit(s, why) : session_may_begin(s, why);
+	if (e < 0)
+		return e;
 	if (j->of_session)
 		return 0;
 	if (s->settings.fresh)

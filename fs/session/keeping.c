@@ -29,6 +29,12 @@ void keeping_changed(struct session *s)
 		s->fs->keeping->changed(s);
 }
 
+void keeping_saved(struct session *s)
+{
+	if (s->fs->keeping && !s->dead)
+		s->fs->keeping->saved(s);
+}
+
 void keeping_removed(struct session *s)
 {
 	if (s->fs->keeping)

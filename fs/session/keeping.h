@@ -19,6 +19,8 @@ struct touch;
 struct keeping {
 	/* Something of it is to be there after a power cut. */
 	void (*changed)(struct session *s);
+	/* Something was saved of it, and is to be there as soon as can be. */
+	void (*saved)(struct session *s);
 	/* It is removed: so is what was kept. */
 	void (*removed)(struct session *s);
 	/* A long output is to be brought back, for fetch.h: fetch_brought() is the answer. */
@@ -35,8 +37,8 @@ struct keeping {
 
 /* Embedded in a session. */
 struct kept {
-	bool dirty;   /* on the list of those to be written: `link` */
-	bool damaged; /* its record could not be read, and it can do nothing but be removed */
+	bool dirty; /* on the list of those to be written: `link` */
+	bool damaged; /* its record could not be read, or those of a daemon that died: it can do nothing but be removed */
 	bool refused; /* on another list: it could not be written, and is tried again later */
 	int err; /* why it could not be written, and was told; 0: what there is of it is on the disk */
 	uint64_t sum;	  /* of what was written last, 0: nothing */
@@ -49,6 +51,7 @@ bool keeping_problem(const struct session *s, struct problem *ret_p);
 
 /* Also of a removed one, of which it does nothing. */
 void keeping_changed(struct session *s);
+void keeping_saved(struct session *s);
 void keeping_removed(struct session *s);
 
 #endif

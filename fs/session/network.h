@@ -37,14 +37,15 @@ void network_ports_changed(struct session *s);
  * @s: Session with a sandbox
  * @with: Its new settings, effective if this succeeds
  *
- * Whether a port is available is known later: if not, it is removed from the settings again, and the session's
- * `error` says why.
+ * Whether a port is available is known later: if not, it is removed from the settings again, and
+ * the session's `error` says why.
  *
  * Return: 0; -EBUSY or -errno with nothing changed; the session's `error` says why.
  */
 int network_apply(struct session *s, const struct settings *with);
 
-/* Its sandbox is of another daemon, which may have been about to forward ports that the settings have: asks for them once more. */
+/* Its sandbox is of another daemon, which may have been about to forward ports that the settings
+ * have: asks for them once more. */
 void network_resume(struct session *s);
 
 /* Its ports, a line for each. */

@@ -35,9 +35,9 @@ uint64_t node_sibling(const struct node *n, enum node_kind kind, uint32_t sub);
  * node_fresh() - Another inode number of a node, by which it is known as well
  * @ino: Number of a node
  *
- * The kernel locks an inode while it is written to. Where writes may wait, each lookup answers with a number of its own, so
- * that nobody waits for the lock of another, in which he could not be interrupted. Likewise where each open has a size of
- * its own: the kernel asks for it by number.
+ * The kernel locks an inode while it is written to. Where writes may wait, each lookup answers with
+ * a number of its own, so that nobody waits for the lock of another, in which he could not be
+ * interrupted. Likewise where each open has a size of its own: the kernel asks for it by number.
  *
  * Return: the number; @ino itself if the node has one.
  */
@@ -52,8 +52,8 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node);
 /* Which output of a run is shown by nodes of this kind. */
 enum run_output node_output(enum node_kind kind);
 
-/* Return: a handle in the mount's table, which has references on @n's session and run until it is freed, or NULL if out
- * of memory. quota_open() checks whether another one is allowed. */
+/* Return: a handle in the mount's table, which has references on @n's session and run until it is
+ * freed, or NULL if out of memory. quota_open() checks whether another one is allowed. */
 struct handle *node_open(const struct node *n, const struct handle_ops *ops, int flags);
 
 /* For handles on nodes: gives up their references. */

@@ -91,7 +91,7 @@ int pause_end(struct session *s)
 	}
 	p->asked = false;
 	thaw(s);
-	session_touch(s);
+	session_used(s);
 	if (s->state == SESSION_PAUSED)
 		session_set_state(s, SESSION_IDLE);
 	return 0;
@@ -145,7 +145,9 @@ void pause_answered(struct session *s, int err)
 		p->asked = false;
 		session_problemf(s, PROBLEM_NOT_PAUSED, "Try it again, or reset the session.",
 				 "what runs in the sandbox could not be stopped: %s",
-				 strerror(-err));
+				 err == -EBUSY ? "it waits for a disk, or gets too little of this "
+						 "host's processors"
+					       : strerror(-err));
 	} else {
 		session_set_state(s, SESSION_PAUSED);
 	}

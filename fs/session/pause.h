@@ -30,8 +30,8 @@ struct pause {
 int pause_begin(struct session *s);
 int pause_end(struct session *s);
 
-/* For a commit: @still is called when all is stopped, or with -errno if that fails; at once if it is known. Return:
- * 0 or -errno. */
+/* For a commit: @still is called when all is stopped, or with -errno if that fails; at once if it
+ * is known. Return: 0 or -errno. */
 int pause_until_still(struct session *s, void (*still)(struct session *s, int err));
 void pause_still_over(struct session *s);
 

@@ -11,21 +11,23 @@
 /*
  * Theory of operation
  * -------------------
- * Texts that users write, and those rendered for readers, are kept in memory: the code of runs, standard
- * input of queued runs, scratch files, the text of each open handle. Each has a limit of its own, but there
- * can be many of them. So the texts of a user are summed up before more is added, and beyond
- * the limit it is refused with EDQUOT. Texts of a session are charged to its owner, whoever reads them; those
- * of the root and of templates to the user who opened them.
+ * Texts that users write, and those rendered for readers, are kept in memory: the code of runs,
+ * standard input of queued runs, scratch files, the text of each open handle. Each has a limit of
+ * its own, but there can be many of them. So the texts of a user are summed up before more is
+ * added, and beyond the limit it is refused with EDQUOT. Texts of a session are charged to its
+ * owner, whoever reads them; those of the root and of templates to the user who opened them.
  *
- * Sums are computed instead of being maintained, so they can't be wrong. They cover one user only, whose
- * sessions and open handles are limited too: otherwise each open would take time proportional to their number, at
- * the expense of all users, and memory for the handle itself. Where there are many sessions, a sum is not computed each
- * time: with all that was asked for since it is an upper bound, and as long as that is within the limit, so is what there is. It
- * is made anew before anything is refused, and after as many questions as it would be worth.
+ * Sums are computed instead of being maintained, so they can't be wrong. They cover one user only,
+ * whose sessions and open handles are limited too: otherwise each open would take time proportional
+ * to their number, at the expense of all users, and memory for the handle itself. Where there are
+ * many sessions, a sum is not computed each time: with all that was asked for since it is an upper
+ * bound, and as long as that is within the limit, so is what there is. It is made anew before
+ * anything is refused, and after as many questions as it would be worth.
  *
- * Output is kept on a disk that all users of the mount share. If there are several, the output of one of them
- * takes at most three quarters of the stored and free space together, so that a user who fills the disk does
- * not fill it for others. While the total is below that, nothing has to be summed up.
+ * Output is kept on a disk that all users of the mount share. If there are several, the output of
+ * one of them takes at most three quarters of the stored and free space together, so that a user
+ * who fills the disk does not fill it for others. While the total is below that, nothing has to be
+ * summed up.
  */
 #define QUOTA_BYTES (256u << 20) /* of one user */
 #define QUOTA_OPEN  16384u /* open files and directories of one user, including those below files/ */
@@ -53,12 +55,12 @@ uid_t quota_whose(const struct fs *fs, const struct session *s);
  * -EDQUOT, reported as for texts. */
 int quota_open(struct fs *fs, const struct node *n);
 
-/* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of the request that is
- * being served, and the root's `error`. */
+/* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of
+ * the request that is being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
 
-/* May @s's owner have @saved as well, beside all that is saved of his sessions? Return: 0, -EDQUOT with @why, also if there is
- * no memory to know. */
+/* May @s's owner have @saved as well, beside all that is saved of his sessions? Return: 0, -EDQUOT
+ * with @why, also if there is no memory to know. */
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
 		struct problem *why);
 

@@ -392,19 +392,20 @@ static int compare_freed(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-int roster_join(struct roster *ro)
+int roster_join(struct roster *ro, unsigned *ret_lost)
 {
 	_cleanup_free_ struct freed *all = calloc(ro->n + 1, sizeof(*all));
-	unsigned n = 0;
+	unsigned n = 0, lost = 0;
 
 	if (!all)
 		return -ENOMEM;
 	for (unsigned i = 0; i < ro->n; i++) {
 		if (ro->at[i].s)
 			continue;
-		if (!ro->at[i].said)
-			return -EBADMSG;
-		all[n++] = (struct freed){ro->at[i].freed, i};
+		if (ro->at[i].said)
+			all[n++] = (struct freed){ro->at[i].freed, i};
+		else
+			lost++;
 	}
 	qsort(all, n, sizeof(*all), compare_freed);
 	ro->oldest = ro->newest = ro->nfree = 0;
@@ -412,5 +413,6 @@ int roster_join(struct roster *ro)
 		link_free(ro, all[i].slot);
 	if (n)
 		ro->last_freed = MAX(ro->last_freed, all[n - 1].when);
+	*ret_lost = lost;
 	return 0;
 }

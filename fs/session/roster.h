@@ -108,7 +108,7 @@ bool roster_put_free(const struct roster *ro, unsigned slot, struct buf *out);
 /* Likewise there, behind all sessions, in any order. Return: 0, -EBADMSG, -ENOMEM. */
 int roster_get_free(struct roster *ro, uint64_t slot, struct record_reader fields);
 
-/* Behind them. Return: 0; -ENOMEM; -EBADMSG: one was left out, and could be used no more. */
-int roster_join(struct roster *ro);
+/* Behind them. One that was left out is used no more, @ret_lost of them. Return: 0, -ENOMEM. */
+int roster_join(struct roster *ro, unsigned *ret_lost);
 
 #endif

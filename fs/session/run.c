@@ -220,10 +220,9 @@ static void add_loss(struct run *r)
 	problem_keep(&r->problem, &p);
 }
 
-void run_ended_with(struct run *r, const struct vm_result *result)
+/* What was measured of it. */
+static void take_result(struct run *r, const struct vm_result *result)
 {
-	assert(!run_ended(r));
-	touch_run(r);
 	r->result = (struct run_result){
 		.status = result->status,
 		.fresh = result->fresh,
@@ -236,17 +235,27 @@ void run_ended_with(struct run *r, const struct vm_result *result)
 		.reached = result->reached,
 	};
 	memcpy(r->result.dropped, result->dropped, sizeof(r->result.dropped));
-	problem_keep(&r->problem, &result->problem);
 	for (int i = 0; i < VM_NSTREAMS; i++)
 		r->result.dropped[i] += r->spool[i].lost;
-	for (int i = 0; i < RUN_NOUTPUTS; i++)
-		spool_seal(&r->spool[i], r->depot);
-	if (run_lost(r))
-		add_loss(r);
-	r->state = state_of_outcome[result->outcome];
-	r->ended = clock_now();
 	if (!r->result.wall_us) /* the sandbox has not measured it */
 		r->result.wall_us = us_between(&r->started, &r->ended);
+}
+
+void run_ended_with(struct run *r, const struct vm_result *result)
+{
+	assert(!run_ended(r));
+	touch_run(r);
+	r->state = state_of_outcome[result->outcome];
+	r->ended = clock_now();
+	problem_keep(&r->problem, &result->problem);
+	for (int i = 0; i < RUN_NOUTPUTS; i++)
+		spool_seal(&r->spool[i], r->depot);
+	if (r->state == RUN_REFUSED)
+		r->started = (struct timespec){0}; /* it was handed over, and never began */
+	else
+		take_result(r, result);
+	if (run_lost(r))
+		add_loss(r);
 	feed_over(&r->feed);
 }
 

@@ -13,15 +13,18 @@ struct session;
 /*
  * Theory of operation
  * -------------------
- * What was saved serves all who want it at that moment: each checkpoint that is SAVING, the sessions in `copies`, which
- * are to begin as a copy of this one, and `sleep`. They wait for the moment between two runs at which no job goes on;
- * binding_pump() looks for it with saving_step(), before it starts the next run. Until the sandbox has answered no run
- * and no job is sent to it, and requests that would change its files are held back (see files.c): what was saved is all
- * that was ever answered.
+ * What was saved serves all who want it at that moment: each checkpoint that is SAVING, the
+ * sessions in `copies`, which are to begin as a copy of this one, and `sleep`. They wait for the
+ * moment between two runs at which no job goes on; binding_pump() looks for it with saving_step(),
+ * before it starts the next run. Until the sandbox has answered no run and no job is sent to it,
+ * and requests that would change its files are held back (see files.c): what was saved is all that
+ * was ever answered.
  *
- * Whoever asks for it when the session is busy is refused, unless he says that he would wait (`when = idle`).
+ * Whoever asks for it when the session is busy is refused, unless he says that he would wait (`when
+ * = idle`).
  *
- * Nobody waits for a session without a sandbox: one that is asleep has been saved, and of the others there is nothing.
+ * Nobody waits for a session without a sandbox: one that is asleep has been saved, and of the
+ * others there is nothing.
  */
 struct saving {
 	bool going;			   /* sandbox_save() was called, and not answered yet */
@@ -46,8 +49,8 @@ int saving_may(const struct session *s, bool when_idle, struct problem *why);
 /* Does anybody want it saved? */
 bool saving_wanted(const struct session *s);
 
-/* Begins, if it is wanted and this is the moment. Return: 1 if nothing may be sent to the sandbox now, else 0; -errno if it
- * could not begin. */
+/* Begins, if it is wanted and this is the moment. Return: 1 if nothing may be sent to the sandbox
+ * now, else 0; -errno if it could not begin. */
 int saving_step(struct session *s);
 
 /* It was saved: serves the checkpoints. Copies are served by saving_next(). */

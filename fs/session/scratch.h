@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch files: temporary files of editors and copying tools next to `in`, also of a job, or net/allow. */
+/* Scratch files: temporary files of editors and copying tools next to `in`, also of a job, or
+ * net/allow. */
 #ifndef XSBX_FS_SESSION_SCRATCH_H
 #define XSBX_FS_SESSION_SCRATCH_H
 
@@ -42,7 +43,8 @@ struct scratch {
 	uint32_t last_id;
 };
 
-/* Removes all files of a removed directory (inode number), or, with 0, session; open ones stay until they are closed. */
+/* Removes all files of a removed directory (inode number), or, with 0, session; open ones stay
+ * until they are closed. */
 void scratch_unlink_all(struct session *s, uint64_t dir);
 
 /* Can directories of this kind contain such files? */

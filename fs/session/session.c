@@ -224,12 +224,40 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 	session_problem(s, &p);
 }
 
+/* ---- what may begin ---- */
+
+int session_may_begin(const struct session *s, struct problem *why)
+{
+	if (s->dead)
+		return -ESTALE;
+	if (s->on_disk.damaged || s->state == SESSION_CLOSED) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
+	if (s->fs->ending) {
+		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
+		return -ESTALE;
+	}
+	return 0;
+}
+
+int session_may_submit(const struct session *s, struct problem *why)
+{
+	const int e = session_may_begin(s, why);
+
+	if (e < 0 || s->nqueued < SESSION_QUEUE_MAX)
+		return e;
+	problem_set(why, PROBLEM_QUEUE_FULL, "Wait for a run to end, or use another session.",
+		    "%u runs of this session are queued already", s->nqueued);
+	return -EBUSY;
+}
+
 /* ---- time ---- */
 
-void session_touch(struct session *s)
+void session_used(struct session *s)
 {
 	s->idle_since = uv_now(s->fs->loop);
-	touch_session(s);
+	touch_head(s);
 	if (s->settings.idle_timeout_s)
 		alarm_set(&s->fs->alarm, s->idle_since + s->settings.idle_timeout_s * 1000ull);
 }
@@ -249,11 +277,11 @@ void session_set_state(struct session *s, enum session_state state)
 		session_forget_sleep(s);
 	s->state = state;
 	s->state_mtime = clock_now();
-	touch_session(s);
+	touch_head(s);
 	if (state == SESSION_CLOSED)
 		s->fs->stats.sessions_closed++;
 	if (state == SESSION_IDLE)
-		session_touch(s);
+		session_used(s);
 	if (!s->dead)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }
@@ -338,7 +366,7 @@ int session_remove_run(struct session *s, uint32_t number)
 		return -ENOENT;
 	TAILQ_REMOVE(&s->runs, r, link);
 	touch_run(r);
-	touch_session(s);
+	touch_head(s);
 	s->nruns--;
 	s->removed_runs++;
 	s->runs_mtime = clock_now();

@@ -150,7 +150,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct kept on_disk;
-	struct touch touch, touch_rest;
+	struct touch touch, touch_rest, touch_sandbox;
 };
 
 /* How records name it, also one that was removed and is still open. */
@@ -210,7 +210,11 @@ struct session *session_find(struct fs *fs, unsigned template_index, const char 
 unsigned session_template(const struct session *s);
 struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation);
 
-/* May a new run be submitted? Return: 0, -ESTALE (closed), -EBUSY (queue full). */
+/* May anything begin in it? @why: filled in if not, unless it was removed. Return: 0, -ESTALE; and of a run, -EBUSY: the queue is
+ * full. */
+int session_may_begin(const struct session *s, struct problem *why);
+int session_may_submit(const struct session *s, struct problem *why);
+/* Likewise, and says why not. May a new run be submitted? Return: 0, -ESTALE (closed), -EBUSY (queue full). */
 int session_can_submit(struct session *s);
 /**
  * session_submit() - Queue a run
@@ -285,8 +289,8 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 /* Answers all reads that wait for it or its jobs with @err (-errno). */
 void session_flush(struct session *s, int err);
 
-/* Activity: restarts the idle timeout. */
-void session_touch(struct session *s);
+/* Somebody uses it: restarts the idle timeout. */
+void session_used(struct session *s);
 /* Called by the alarm. Return: the next uv_now() at which to call it, or UINT64_MAX. */
 uint64_t session_tick(struct session *s, uint64_t now);
 

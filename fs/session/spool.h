@@ -18,8 +18,8 @@
  * - block[i] starts at offset i * DEPOT_BLOCK; all blocks but the last are full.
  * - Once something could not be kept, `err` says why (-errno), `lost` counts the bytes, and no more are
  *   accepted: there is one gap, at the end.
- * - While it is `away`, it has `len` bytes, and none of them here: they are in a file of what is kept (fs/keep/), and are
- *   brought back when somebody reads them. Nothing is added to such a one.
+ * - While it is `away`, it has `len` bytes, and none of them here: they are in a file of what is
+ *   kept (fs/keep/), and are brought back when somebody reads them. Nothing is added to such a one.
  * - Zeroed memory is an empty spool.
  */
 struct spool {
@@ -29,8 +29,8 @@ struct spool {
 	int err;
 	bool away;
 	bool kept; /* these bytes are in such a file as well */
-	/* In records: its id, how many of the first blocks it shares with another of the run, and how many are written, and will not
-	 * change but by being stored. */
+	/* In records: its id, how many of the first blocks it shares with another of the run, and
+	 * how many are written, and will not change but by being stored. */
 	uint64_t id;
 	uint32_t nshared, nput;
 };
@@ -44,16 +44,16 @@ void spool_fini(struct spool *sp, struct depot *d);
  * @data: Bytes
  * @len: How many
  *
- * Bytes that can't be written yet are kept in memory, up to the limits above; beyond them they are lost if writing
- * fails, but still accepted if the disk is only slow: see spool_is_behind().
+ * Bytes that can't be written yet are kept in memory, up to the limits above; beyond them they are
+ * lost if writing fails, but still accepted if the disk is only slow: see spool_is_behind().
  */
 void spool_append(struct spool *sp, struct depot *d, const void *data, size_t len);
 
 /* The spool is complete. */
 void spool_seal(struct spool *sp, struct depot *d);
 
-/* Adds a block, whose reference it takes. Return: 0; -EBADMSG where the last one is not full; -ENOMEM; it is the caller's
- * then. */
+/* Adds a block, whose reference it takes. Return: 0; -EBADMSG where the last one is not full;
+ * -ENOMEM; it is the caller's then. */
 int spool_put(struct spool *sp, struct block *b);
 
 /* Counts the next bytes as lost. */

@@ -6,9 +6,20 @@
 #include "job.h"
 #include "session.h"
 
-void touch_session(struct session *s)
+void touch_head(struct session *s)
 {
 	touched_add(&s->fs->touched, TOUCHED_SESSION, &s->touch);
+}
+
+void touch_sandbox(struct session *s)
+{
+	touched_add(&s->fs->touched, TOUCHED_SANDBOX, &s->touch_sandbox);
+}
+
+void touch_session(struct session *s)
+{
+	touch_head(s);
+	touch_sandbox(s);
 }
 
 void touch_rest(struct session *s)
@@ -51,6 +62,7 @@ void touch_session_gone(struct session *s)
 
 	touched_take(t, TOUCHED_SESSION, &s->touch);
 	touched_take(t, TOUCHED_REST, &s->touch_rest);
+	touched_take(t, TOUCHED_SANDBOX, &s->touch_sandbox);
 	touched_add_gone(t, TOUCHED_SESSION, session_key(s), 0);
 	text_gone(t, &s->console_trail);
 	text_gone(t, &s->front.stdin_trail);

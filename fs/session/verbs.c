@@ -12,36 +12,10 @@
 
 /* ---- runs ---- */
 
-/* @why: filled in unless the session is dead. */
-static int may_submit(const struct session *s, struct problem *why)
-{
-	if (s->dead)
-		return -ESTALE;
-	if (s->on_disk.damaged) {
-		*why = *problem_kept(&s->closed);
-		return -ESTALE;
-	}
-	if (s->state == SESSION_CLOSED) {
-		*why = *problem_kept(&s->closed);
-		return -ESTALE;
-	}
-	if (s->fs->ending) {
-		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
-		return -ESTALE;
-	}
-	if (s->nqueued >= SESSION_QUEUE_MAX) {
-		problem_set(why, PROBLEM_QUEUE_FULL,
-			    "Wait for a run to end, or use another session.",
-			    "%u runs of this session are queued already", s->nqueued);
-		return -EBUSY;
-	}
-	return 0;
-}
-
 int session_can_submit(struct session *s)
 {
 	struct problem why = {0};
-	int e = may_submit(s, &why);
+	int e = session_may_submit(s, &why);
 
 	if (why.code)
 		session_problem(s, &why);
@@ -115,7 +89,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
 {
 	struct problem why = {0};
-	int e = may_submit(s, &why);
+	int e = session_may_submit(s, &why);
 	struct run *r;
 
 	if (e == 0)
@@ -220,7 +194,7 @@ static int reset_sandbox(struct session *s)
 			s->reset_asked = true;
 		else if (e < 0)
 			return e;
-		session_touch(s);
+		session_used(s);
 		events_add(&s->fs->events, s, "session", "interpreter reset");
 		return 0;
 	}

@@ -25,7 +25,8 @@ int dir_stat(const struct node *n, struct stat *ret_st);
  */
 int dir_lookup(const struct node *dir, const char *name, struct node *ret_n);
 
-/* Makes the listing of @dir in an open handle: later reads show this, whatever happens. Return: 0 or -ENOMEM. */
+/* Makes the listing of @dir in an open handle: later reads show this, whatever happens. Return: 0
+ * or -ENOMEM. */
 int dir_open(struct handle *h, const struct node *dir);
 void dir_read(struct handle *h, struct req *req, size_t size, uint64_t offset);
 

@@ -83,11 +83,28 @@ static void fill(const struct events *ev, struct handle *h, size_t size)
 	}
 }
 
+void events_await(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock)
+{
+	const uint64_t now = uv_now(h->fs->loop);
+
+	if (nonblock) {
+		reply_err(req, -EAGAIN);
+	} else if (h->deadline && now >= h->deadline) {
+		h->deadline = 0;
+		reply_buf(req, "", 0);
+	} else {
+		if (!h->deadline) {
+			h->deadline = now + EVENTS_IDLE_S * 1000;
+			alarm_set(&h->fs->alarm, h->deadline);
+		}
+		wait_park(h, req, size, offset);
+	}
+}
+
 static void events_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
 			bool nonblock)
 {
 	struct fs *fs = h->fs;
-	uint64_t now = uv_now(fs->loop);
 	size_t n;
 
 	if (offset != h->expected)
@@ -103,17 +120,8 @@ static void events_read(struct handle *h, struct req *req, size_t size, uint64_t
 		h->expected += n;
 	} else if (h->s && h->s->dead) {
 		reply_buf(req, "", 0); /* there will be no more */
-	} else if (nonblock) {
-		reply_err(req, -EAGAIN);
-	} else if (h->deadline && now >= h->deadline) {
-		h->deadline = 0;
-		reply_buf(req, "", 0);
 	} else {
-		if (!h->deadline) {
-			h->deadline = now + EVENTS_IDLE_S * 1000;
-			alarm_set(&fs->alarm, h->deadline);
-		}
-		wait_park(h, req, size, offset);
+		events_await(h, req, size, offset, nonblock);
 	}
 }
 

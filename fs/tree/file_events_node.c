@@ -19,8 +19,6 @@ static int file_events_node_open(struct handle *h)
 static void file_events_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
 			     bool nonblock)
 {
-	struct fs *fs = h->fs;
-	const uint64_t now = uv_now(fs->loop);
 	size_t n;
 	const char *text = file_events_text(h, offset, size, &n);
 
@@ -31,17 +29,8 @@ static void file_events_read(struct handle *h, struct req *req, size_t size, uin
 		reply_err(req, h->failed);
 	} else if (h->s->dead || h->cached || !size) {
 		reply_buf(req, "", 0);
-	} else if (nonblock) {
-		reply_err(req, -EAGAIN);
-	} else if (h->deadline && now >= h->deadline) {
-		h->deadline = 0;
-		reply_buf(req, "", 0);
 	} else {
-		if (!h->deadline) {
-			h->deadline = now + EVENTS_IDLE_S * 1000;
-			alarm_set(&fs->alarm, h->deadline);
-		}
-		wait_park(h, req, size, offset);
+		events_await(h, req, size, offset, nonblock);
 	}
 }
 

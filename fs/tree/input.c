@@ -196,7 +196,7 @@ static int input_write(struct handle *h, const void *data, size_t size, uint64_t
 	h->dirty = true;
 	h->killed = false; /* another process that shares the descriptor was killed */
 	h->mtime = clock_now();
-	session_touch(h->s);
+	session_used(h->s);
 	return 0;
 }
 
@@ -297,4 +297,5 @@ const struct handle_ops input_ops = {
 	.truncate = input_truncate,
 	.flush = input_flush,
 	.release = input_release,
+	.notes = true,
 };

@@ -119,6 +119,6 @@ int job_config_apply(struct job *j, bool add, const char *text, size_t len)
 	j->settings = with;
 	j->config_mtime = clock_now();
 	job_resize(j);
-	session_touch(j->s);
+	session_used(j->s);
 	return 0;
 }

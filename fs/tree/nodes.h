@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of the fixed tree, which table.c lists: what can be done with an open one, and what each reads as. */
+/* The nodes of the fixed tree, which table.c lists: what can be done with an open one, and what
+ * each reads as. */
 #ifndef XSBX_FS_TREE_NODES_H
 #define XSBX_FS_TREE_NODES_H
 
@@ -107,8 +108,8 @@ extern const struct handle_ops scratch_ops; /* open scratch files */
 
 /* ---- what goes on ---- */
 
-/* A reader of `events` that has waited this long without a line gets end of file, so that programs that walk the whole
- * tree are not blocked. */
+/* A reader of `events` that has waited this long without a line gets end of file, so that programs
+ * that walk the whole tree are not blocked. */
 #define EVENTS_IDLE_S 30u
 
 extern const struct handle_ops events_ops;
@@ -120,6 +121,8 @@ uint64_t events_size_of(const struct session *s);
 uint64_t events_size(struct fs *fs, const struct handle *h);
 
 extern const struct handle_ops file_events_ops; /* files.events */
+/* There is nothing new for this read: it waits, or ends when nothing has come for a while. */
+void events_await(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 uint64_t file_events_node_size(const struct node *n);
 
 extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 
 #include "fs/session/fs.h"
+#include "vm/base/turn.h"
 
 #define FUSE_PAGES 256u /* what libfuse and we ask for: 1 MiB */
 
@@ -198,15 +199,40 @@ static void check_networks(struct checks *c, const struct conf *conf)
 	check(c, "networks of sessions", VM_OK, found, "");
 }
 
-/* @room: on the disk for long outputs. */
-static int doctor(struct vm *vm, const struct conf *conf, int64_t room, struct buf *out,
+/* What becomes of the mount without the daemon. @fs: NULL: there is none. */
+static void check_death(struct checks *c, const struct conf *conf, const struct fs *fs)
+{
+	static const char name[] = "death of the daemon";
+
+	if (!conf->survive)
+		check(c, name, VM_OK, "ends the mount (survive = no)", "");
+	else if (!fs)
+		check(c, name, VM_OK, "another one goes on (survive = yes)", "");
+	else if (turn_is_on(fs->touched.turn) && !fs->unheld)
+		check(c, name, VM_OK,
+		      "another one goes on: xsbxfs-spawner starts it, and xsbxfs-holder has the "
+		      "descriptors for it",
+		      "");
+	else if (turn_is_on(fs->touched.turn))
+		check(c, name, VM_WARN,
+		      "would end the mount: xsbxfs-holder, which had the descriptors for another "
+		      "one, has ended",
+		      "wait for the next, which is started after a while");
+	else
+		check(c, name, VM_WARN, "would end the mount, although survive = yes",
+		      "see the log for what was in the way; mount again");
+}
+
+/* @fs: the mount; or NULL: there is none. @room: on the disk for long outputs. */
+static int doctor(struct fs *fs, const struct conf *conf, int64_t room, struct buf *out,
 		  bool *ret_failed)
 {
 	struct checks c = {.out = out};
 
 	check_fuse(&c, conf);
+	check_death(&c, conf, fs);
 	check_disk(&c, conf, room);
-	vm_doctor(vm, &conf->vm, check, &c);
+	vm_doctor(fs ? fs->vm : NULL, &conf->vm, check, &c);
 	check_networks(&c, conf);
 	check_lists(&c, conf);
 	*ret_failed = c.failed;
@@ -224,12 +250,28 @@ int report_doctor(const struct node *n, struct buf *out)
 	bool failed;
 
 	/* The last known room: asking a disk that hangs would stop the loop. */
-	return doctor(fs->vm, fs->conf, fs->depot.room, out, &failed);
+	return doctor(fs, fs->conf, fs->depot.room, out, &failed);
 }
 
 static void isolation_line(void *data, const char *key, const char *value)
 {
 	(void)buf_printf(data, "%s: %s\n", key, value);
+}
+
+/* The other processes of the mount. The daemon can't look at them: it is told here what they are made to be. */
+static void tell_processes(const struct fs *fs, struct buf *out)
+{
+	isolation_line(out, "xsbxfs-spawner",
+		       "starts what is needed, by rules of before the first sandbox, with the "
+		       "rights of who mounted");
+	if (!turn_is_on(fs->touched.turn))
+		return;
+	isolation_line(
+		out, "xsbxfs-holder",
+		fs->unheld
+			? "none: it has ended, and another one is on its way"
+			: "has a copy of the daemon's descriptors, for the next daemon; seccomp: "
+			  "sends, receives, waits and closes; capabilities: none");
 }
 
 int report_isolation(const struct node *n, struct buf *out)
@@ -238,6 +280,7 @@ int report_isolation(const struct node *n, struct buf *out)
 	vm_isolation(fs->vm, isolation_line, out);
 	if (fs->tell_confinement)
 		fs->tell_confinement(isolation_line, out);
+	tell_processes(fs, out);
 	isolation_line(out, "mount",
 		       fs->conf->allow_other ? "every user; each session is its maker's (mode "
 					       "0700, checked by the kernel)"

@@ -78,7 +78,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	settings_clear(&s->settings);
 	s->settings = *with;
 	s->config_mtime = clock_now();
-	session_touch(s);
+	session_used(s);
 	keeping_changed(s);
 	return 0;
 }

@@ -417,5 +417,5 @@ int status_root(const struct node *n, struct buf *out)
 			       admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
 			       (json_int_t)st.pooled, "still", (json_int_t)st.still, "snapshots",
 			       snapshots, "store", store_json(fs), "survives",
-			       turn_is_on(fs->touched.turn)));
+			       turn_is_on(fs->touched.turn) && !fs->unheld));
 }

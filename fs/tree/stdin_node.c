@@ -149,7 +149,7 @@ static void write_live(struct handle *h, struct req *req, const void *data, size
 	h->front->stdin_mtime = clock_now();
 	touch_run(h->r);
 	reply_write(req, size);
-	session_touch(h->s);
+	session_used(h->s);
 	binding_feed(h->front);
 }
 

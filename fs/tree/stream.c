@@ -210,6 +210,7 @@ const struct handle_ops stream_ops = {
 	.open = stream_open,
 	.read = stream_read,
 	.poll = stream_poll,
+	.notes = true,
 };
 
 static void run_stream_read(struct handle *h, struct req *req, size_t size, uint64_t offset,
@@ -222,6 +223,7 @@ static void run_stream_read(struct handle *h, struct req *req, size_t size, uint
 
 const struct handle_ops run_stream_ops = {
 	.read = run_stream_read,
+	.notes = true,
 };
 
 /* ---- exit status ---- */
@@ -260,4 +262,5 @@ const struct handle_ops status_wait_ops = {
 	.open = stream_open,
 	.read = status_read,
 	.poll = status_poll,
+	.notes = true,
 };

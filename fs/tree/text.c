@@ -134,4 +134,5 @@ void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, 
 
 const struct handle_ops text_ops = {
 	.read = text_read,
+	.notes = true,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what an heir finds of the kernel's requests and answers in shared memory: it refuses it, or goes on behind it. */
-/* modules: fs/fuse/inbox.c fs/fuse/outbox.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/fuse/inbox.c fs/fuse/outbox.c vm/base/sheets.c vm/base/log.c vm/base/log_line.c */
 #include <assert.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -14,10 +14,12 @@
 
 #define REQUEST_MAX 512u
 #define OUTBOX_SIZE 1024u
+#define NSHEETS	    3u
+#define SHEET_ROOM  (2 * (INBOX_MARGIN + REQUEST_MAX))
 
 /* In front of the bytes that lie in memory. */
 struct given {
-	uint16_t handled, turn, len, unused;
+	uint16_t handled, turn, len, held; /* a bit for each sheet that records name */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,8 +34,17 @@ static void *memory(size_t size, const uint8_t *data, size_t len)
 	return mem;
 }
 
+static void hold(const struct given *g, struct sheets *sheets, char *mem)
+{
+	sheets_init(sheets, mem + INBOX_HEAD, SHEET_ROOM, NSHEETS);
+	for (unsigned i = 0; i < NSHEETS; i++)
+		if (g->held >> i & 1)
+			sheets_hold(sheets, mem + INBOX_HEAD + i * SHEET_ROOM);
+}
+
 static void receive(const struct given *g, void *mem)
 {
+	struct sheets sheets;
 	const struct fuse_in_header h = {.len = sizeof(h), .unique = 2};
 	struct inbox in, heir;
 	static volatile char seen;
@@ -41,19 +52,23 @@ static void receive(const struct given *g, void *mem)
 	size_t n = 0;
 	char *request;
 
-	if (inbox_load(&in, mem, REQUEST_MAX, g->handled) < 0)
+	hold(g, &sheets, mem);
+	if (inbox_load(&in, mem, &sheets, REQUEST_MAX, g->handled) < 0)
 		return;
 	while ((request = inbox_next(&in, &n)))
 		for (size_t i = 0; i < n; i++)
 			seen = request[i];
 	(void)seen;
-	if (!inbox_has_room(&in))
+	if (!inbox_has_room(&in)) {
+		inbox_settle(&in);
 		inbox_reset(&in);
+	}
 	last = in.last;
 	memcpy(inbox_begin(&in), &h, sizeof(h));
 	inbox_received(&in, sizeof(h));
 	/* One that dies now leaves this one. */
-	assert(inbox_load(&heir, mem, REQUEST_MAX, last) == 0);
+	hold(g, &sheets, mem);
+	assert(inbox_load(&heir, mem, &sheets, REQUEST_MAX, last) == 0);
 	assert(inbox_next(&heir, &n) && n == sizeof(h));
 	assert(!inbox_next(&heir, &n));
 }
@@ -83,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < sizeof(g))
 		return 0;
 	memcpy(&g, data, sizeof(g));
-	mem = memory(inbox_size(REQUEST_MAX), data + sizeof(g), size - sizeof(g));
+	mem = memory(INBOX_HEAD + NSHEETS * SHEET_ROOM, data + sizeof(g), size - sizeof(g));
 	receive(&g, mem);
 	free(mem);
 	mem = memory(OUTBOX_SIZE, data + sizeof(g), size - sizeof(g));

@@ -61,11 +61,6 @@ static uint8_t byte(void)
 	return *in++;
 }
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 static unsigned depth(unsigned i)
 {
 	unsigned n = 0;
@@ -108,7 +103,7 @@ static void forget(uint64_t ino, uint64_t n)
 {
 	struct req *req = req_new(0);
 
-	ops.forget(native(req), ino, n);
+	ops.forget(req_native(req), ino, n);
 }
 
 static void climbs(unsigned dir, const char *text)
@@ -253,7 +248,7 @@ static void lookup(void)
 	if (!i && moving.asked && (dir == moving.parent || dir == moving.newparent))
 		return;
 	p = i ? ask(P_SAME, i, NULL) : ask(P_FIND, dir, name);
-	ops.lookup(native(p->req), entry[dir].ino, name);
+	ops.lookup(req_native(p->req), entry[dir].ino, name);
 }
 
 static void readlink_or_getattr(void)
@@ -266,9 +261,9 @@ static void readlink_or_getattr(void)
 	p = entry[i].link ? ask(P_READLINK, entry[i].parent, NULL) : ask(P_OTHER, 0, NULL);
 	p->on = i;
 	if (entry[i].link)
-		ops.readlink(native(p->req), entry[i].ino);
+		ops.readlink(req_native(p->req), entry[i].ino);
 	else
-		ops.getattr(native(p->req), entry[i].ino, NULL);
+		ops.getattr(req_native(p->req), entry[i].ino, NULL);
 }
 
 static void rename_one(void)
@@ -290,8 +285,8 @@ static void rename_one(void)
 	moving.asked = true;
 	moving.parent = from;
 	moving.newparent = to;
-	ops.rename(native(ask(P_RENAME, 0, NULL)->req), entry[from].ino, moving.name, entry[to].ino,
-		   moving.newname, 0);
+	ops.rename(req_native(ask(P_RENAME, 0, NULL)->req), entry[from].ino, moving.name,
+		   entry[to].ino, moving.newname, 0);
 }
 
 static void make(void)
@@ -304,13 +299,16 @@ static void make(void)
 	if (find(dir, name) || (moving.asked && (dir == moving.parent || dir == moving.newparent)))
 		return;
 	switch (byte() % 3) {
-	case 0: ops.mkdir(native(ask(P_FIND, dir, name)->req), entry[dir].ino, name, 0755); break;
+	case 0:
+		ops.mkdir(req_native(ask(P_FIND, dir, name)->req), entry[dir].ino, name, 0755);
+		break;
 	case 1:
-		ops.symlink(native(ask(P_FIND, dir, name)->req), "../../x", entry[dir].ino, name);
+		ops.symlink(req_native(ask(P_FIND, dir, name)->req), "../../x", entry[dir].ino,
+			    name);
 		break;
 	default:
 		/* Its answer has a handle too, which is left open. */
-		ops.opendir(native(ask(P_OTHER, dir, NULL)->req), entry[dir].ino, &fi);
+		ops.opendir(req_native(ask(P_OTHER, dir, NULL)->req), entry[dir].ino, &fi);
 	}
 }
 

@@ -148,7 +148,7 @@ conf = read("fs/config/daemon.c", "fs/config/value.c")
 want("man/xsbxfs.1", "options", re.findall(r'\{"(\w+)", (?:no|required)_argument', conf))
 want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
     r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/config/daemon_key.c"), re.S).group(1)))
-want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/main.c")))
+want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/daemon_setup.c") + read("fs/daemon.c")))
 want("man/xsbxfs.1", "variables", set(re.findall(r'(?:getenv|xdg_path)\("(\w+)"', conf)))
 
 for failure in failures:

@@ -28,6 +28,14 @@ static void on_started(struct program *p)
 		h->events->up(h->data);
 }
 
+static void on_exited(struct program *p)
+{
+	const struct agent_process *h = p->data;
+
+	if (h->events->touched)
+		h->events->touched(h->data);
+}
+
 static void on_over(struct program *p)
 {
 	struct agent_process *h = p->data;
@@ -68,6 +76,7 @@ int agent_process_start(struct agent_process *h, const struct order *order,
 				      .nnear = 1,
 				      .bytes = on_console,
 				      .started = on_started,
+				      .exited = on_exited,
 				      .over = on_over,
 				      .data = h};
 	r = program_start(&h->program, ctx->loop, ctx->spawner, order, sizeof(*order));
@@ -94,6 +103,7 @@ int agent_process_take(struct agent_process *h, const struct record_reader *fiel
 	h->program = (struct program){.label = label,
 				      .bytes = on_console,
 				      .started = on_started,
+				      .exited = on_exited,
 				      .over = on_over,
 				      .data = h};
 	return program_take(&h->program, ctx->loop, ctx->spawner, *fields, fds);

@@ -9,7 +9,8 @@
 #define AGENT_PROCESS_AGENT_FD 3 /* the agent's end of the stream */
 #define AGENT_PROCESS_CARD_FD  4 /* where the jail puts its network card, before the agent runs */
 
-/* Embedded in a struct backend, which sets the members up to `gone`, and zeroes the rest. Its output is the console. */
+/* Embedded in a struct backend, which sets the members up to `gone`, and zeroes the rest. Its
+ * output is the console. */
 struct agent_process {
 	struct backends *all;
 	const struct backend_events *events;

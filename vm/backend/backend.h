@@ -77,6 +77,8 @@ struct backend_events {
 	void (*down)(void *data, const struct problem *problem);
 	/* The answer to backend_ops.destroy: everything is released, and the pointer is invalid. */
 	void (*destroyed)(void *data);
+	/* Its record says something else. May be NULL. */
+	void (*touched)(void *data);
 };
 
 struct backend_info {
@@ -136,7 +138,8 @@ struct backend_ops {
 	 * point - Copy a machine that runs, and goes on
 	 * @b: Its agent is idle, and is sent nothing and says nothing until @fn
 	 * @p: Its files, and what they depend on, are filled in before @fn
-	 * @fn: Called once, with the events' data and 0 or -errno, unless the machine is destroyed first
+	 * @fn: Called once, with the events' data and 0 or -errno, unless the machine is destroyed
+	 *	first
 	 *
 	 * NULL if not supported. Return: 0 or -errno.
 	 */
@@ -155,14 +158,13 @@ struct backend_ops {
 	 * @b: Is up
 	 * @fn: Called once, with the events' data, unless the machine goes down or is destroyed first
 	 *
-	 * NULL if not supported. Each is undone by one cont(), also one that fails. That may be called before @fn is:
-	 * the order is kept.
-	 * Return: 0 or -errno.
+	 * NULL if not supported. Each is undone by one cont(), also one that fails. That may be
+	 * called before @fn is: the order is kept. Return: 0 or -errno.
 	 */
 	int (*stop)(struct backend *b, backend_still_fn fn);
 
-	/* Let it go on, unless there was another stop() meanwhile. @fn likewise, but only called for an error. What is sent to
-	 * its agent behind this call is read. Return: 0 or -errno. */
+	/* Let it go on, unless there was another stop() meanwhile. @fn likewise, but only called
+	 * for an error. What is sent to its agent behind this call is read. Return: 0 or -errno. */
 	int (*cont)(struct backend *b, backend_still_fn fn);
 
 	/**
@@ -202,8 +204,8 @@ struct backend_ops {
 	/**
 	 * take - Take one over. As start(), with fields and descriptors that put() has made
 	 *
-	 * Nothing is sent to it before go(). Both are NULL if not supported. Return: 0; -EBADMSG; -EPIPE if the spawner is gone; or -errno. On failure there is
-	 * nothing to destroy.
+	 * Nothing is sent to it before go(). Both are NULL if not supported. Return: 0; -EBADMSG;
+	 * -EPIPE if the spawner is gone; or -errno. On failure there is nothing to destroy.
 	 */
 	int (*take)(struct backends *all, const struct record_reader *fields, struct fdbag *fds,
 		    const struct backend_spec *spec, const struct backend_events *events,
@@ -220,8 +222,8 @@ struct backend_ops {
 	 */
 	int (*go)(struct backend *b, bool stands, backend_still_fn fn);
 
-	/* Delivers pending console output, so that it can explain the end. NULL if `down` is only called
-	 * after all of it. */
+	/* Delivers pending console output, so that it can explain the end. NULL if `down` is only
+	 * called after all of it. */
 	void (*drain)(struct backend *b);
 };
 

@@ -26,6 +26,9 @@
  * because memory was short is not; if it were treated as one, there would be no machines until the next mount.
  * So the probe is repeated: a few times at once, while sandboxes that need a machine wait, then in the background.
  *
+ * For a daemon that goes on where another one has died they are facts still, and it does not ask again: a trial takes a second of a
+ * processor, and machines would wait for it.
+ *
  * Facts can change too: QEMU gets installed, permissions of /dev/kvm change. So if there can be no machines, and a
  * sandbox needs one, the probe is repeated.
  */
@@ -226,21 +229,89 @@ static void on_timer(uv_timer_t *timer)
 	ask_again(timer->data);
 }
 
-int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
-		void (*on_done)(struct probe *p))
+static void begin(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		  void (*on_done)(struct probe *p))
 {
-	int r;
-
 	p->wish = wish;
 	p->accel = "probing";
 	p->on_done = on_done;
 	p->loop = loop;
 	p->spawner = sp;
+}
+
+int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		void (*on_done)(struct probe *p))
+{
+	int r;
+
+	begin(p, loop, sp, wish, on_done);
 	r = ask(p);
 	if (r < 0)
 		return r;
 	uv_timer_init(loop, &p->timer);
 	p->timer.data = p;
+	return 0;
+}
+
+/* ---- for the next daemon ---- */
+
+/* Never reuse. */
+enum probe_tag {
+	TAG_KVM_STATE = 1,
+	TAG_KVM_WHY,
+	TAG_QEMU,
+};
+
+void probe_prepare(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		   void (*on_done)(struct probe *p))
+{
+	begin(p, loop, sp, wish, on_done);
+	uv_timer_init(loop, &p->timer);
+	p->timer.data = p;
+}
+
+void probe_go(struct probe *p)
+{
+	if (!p->loop || p->done || p->pending || p->closing)
+		return;
+	if (p->known)
+		settle(p);
+	else
+		ask_again(p);
+}
+
+bool probe_is_known(const struct probe *p)
+{
+	return p->done && !p->unclear && !p->fatal && p->qemu_ok;
+}
+
+void probe_put(const struct probe *p, struct buf *out)
+{
+	record_u64(out, TAG_KVM_STATE, p->kvm.state);
+	record_str(out, TAG_KVM_WHY, p->kvm.why);
+	record_str(out, TAG_QEMU, p->qemu);
+}
+
+int probe_get(struct probe *p, struct record_reader fields)
+{
+	struct record_field f;
+	uint32_t state = 0;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_KVM_STATE)
+			r = record_get_u32(&f, KVM_USABLE, &state);
+		else if (f.tag == TAG_KVM_WHY)
+			r = record_get_str(&f, p->kvm.why, sizeof(p->kvm.why));
+		else if (f.tag == TAG_QEMU)
+			r = record_get_str(&f, p->qemu, sizeof(p->qemu));
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	p->kvm.state = state;
+	p->known = p->qemu_ok = p->qemu[0] != '\0';
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "vm/spawn/program.h"
 #include "vm/host/kvm.h"
 #include "vm/base/problem.h"
+#include "vm/base/record.h"
 
 /*
  * - `done` once both probes have completed; until then `accel` is "probing".
@@ -26,6 +27,7 @@ struct probe {
 	bool qemu_ok, qemu_unclear;
 	bool unclear;
 	unsigned tries;
+	bool known; /* of a daemon before: probe_get() */
 
 	uv_loop_t *loop;
 	struct spawner *spawner;
@@ -51,6 +53,21 @@ struct probe {
  */
 int probe_start(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
 		void (*on_done)(struct probe *p));
+
+/* In an heir, instead: nothing is asked before probe_go(). */
+void probe_prepare(struct probe *p, uv_loop_t *loop, struct spawner *sp, enum accel_wish wish,
+		   void (*on_done)(struct probe *p));
+
+/* It is the daemon: asks, unless it is known. */
+void probe_go(struct probe *p);
+
+/* Is there an answer that will be the same for the next daemon, by which machines can be started? */
+bool probe_is_known(const struct probe *p);
+
+/* Appends the fields of that; and takes them. What a daemon that lied has said costs a mount its machines, as it could have anyhow.
+ * Return: 0 or -errno. */
+void probe_put(const struct probe *p, struct buf *out);
+int probe_get(struct probe *p, struct record_reader fields);
 
 /* A machine is needed: if an earlier probe has found that none can be started, probes once more, because it may
  * have been fixed. `done` is false until there is a result. */

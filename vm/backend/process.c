@@ -121,6 +121,18 @@ static int open_card(struct backend *b, int *ret_theirs)
 	return 0;
 }
 
+static void init(struct backend *b, struct backends *all, const struct backend_events *events,
+		 void *data)
+{
+	b->agent = (struct agent_process){.all = all,
+					  .events = events,
+					  .data = data,
+					  .started = on_started,
+					  .explain = explain_end,
+					  .gone = on_gone};
+	b->stream = b->card = -1;
+}
+
 /* Return: 0 or -errno. */
 static int make(struct backends *all, const struct order *order, const struct log_label *label,
 		const struct backend_events *events, void *data, struct backend **ret_backend,
@@ -132,13 +144,7 @@ static int make(struct backends *all, const struct order *order, const struct lo
 
 	if (!b)
 		return -ENOMEM;
-	b->agent = (struct agent_process){.all = all,
-					  .events = events,
-					  .data = data,
-					  .started = on_started,
-					  .explain = explain_end,
-					  .gone = on_gone};
-	b->stream = b->card = -1;
+	init(b, all, events, data);
 	if (order->sandbox.flags & ORDER_NETWORK)
 		r = open_card(b, &card);
 	if (r == 0)
@@ -290,13 +296,7 @@ static int process_take(struct backends *all, const struct record_reader *fields
 		if (n < 0)
 			break;
 	}
-	b->stream = b->card = -1;
-	b->agent = (struct agent_process){.all = all,
-					  .events = events,
-					  .data = data,
-					  .started = on_started,
-					  .explain = explain_end,
-					  .gone = on_gone};
+	init(b, all, events, data);
 	if (n == 0)
 		n = agent_process_take(&b->agent, &agent, fds, spec->label);
 	if (n < 0) {

@@ -55,8 +55,8 @@ struct backends;
 int qemu_describe(struct backends *all, const struct backend_spec *spec, struct buf *out,
 		  const char **ret_why);
 
-/* Is QEMU's @version ("7.2.22", "10.0.2 (Debian ...)") this one or a later one? One without numbers is taken for
- * the oldest. */
+/* Is QEMU's @version ("7.2.22", "10.0.2 (Debian ...)") this one or a later one? One without numbers
+ * is taken for the oldest. */
 bool qemu_at_least(const char *version, unsigned major, unsigned minor);
 
 /* Writes the command line of a machine. */

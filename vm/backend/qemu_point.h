@@ -14,8 +14,9 @@
 struct context;
 
 /*
- * One copy. Embedded by its owner, zeroed before qemu_point_begin(), kept until `done`, which is called once, from the loop.
- * Then `base` and `stream` are sealed, and the caller's, if there was no error.
+ * One copy. Embedded by its owner, zeroed before qemu_point_begin(), kept until `done`, which is
+ * called once, from the loop. Then `base` and `stream` are sealed, and the caller's, if there was
+ * no error.
  */
 struct qemu_point {
 	struct context *ctx;
@@ -39,7 +40,8 @@ struct qemu_point {
 	uv_timer_t limit;
 };
 
-/* Starts. The first members are set; `base` is a descriptor of the caller's. Return: 0 or -errno: there is no `done` then. */
+/* Starts. The first members are set; `base` is a descriptor of the caller's. Return: 0 or -errno:
+ * there is no `done` then. */
 int qemu_point_begin(struct qemu_point *p);
 
 /* Another process may have begun to copy this machine, and be gone: what QEMU has kept of that goes. */

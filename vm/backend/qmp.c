@@ -240,9 +240,6 @@ void qmp_close(struct qmp *q)
 /* Never reuse one. */
 enum { TAG_FD = 1, TAG_LAST_ID, TAG_GREETED, TAG_LOST = 5 };
 
-/* More than a process asks for after it has written down what it has asked for. */
-#define IDS_BETWEEN 0x10000u
-
 void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
 {
 	const bool lost = q->lost || !q->reader.open;
@@ -251,6 +248,13 @@ void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_LOST, lost);
 	record_u64(out, TAG_LAST_ID, q->last_id);
 	record_u64(out, TAG_GREETED, q->greeted);
+}
+
+/* Who was before may have asked for something since that was written down, and so may one that has followed, and died before it wrote
+ * anything: ids begin with what time it is, in us, and nobody asks so fast. */
+static void begin_ids(struct qmp *q)
+{
+	q->former = q->last_id = MAX(q->last_id, uv_hrtime() / 1000);
 }
 
 int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds)
@@ -270,7 +274,7 @@ int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdba
 		if (n < 0)
 			break;
 	}
-	q->former = q->last_id += IDS_BETWEEN;
+	begin_ids(q);
 	q->resumed = true;
 	if (n == 0 && q->lost)
 		return 0;

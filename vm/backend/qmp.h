@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QEMU's control connection (QMP): sends commands, receives replies and events, one JSON object per line. */
+/* QEMU's control connection (QMP): sends commands, receives replies and events, one JSON object per
+ * line. */
 #ifndef XSBX_VM_BACKEND_QMP_H
 #define XSBX_VM_BACKEND_QMP_H
 
@@ -49,11 +50,12 @@ struct qmp {
 /* Initializes it for qmp_feed(), without a socket. */
 void qmp_init(struct qmp *q, const struct qmp_events *events, void *data);
 
-/* Takes ownership of @fd, our end of the socket, even on failure, and negotiates. May be called before QEMU
- * has started. Return: 0 or -errno. */
+/* Takes ownership of @fd, our end of the socket, even on failure, and negotiates. May be called
+ * before QEMU has started. Return: 0 or -errno. */
 int qmp_open(struct qmp *q, uv_loop_t *loop, int fd);
 
-/* In a record, for another process. That has no use for replies to what was asked here, and passes over them. */
+/* In a record, for another process. That has no use for replies to what was asked here, and passes
+ * over them. */
 void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds);
 
 /* Opens such a one, after qmp_init(); one that is lost is not opened. Return: 0, -EBADMSG or -errno. */
@@ -77,10 +79,12 @@ int qmp_execute(struct qmp *q, const char *name, json_t *arguments, qmp_reply_fn
 /* Passes QEMU a copy of a descriptor, which commands can refer to as "fd:NAME". As qmp_execute(). */
 int qmp_give(struct qmp *q, const char *name, int fd, qmp_reply_fn fn, void *data);
 
-/* Passes QEMU a copy of a descriptor, which commands can refer to as "/dev/fdset/SET". As qmp_execute(). */
+/* Passes QEMU a copy of a descriptor, which commands can refer to as "/dev/fdset/SET". As
+ * qmp_execute(). */
 int qmp_add_fd(struct qmp *q, int set, int fd, qmp_reply_fn fn, void *data);
 
-/* Processes bytes as if they had been read. Return: 0, or -errno: the connection must end with that error. */
+/* Processes bytes as if they had been read. Return: 0, or -errno: the connection must end with that
+ * error. */
 int qmp_feed(struct qmp *q, const char *bytes, size_t len);
 
 #endif

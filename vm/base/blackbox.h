@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this process is about to do, in memory that outlives it: so that what kills it twice is not done a third time. */
+/* What this process is about to do, in memory that outlives it: so that what kills it twice is not
+ * done a third time. */
 #ifndef XSBX_VM_BASE_BLACKBOX_H
 #define XSBX_VM_BASE_BLACKBOX_H
 
@@ -13,7 +14,8 @@ enum blackbox_kind {
 	BLACKBOX_NKINDS,
 };
 
-/* In shared memory, and believed by nobody: what is wrong there costs one request its answer, or one sandbox its life. */
+/* In shared memory, and believed by nobody: what is wrong there costs one request its answer, or
+ * one sandbox its life. */
 struct blackbox {
 	uint64_t kind, id; /* what is being done */
 	uint64_t before[2];

@@ -11,8 +11,8 @@
  * - `data` may be NULL only while `cap` is 0.
  * - 0 <= len <= cap, and len <= limit unless limit is 0 (no limit).
  * - A buffer of all zeroes is empty, valid, and without a limit.
- * - A failed append leaves the contents as they were, and its error in `failed`, for callers that add many pieces and
- *   look once.
+ * - A failed append leaves the contents as they were, and its error in `failed`, for callers that
+ *   add many pieces and look once.
  */
 struct buf {
 	char *data;
@@ -33,7 +33,8 @@ int buf_write_at(struct buf *b, size_t offset, const void *data, size_t len);
 /* Shortens the contents, or extends them with zeroes. Return as above. */
 int buf_truncate(struct buf *b, size_t len);
 
-/* Appends the contents of a regular file. Return as above, -EINVAL if it is not a regular file, or -errno. */
+/* Appends the contents of a regular file. Return as above, -EINVAL if it is not a regular file, or
+ * -errno. */
 int buf_load(struct buf *b, const char *path);
 
 /* The contents as a terminated string, "" if empty; NULL if out of memory. Owned by the buffer. */

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-/* @own is our group's path below @point, where a hierarchy is mounted: "/a/b", or "" for the top of it. That also
- * stands for a group that can't be named there: in a container a part is mounted, in which the group need not lie.
- * Return: 0 to go on, else cgroups_find() ends with it. */
+/* @own is our group's path below @point, where a hierarchy is mounted: "/a/b", or "" for the top of
+ * it. That also stands for a group that can't be named there: in a container a part is mounted, in
+ * which the group need not lie. Return: 0 to go on, else cgroups_find() ends with it. */
 typedef int (*cgroups_fn)(void *data, const char *point, const char *own);
 
 /**

@@ -46,6 +46,7 @@ struct vm_config {
 	const char *
 		key_command; /* for a shell: tells the key of what is kept; NULL: it is in a file */
 	const char *image_builder; /* program that builds missing images, or "none" */
+	bool heir;		   /* nothing is started yet: vm_host_go() */
 	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
 	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
 	bool shared;		 /* by several users: none of them may take everything */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all modules of vm/ share: the loop, the spawner, a place to report events, and a count of what has to end
- * before struct vm may end. */
+/* What all modules of vm/ share: the loop, the spawner, a place to report events, and a count of
+ * what has to end before struct vm may end. */
 #ifndef XSBX_VM_BASE_CONTEXT_H
 #define XSBX_VM_BASE_CONTEXT_H
 
@@ -62,8 +62,8 @@ struct context {
  * @ops: Kept
  * @data: First argument of @ops' callbacks
  *
- * context_start() has to follow before anything can be deferred. Return: 0 or -ENOMEM; context_fini() is due in
- * both cases.
+ * context_start() has to follow before anything can be deferred. Return: 0 or -ENOMEM;
+ * context_fini() is due in both cases.
  */
 int context_init(struct context *c, uv_loop_t *loop, struct spawner *spawner, const char *cache_dir,
 		 const char *runtime_dir, const struct context_ops *ops, void *data);

@@ -15,7 +15,7 @@
 
 /* ---- beginning and end ---- */
 
-/* What is written of a long WRITE while it is on its way fits in. */
+/* All records are looked at for that: not often where there are many, and much is printed. */
 #define TIDY_MIN (8ull << 20)
 
 /* Return: NULL if out of memory. @fd is its own then. */
@@ -77,56 +77,44 @@ static bool is_laid_out(int fd)
 	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == ESTATE_SIZE;
 }
 
-/* What its head says. Return: 0 or -EBADMSG. */
-static int read_head(struct estate *e)
+/* What its head says, of which e->head has a copy. @taken: bytes of memory that there are. Return: 0 or -EBADMSG. */
+static int read_head(struct estate *e, uint64_t taken)
 {
 	const struct estate_head *h = e->head;
-	/* Once: somebody else may have this page still. */
-	const uint64_t committed = __atomic_load_n(&h->committed, __ATOMIC_RELAXED);
 
 	if (h->magic != ESTATE_MAGIC || h->version != ESTATE_VERSION || h->given_up)
 		return -EBADMSG;
-	e->active = committed & ESTATE_AREA_BIT ? 1 : 0;
-	e->end = e->last_end = committed & ~ESTATE_AREA_BIT;
-	/* There is memory of that size, or it would be filled with zeroes by looking at it. */
-	return e->end > ESTATE_AREA_SIZE || e->end % 8 || e->end > estate_taken(e) ? -EBADMSG : 0;
+	e->active = h->committed & ESTATE_AREA_BIT ? 1 : 0;
+	e->end = e->last_end = h->committed & ~ESTATE_AREA_BIT;
+	/* There is memory of that size, or it would be made by looking at it. */
+	return e->end > ESTATE_AREA_SIZE || e->end % 8 || e->end > taken ? -EBADMSG : 0;
 }
 
-/* All that may be left of what was under way goes. */
-static int inherit(struct estate *e)
+/* All that counts of another one's file, and nothing that may be left of what was under way. */
+static int inherit(struct estate *e, int from)
 {
-	int r = estate_map(e);
+	int r = estate_copy_head(e, from);
 
 	if (r == 0)
-		r = read_head(e);
+		r = read_head(e, estate_taken_of(from));
 	if (r == 0)
-		r = estate_items_init(e);
-	if (r == 0)
-		r = estate_load(e);
-	if (r == 0)
-		r = estate_cut(e, e->active, e->end);
-	if (r == 0)
-		r = estate_cut(e, e->active ^ 1, 0);
-	return r;
+		r = estate_copy(e, from);
+	return r == 0 ? estate_load(e) : r;
 }
 
 int estate_open(int fd, struct estate **ret_e)
 {
-	struct estate *e = NULL;
-	int r = -EBADMSG;
+	_cleanup_close_ int from = fd;
+	struct estate *e;
+	int r = is_laid_out(from) ? estate_new(&e) : -EBADMSG;
 
-	if (is_laid_out(fd)) {
-		e = make(fd);
-		r = e ? inherit(e) : -ENOMEM;
-	}
-	if (r == 0) {
-		*ret_e = e;
-		return 0;
-	}
-	if (e)
+	if (r < 0)
+		return r;
+	r = inherit(e, from);
+	if (r < 0)
 		estate_free(e);
 	else
-		close(fd);
+		*ret_e = e;
 	return r;
 }
 
@@ -374,6 +362,15 @@ void estate_compare_begin(struct estate *e, struct estate_compare *c)
 	assert(!e->compare);
 	e->compare = c;
 	e->comparison++;
+}
+
+void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key)
+{
+	struct estate_item *it = NULL;
+
+	assert(e->compare);
+	while ((it = estate_of_key(e, kind, key, it)))
+		it->seen = e->comparison;
 }
 
 void estate_compare_end(struct estate *e)

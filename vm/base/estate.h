@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "record.h"
+#include "sheets.h"
 
 /*
  * Theory of operation
@@ -32,8 +33,9 @@
 struct estate;
 
 /* Of a region. */
-#define ESTATE_REGIONS	  16u
-#define ESTATE_REGION_MAX (64u << 20)
+#define ESTATE_REGIONS	     16u
+#define ESTATE_REGION_MAX    (64u << 20)
+#define ESTATE_REGION_SHEETS 4u /* see fs/fuse/devfuse_turn.c, fs/revival.c for others */
 
 /* Makes an empty one. Return: 0 or -errno. */
 int estate_new(struct estate **ret_e);
@@ -41,9 +43,11 @@ int estate_new(struct estate **ret_e);
 /**
  * estate_open() - Go on with the estate of a process that has ended
  * @fd: Its file; taken in any case
- * @ret_e: What was committed, and nothing else
+ * @ret_e: What was committed, and nothing else, and its regions: a copy, in a file of its own
  *
- * All of it is checked, and nothing believed. The process that had it must be gone.
+ * All of it is checked, and nothing believed. The process that had it must be gone; but who it may have shown its file to, a guest
+ * that has taken it over, can write to that still. So everything is copied before it is looked at, and the file is not used any more:
+ * whoever is to inherit this one needs estate_fd().
  *
  * Return: 0; -EBADMSG: damaged, of another version, or given up; -ENOMEM; -errno.
  */
@@ -116,6 +120,9 @@ int estate_each(const struct estate *e, uint32_t kind,
  */
 void *estate_region(struct estate *e, unsigned number, size_t size);
 
+/* The sheets beside the records, which are made when somebody asks first. Return: NULL: there is no memory for them. */
+struct sheets *estate_sheets(struct estate *e);
+
 /*
  * Comparing, for tests: between the two calls estate_put() and estate_drop() write nothing, but tell where what they were given is not what is
  * there. So whoever writes everything anew between them learns what should have been written before.
@@ -139,6 +146,8 @@ struct estate_compare {
 };
 
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
+/* All of this key are what they should be, and are not put for that. */
+void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);
 void estate_compare_end(struct estate *e);
 
 /* Bytes: that the records which count take; that are taken by all of this, as the kernel counts. */

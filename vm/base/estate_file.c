@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "estate_internal.h"
+#include "io.h"
 #include "util.h"
 
 #define CHUNK_MIN (64ull << 10) /* by which an area grows */
@@ -167,9 +169,70 @@ void *estate_region(struct estate *e, unsigned number, size_t size)
 	return p;
 }
 
-size_t estate_taken(const struct estate *e)
+uint64_t estate_taken_of(int fd)
 {
 	struct stat st;
 
-	return fstat(e->fd, &st) < 0 ? 0 : (size_t)st.st_blocks * 512;
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+size_t estate_taken(const struct estate *e)
+{
+	return (size_t)estate_taken_of(e->fd);
+}
+
+/* ---- a copy ---- */
+
+#define COPIED_AT_ONCE (64u << 10)
+
+int estate_copy_head(struct estate *e, int from)
+{
+	return fileio_read_at(from, e->head, sizeof(*e->head), 0);
+}
+
+/* Return: 0 or -errno. */
+static int copy_part(int to, int from, uint64_t at, uint64_t end)
+{
+	char bytes[COPIED_AT_ONCE];
+	int r = 0;
+
+	for (uint64_t len; r == 0 && at < end; at += len) {
+		len = MIN(end - at, sizeof(bytes));
+		r = fileio_read_at(from, bytes, len, (off_t)at);
+		if (r == 0)
+			r = fileio_write_at(to, bytes, len, (off_t)at);
+	}
+	return r;
+}
+
+/* Those of which there are pages. */
+static int copy_regions(int to, int from)
+{
+	uint64_t end = ESTATE_REGION_AT;
+	int r = 0;
+
+	while (r == 0) {
+		const off_t at = lseek(from, (off_t)end, SEEK_DATA);
+
+		if (at < 0)
+			return errno == ENXIO ? 0 : -errno;
+		if ((uint64_t)at >= ESTATE_REGIONS_END)
+			return 0;
+		end = MIN((uint64_t)lseek(from, at, SEEK_HOLE), ESTATE_REGIONS_END);
+		r = copy_part(to, from, (uint64_t)at, end);
+	}
+	return r;
+}
+
+int estate_copy(struct estate *e, int from)
+{
+	struct estate_area *a = &e->area[e->active];
+	int r = estate_grow(e, e->active, e->end);
+
+	if (r == 0 && e->end)
+		r = fileio_read_at(from, a->map, e->end, (off_t)area_at(e->active));
+	if (r == 0)
+		r = copy_regions(e->fd, from);
+	a->tail = r == 0 ? e->end : 0;
+	return r;
 }

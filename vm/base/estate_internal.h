@@ -7,16 +7,17 @@
 
 #include "estate.h"
 
-#define ESTATE_MAGIC	 0x6574617473657378ull
-#define ESTATE_VERSION	 1u
-#define ESTATE_PAGE	 4096u
-#define ESTATE_AREAS	 2u
-#define ESTATE_AREA_SIZE (16ull << 30)
-#define ESTATE_REGION_AT (64ull << 20) /* each of ESTATE_REGION_MAX */
-#define ESTATE_AREA_AT	 (2ull << 30)
-#define ESTATE_SIZE	 (ESTATE_AREA_AT + ESTATE_AREAS * ESTATE_AREA_SIZE)
-#define ESTATE_AREA_BIT	 (1ull << 63) /* of head.committed: the second area */
-#define ESTATE_DROPPED	 (1u << 31)   /* of entry.kind */
+#define ESTATE_MAGIC	   0x6574617473657378ull
+#define ESTATE_VERSION	   1u
+#define ESTATE_PAGE	   4096u
+#define ESTATE_AREAS	   2u
+#define ESTATE_AREA_SIZE   (16ull << 30)
+#define ESTATE_REGION_AT   (64ull << 20) /* each of ESTATE_REGION_MAX */
+#define ESTATE_REGIONS_END (ESTATE_REGION_AT + (uint64_t)ESTATE_REGIONS * ESTATE_REGION_MAX)
+#define ESTATE_AREA_AT	   (2ull << 30)
+#define ESTATE_SIZE	   (ESTATE_AREA_AT + ESTATE_AREAS * ESTATE_AREA_SIZE)
+#define ESTATE_AREA_BIT	   (1ull << 63) /* of head.committed: the second area */
+#define ESTATE_DROPPED	   (1u << 31)	/* of entry.kind */
 
 /* The first page of the file. */
 struct estate_head {
@@ -68,6 +69,7 @@ struct estate {
 	struct estate_head *head;
 	void *region[ESTATE_REGIONS];
 	size_t region_size[ESTATE_REGIONS];
+	struct sheets sheets;
 
 	struct estate_area area[ESTATE_AREAS];
 	unsigned active;
@@ -117,12 +119,20 @@ int estate_grow(struct estate *e, unsigned area, uint64_t upto);
 /* Gives back the pages behind the first @keep bytes, about @most bytes of them. */
 void estate_give_back(struct estate *e, unsigned area, uint64_t keep, uint64_t most);
 
-/* Nothing behind @used bytes of an area has pages, whatever the process before did. Return: 0 or -errno. */
+/* Nothing behind @used bytes of an area has pages. Return: 0 or -errno. */
 int estate_cut(struct estate *e, unsigned area, uint64_t used);
 
 /* Appends an entry to an area, with the name of @it. Return: 0 or -errno, with nothing written. */
 int estate_append(struct estate *e, unsigned area, const struct estate_item *it, bool dropped,
 		  const void *fields, size_t len, uint64_t *ret_at);
+
+/* Bytes that a file takes. */
+uint64_t estate_taken_of(int fd);
+
+/* From the file of another one, which may be written to meanwhile: its head; then what is committed of the active area, and the
+ * regions. Return: 0 or -errno. */
+int estate_copy_head(struct estate *e, int from);
+int estate_copy(struct estate *e, int from);
 
 /* ---- estate_items.c: what there is, by name and in its order ---- */
 

@@ -6,16 +6,6 @@
 #include "estate_internal.h"
 #include "util.h"
 
-/* The writer is dead, but somebody else may have these pages still, and write: so what is checked is a copy, read once. */
-static struct estate_entry copy(const struct estate *e, uint64_t at)
-{
-	struct estate_entry entry;
-
-	memcpy(&entry, estate_entry_at(e, e->active, at), sizeof(entry));
-	__asm__ volatile("" : : "r"(&entry) : "memory");
-	return entry;
-}
-
 /* Takes away what this name had. Return: 0, or -EBADMSG: there was nothing. */
 static int take_away(struct estate *e, struct estate_item *it, const struct estate_entry *entry)
 {
@@ -59,7 +49,7 @@ int estate_load(struct estate *e)
 		left = e->end - at;
 		if (left < sizeof(entry))
 			return -EBADMSG;
-		entry = copy(e, at);
+		entry = *estate_entry_at(e, e->active, at);
 		if (entry.len > RECORD_MAX || estate_entry_size(entry.len) > left)
 			return -EBADMSG;
 		left -= estate_entry_size(entry.len);

@@ -9,15 +9,17 @@
 #define FDBAG_MAX 65536u
 
 /*
- * Zeroed at first. Whoever writes records puts in what the other process is to have, and writes the number; whoever reads
- * them takes it out. Each can be taken once: a number that comes twice is nothing, the second time.
+ * Zeroed at first. Whoever writes records puts in what the other process is to have, and writes the
+ * number; whoever reads them takes it out. Each can be taken once: a number that comes twice is
+ * nothing, the second time.
  */
 struct fdbag {
 	int *fd; /* -1: taken */
 	size_t n, cap;
 	bool failed; /* something found no room */
 	bool owned;  /* by the bag; else they are lent to it */
-	/* Or NULL. Where descriptors have numbers of their own, as by lent_put(): the bag only asks for them. 0: it has failed. */
+	/* Or NULL. Where descriptors have numbers of their own, as by lent_put(): the bag only asks
+	 * for them. 0: it has failed. */
 	unsigned (*number)(int fd);
 };
 
@@ -33,7 +35,8 @@ int fdbag_send(const struct fdbag *b, int sock);
 /* Receives @n of them, for as long as the socket waits. Return: 0, -EBADMSG, or -errno. */
 int fdbag_receive(struct fdbag *b, int sock, size_t n);
 
-/* Puts one in by its number, for fdbag_take(): @bag is a struct fdbag, and owns it. Return: 0; -EBADMSG, -ENOMEM: it was closed. */
+/* Puts one in by its number, for fdbag_take(): @bag is a struct fdbag, and owns it. Return: 0;
+ * -EBADMSG, -ENOMEM: it was closed. */
 int fdbag_set(void *bag, unsigned number, int fd);
 
 /* Closes what is its own. */

@@ -11,12 +11,13 @@
 #include <time.h>
 
 /*
- * Opens a regular file in a directory for reading. Does not block on a FIFO, nor follow a symbolic link.
- * Return: a descriptor, -EBADMSG if it is not a regular file, or -errno.
+ * Opens a regular file in a directory for reading. Does not block on a FIFO, nor follow a symbolic
+ * link. Return: a descriptor, -EBADMSG if it is not a regular file, or -errno.
  */
 int fileio_open(int dir, const char *name);
 
-/* Opens a directory in a directory, to read what is in it; a symbolic link is not followed. Return: NULL with errno. */
+/* Opens a directory in a directory, to read what is in it; a symbolic link is not followed. Return:
+ * NULL with errno. */
 DIR *fileio_list(int dir, const char *name);
 
 /* Identifies a file and its content: the time of change (ctime) cannot be set. */
@@ -32,11 +33,12 @@ bool fileio_same(const struct fileio_identity *a, const struct fileio_identity *
 /* Is @fd what @name in @dir still leads to? */
 bool fileio_is_at(int fd, int dir, const char *name);
 
-/* Locks a directory as long as the descriptor is open. Return: a descriptor, -EAGAIN if somebody else has locked it, or
- * it was renamed or removed meanwhile, or -errno. */
+/* Locks a directory as long as the descriptor is open. Return: a descriptor, -EAGAIN if somebody
+ * else has locked it, or it was renamed or removed meanwhile, or -errno. */
 int fileio_lock(const char *path);
 
-/* Reads exactly @len bytes from the current offset. Return: 0, -EBADMSG if the file is shorter, or -errno. */
+/* Reads exactly @len bytes from the current offset. Return: 0, -EBADMSG if the file is shorter, or
+ * -errno. */
 int fileio_read(int fd, void *buf, size_t len);
 
 /* Likewise, from @at. */

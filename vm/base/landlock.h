@@ -25,15 +25,15 @@ int landlock_abi(void);
  * @n: How many
  * @flags: LANDLOCK_*
  *
- * The paths are those of now, whatever has their names later. ABI 1 is not used: it forbids moving files from one
- * directory to another.
+ * The paths are those of now, whatever has their names later. ABI 1 is not used: it forbids moving
+ * files from one directory to another.
  *
  * Return: a descriptor, -EOPNOTSUPP if the kernel has no usable Landlock, or -errno.
  */
 int landlock_make(const struct landlock_rule *rules, size_t n, unsigned flags);
 
-/* Restricts this thread for good by such a set. Needs no_new_privs. Nothing can be mounted afterwards. Return: 0, or -1 with
- * errno. */
+/* Restricts this thread for good by such a set. Needs no_new_privs. Nothing can be mounted
+ * afterwards. Return: 0, or -1 with errno. */
 int landlock_enter(int ruleset);
 
 /**

@@ -14,9 +14,10 @@
 #include "fdpass.h"
 #include "util.h"
 
-#define TIMES	100 /* it is tried */
-#define FULL_MS 20  /* waiting for room in the socket */
-#define MANY_MS 2   /* there are more descriptors on their way than one user may have there */
+#define TIMES	100   /* it is tried */
+#define FULL_MS 20    /* waiting for room in the socket */
+#define MANY_MS 2     /* there are more descriptors on their way than one user may have there */
+#define GIVE_MS 10000 /* for the next of all that is held */
 
 /* Of each descriptor of this process: its number, or 0; and what it was, to be verified. */
 struct lent_one {
@@ -27,6 +28,7 @@ struct lent_one {
 
 static struct {
 	int sock, error;
+	int next; /* another holder's, or -1 */
 	bool on, verify;
 	pthread_t thread;     /* whose all this is */
 	struct lent_one *one; /* by descriptor */
@@ -35,7 +37,7 @@ static struct {
 	unsigned least;	   /* no smaller number is free */
 	unsigned *waiting; /* numbers that are to be dropped */
 	size_t nwaiting, capwaiting;
-} lent = {.sock = -1};
+} lent = {.sock = -1, .next = -1};
 
 static int say(enum lent_op op, unsigned number, int fd)
 {
@@ -55,6 +57,27 @@ static void fail(int r)
 {
 	if (!lent.error)
 		lent.error = r;
+}
+
+static void go_away(void)
+{
+	if (lent.sock >= 0)
+		close(steal_fd(&lent.sock));
+}
+
+/* To the holder, if there is one. One that has ended, or that does not hear, is none any more. Return: 0, or -errno: that is not
+ * the holder's fault. */
+static int tell(enum lent_op op, unsigned number, int fd)
+{
+	const int r = lent.sock >= 0 ? say(op, number, fd) : 0;
+
+	switch (-r) {
+	case EPIPE:
+	case ECONNRESET:
+	case EAGAIN:
+	case ETOOMANYREFS: go_away(); return 0;
+	default: return r;
+	}
 }
 
 /* Return: room for what is known of this descriptor, or NULL. */
@@ -121,8 +144,9 @@ int lent_begin(int sock)
 
 void lent_end(void)
 {
-	if (lent.sock >= 0)
-		close(steal_fd(&lent.sock));
+	go_away();
+	if (lent.next >= 0)
+		close(steal_fd(&lent.next));
 	free(steal_ptr(lent.one));
 	free(steal_ptr(lent.used));
 	free(steal_ptr(lent.waiting));
@@ -133,6 +157,27 @@ void lent_end(void)
 int lent_failed(void)
 {
 	return lent.error;
+}
+
+bool lent_is_away(void)
+{
+	return lent.sock < 0;
+}
+
+void lent_again(int sock)
+{
+	go_away();
+	if (lent.next >= 0)
+		close(lent.next);
+	lent.next = sock;
+	if (!lent.on && sock >= 0)
+		close(steal_fd(&lent.next));
+}
+
+void lent_give_up(int err)
+{
+	go_away();
+	fail(err);
 }
 
 void lent_verify(bool yes)
@@ -157,7 +202,7 @@ unsigned lent_put(int fd)
 	unsigned number;
 	int r;
 
-	if (fd < 0 || !lent.on)
+	if (fd < 0 || !lent.on || lent.error)
 		return 0;
 	if ((size_t)fd < lent.cap && lent.one[fd].number) {
 		if (lent.verify)
@@ -167,7 +212,7 @@ unsigned lent_put(int fd)
 	number = choose();
 	r = number ? note(fd, number) : -EMFILE;
 	if (r == 0)
-		r = say(LENT_HOLD, number, fd);
+		r = tell(LENT_HOLD, number, fd);
 	if (r == 0)
 		return number;
 	if (number && (size_t)fd < lent.cap) {
@@ -213,11 +258,25 @@ void lent_close(int *fd)
 	close(steal_fd(fd));
 }
 
+/* All that is lent is open now, and what was committed names nothing else. */
+static void lend_again(void)
+{
+	int r = 0;
+
+	lent.sock = steal_fd(&lent.next);
+	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
+		if (lent.one[fd].number)
+			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
+	}
+	if (r < 0)
+		fail(r);
+}
+
 void lent_committed(void)
 {
-	while (lent.nwaiting) {
+	while (lent.nwaiting && !lent.error) {
 		const unsigned number = lent.waiting[lent.nwaiting - 1];
-		const int r = say(LENT_DROP, number, -1);
+		const int r = tell(LENT_DROP, number, -1);
 
 		if (r < 0) {
 			fail(r);
@@ -227,6 +286,8 @@ void lent_committed(void)
 		lent.used[number] = false;
 		lent.least = MIN(lent.least, number);
 	}
+	if (lent.next >= 0 && !lent.error)
+		lend_again();
 }
 
 /* ---- who comes after ---- */
@@ -256,19 +317,22 @@ static int take_pack(const struct lent_pack *pack, const int *fds, size_t nfds, 
 
 static int receive(lent_take *take, void *data)
 {
+	struct pollfd p = {.fd = lent.sock, .events = POLLIN};
 	struct lent_pack pack;
 	int fds[LENT_PACK], r;
 	size_t nfds;
 	ssize_t n;
 
 	do {
+		if (poll(&p, 1, GIVE_MS) == 0)
+			return -ETIMEDOUT;
 		n = fdpass_receive(lent.sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
 		if (n < 0)
 			return (int)n;
 		if (n == sizeof(pack) && pack.n <= LENT_PACK) {
 			r = take_pack(&pack, fds, nfds, take, data);
 		} else {
-			r = -EBADMSG;
+			r = n ? -EBADMSG : -EPIPE;
 			while (nfds)
 				close(fds[--nfds]);
 		}

@@ -14,6 +14,10 @@
  * be in that socket before the record is committed, and what it named may be closed there only behind the commit of one that
  * does not name it any more. So lent_put() speaks at once, and lent_close() does when lent_committed() is called.
  *
+ * The holder may end, or stop hearing. Nothing is lost with it as long as this process is there, which has all that it has
+ * lent: it goes on counting, as if it had a holder, and is `away`. If there is another one, lent_again(), that is given all of
+ * it behind the next commit, by the same numbers. So what is committed meanwhile is right, and is of use from then on.
+ *
  * A process has one table of descriptors, and so there is one of these. Until lent_begin() nothing is lent, and all that
  * lent_close() does is close(2). Whatever may have been lent has to be closed by it: the number in the table is known by the
  * descriptor, which is somebody else's next. The table is the loop's; in other threads lent_close() is close(2).
@@ -51,6 +55,15 @@ unsigned lent_put(int fd);
 /* Could something not be lent? Then what names it is not to be committed. Return: 0, or for ever the first -errno. */
 int lent_failed(void);
 
+/* Is there nobody who holds what is lent? True as well where nothing is. */
+bool lent_is_away(void);
+
+/* There is another holder, which has nothing yet: its socket, which is the callee's; or there will be one: -1. */
+void lent_again(int sock);
+
+/* There will be none any more: lent_failed(). */
+void lent_give_up(int err);
+
 /* Closes it, whether it was lent or not; *@fd is -1 then. Nothing is done for -1. */
 void lent_close(int *fd);
 
@@ -69,9 +82,9 @@ void lent_verify(bool yes);
  * @take: Gets each that is held, which is its own then. Return: 0 or -errno, which ends it
  * @data: Its first argument
  *
- * It waits for the holder.
+ * It waits for the holder, but not for one that says nothing.
  *
- * Return: 0, -EBADMSG or -errno.
+ * Return: 0, -EBADMSG, -ETIMEDOUT or -errno.
  */
 int lent_inherit(int sock, int (*take)(void *data, unsigned number, int fd), void *data);
 

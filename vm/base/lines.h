@@ -36,11 +36,12 @@ const char *tail_quote(const struct tail *t, const char *from, char *out, size_t
 bool tail_contains(const struct tail *t, const char *word);
 
 /*
- * Embedded by its owner, who sets `line` (or leaves it NULL) and `data`, and zeroes the rest for each new program.
+ * Embedded by its owner, who sets `line` (or leaves it NULL) and `data`, and zeroes the rest for
+ * each new program.
  *
  * - `line` is called once for each line, even an empty one, from lines_add() or lines_end().
- * - Its text is terminated, may be modified, and is only valid during the call. Anything but printable ASCII
- *   is dropped, and so is what does not fit.
+ * - Its text is terminated, may be modified, and is only valid during the call. Anything but
+ *   printable ASCII is dropped, and so is what does not fit.
  */
 struct lines {
 	struct tail said;

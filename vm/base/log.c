@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "vm/base/aim.h"
 #include "log_line.h"
 
 #define TEXT_MAX  2048u		      /* bytes of a message */
@@ -219,6 +220,7 @@ void log_step(const struct log_label *label, const char *part, const char *fmt, 
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	emit(&l, text);
+	aim_at("%s", text);
 }
 
 void log_heard(enum log_level level, const struct log_label *label, const char *part, uint64_t at,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's log, which includes the trace: written to standard error in the foreground, else to syslog, through
- * the guard. */
+/* The daemon's log, which includes the trace: written to standard error in the foreground, else to
+ * syslog, through the guard. */
 #ifndef XSBX_VM_BASE_LOG_H
 #define XSBX_VM_BASE_LOG_H
 
@@ -26,8 +26,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 	}
 
 /*
- * The subject of a line, so that a run can be followed through all processes that work for it. Made in fs/ and
- * copied by value; whoever keeps a copy has to make sure that `who` lives as long.
+ * The subject of a line, so that a run can be followed through all processes that work for it. Made
+ * in fs/ and copied by value; whoever keeps a copy has to make sure that `who` lives as long.
  */
 struct log_label {
 	const char *who; /* the session, "python/demo"; NULL: none */
@@ -35,7 +35,8 @@ struct log_label {
 	uint64_t began;	 /* log_now() when the run was received; 0: unknown */
 };
 
-/* Sets the least important level that is written, initially INFO. May be called at any time, by any thread. */
+/* Sets the least important level that is written, initially INFO. May be called at any time, by any
+ * thread. */
 void log_open(enum log_level level);
 enum log_level log_level(void);
 
@@ -53,15 +54,16 @@ void log_set_format(enum log_format format);
  */
 bool log_is_journal(int fd, const char *stream);
 
-/* Prefixes lines on standard error with their priority, for the journal, which adds time and name itself. */
+/* Prefixes lines on standard error with their priority, for the journal, which adds time and name
+ * itself. */
 void log_to_journal(bool on);
 
 /**
  * log_relay() - Let another process write messages, instead of standard error
  * @fd: A non-blocking pipe, from whose other end log_serve() reads; -1: stop it
  *
- * A process that has confined itself can't connect to the system's log. While the pipe is full, messages are dropped
- * and counted; their number is logged afterwards.
+ * A process that has confined itself can't connect to the system's log. While the pipe is full,
+ * messages are dropped and counted; their number is logged afterwards.
  */
 void log_relay(int fd);
 
@@ -77,7 +79,8 @@ void log_to_system(pid_t pid);
 void log_serve(int fd);
 
 /**
- * log_divert() - Pass messages to a function, instead of writing them: for a process that sends them to another
+ * log_divert() - Pass messages to a function, instead of writing them: for a process that sends
+ * them to another
  * @take: Called with a printable line; NULL: stop it
  * @data: Its first argument
  */
@@ -125,7 +128,8 @@ extern atomic_int log_most;
 void log_step(const struct log_label *label, const char *part, const char *fmt, ...)
 	printf_like(3, 4);
 
-/* The same for a step of another process, unless the level is off. @at: its log_now(). @text is made printable. */
+/* The same for a step of another process, unless the level is off. @at: its log_now(). @text is
+ * made printable. */
 void log_heard(enum log_level level, const struct log_label *label, const char *part, uint64_t at,
 	       const char *text);
 

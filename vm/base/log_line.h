@@ -24,8 +24,8 @@ struct log_line {
  */
 size_t log_line_text(const struct log_line *l, char *out, size_t size);
 
-/* Formats as a JSON object, complete and valid with any text: only the message is truncated. Does not allocate. @size:
- * at least 512. */
+/* Formats as a JSON object, complete and valid with any text: only the message is truncated. Does
+ * not allocate. @size: at least 512. */
 size_t log_line_json(const struct log_line *l, char *out, size_t size);
 
 #endif

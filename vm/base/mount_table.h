@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount table of a mount namespace: proc_pid_mountinfo(5). To look at it asks no file system anything. */
+/* The mount table of a mount namespace: proc_pid_mountinfo(5). To look at it asks no file system
+ * anything. */
 #ifndef XSBX_VM_BASE_MOUNT_TABLE_H
 #define XSBX_VM_BASE_MOUNT_TABLE_H
 
@@ -8,8 +9,8 @@
 #define MOUNT_TABLE	 "/proc/self/mountinfo"
 #define MOUNT_DEVICE_MAX 32u /* bytes of "major:minor", with its end */
 
-/* Reads it from the start of a descriptor of MOUNT_TABLE, which makes ready for the next news. Return: text to be freed,
- * or NULL. */
+/* Reads it from the start of a descriptor of MOUNT_TABLE, which makes ready for the next news.
+ * Return: text to be freed, or NULL. */
 char *mount_table_read(int fd);
 
 /* Finds the device that is mounted at @path, absolute and without links; of several the topmost one. Return: false, with

@@ -20,8 +20,9 @@ enum packets_rest { PACKETS_SAY, PACKETS_TAKE_OUT };
  * - Callbacks only come from the loop. `packet` and `ended` may close it, but must not free it.
  * - `open` is true from a successful packets_open() to packets_close().
  * - `ended` is called at most once, and nothing is read or sent afterwards.
- * - Whoever is told of `later` answers true in a turn (turn.h), and then calls packets_say() when what follows is written down, or
- *   packets_take_out(). One who goes on behind our death may thus see one packet twice, and has to know it.
+ * - Whoever is told of `later` answers true in a turn (turn.h), and then calls packets_say() when
+ *   what follows is written down, or packets_take_out(). One who goes on behind our death may thus
+ *   see one packet twice, and has to know it.
  */
 struct packets {
 	uv_poll_t poll;
@@ -37,8 +38,8 @@ struct packets {
 	int (*packet)(struct packets *p, const void *bytes, size_t len, int *fd);
 	void (*ended)(struct packets *p, int err);
 	void (*closed)(struct packets *p);
-	/* Something was queued, or handled, of which the rest is to be done later. Return: false: at once. NULL: likewise, and
-	 * where descriptors may come. */
+	/* Something was queued, or handled, of which the rest is to be done later. Return: false:
+	 * at once. NULL: likewise, and where descriptors may come. */
 	bool (*later)(struct packets *p, enum packets_rest rest);
 };
 
@@ -52,8 +53,8 @@ int packets_open(struct packets *p, uv_loop_t *loop, int fd);
  * @head_len: Its length
  * @tail: Second part; ignored if @tail_len is 0
  * @tail_len: Its length
- * @fd: Descriptor to send along, taken over in any case; or -1. The packet arrives without it if too many
- *	are in flight
+ * @fd: Descriptor to send along, taken over in any case; or -1. The packet arrives without it if
+ *	too many are in flight
  *
  * Return: 0; -EPIPE after the end; -ENOBUFS if too many packets are queued; -ENOMEM.
  */

@@ -12,27 +12,30 @@
 /*
  * The error contract
  * ------------------
- * Who returns -errno. A function that can fail returns 0 (or a positive value) or -errno, and logs nothing: its
- * caller knows what it was for. On failure its outputs (ret_...) are not modified.
+ * Who returns -errno. A function that can fail returns 0 (or a positive value) or -errno, and logs
+ * nothing: its caller knows what it was for. On failure its outputs (ret_...) are not modified.
  *
- * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem is passed as the
- * last argument. The function that knows the cause fills it in, with problem_set() and nothing else, and only if it
- * fails; a fixed text may be a constant. Callers may add to the cause (problem_add()), and replace the code only if
- * another one tells the user more (problem_wrap()): boot-failed, whatever a machine died of. Bytes from a guest or
- * a user are made printable before they become part of a cause: problem_quote(), or tail_quote().
+ * Who fills in a problem. Where the reader of `error` needs more than an errno, a struct problem is
+ * passed as the last argument. The function that knows the cause fills it in, with problem_set()
+ * and nothing else, and only if it fails; a fixed text may be a constant. Callers may add to the
+ * cause (problem_add()), and replace the code only if another one tells the user more
+ * (problem_wrap()): boot-failed, whatever a machine died of. Bytes from a guest or a user are made
+ * printable before they become part of a cause: problem_quote(), or tail_quote().
  *
- * Who decides. A problem is passed up, by return or callback, to the owner of what failed: the build queue, the
- * pool, the sandbox, the session. The owner decides: retry, fall back to something else, or give up.
+ * Who decides. A problem is passed up, by return or callback, to the owner of what failed: the
+ * build queue, the pool, the sandbox, the session. The owner decides: retry, fall back to something
+ * else, or give up.
  *
- * Who logs. The owner that decides, once, and nobody below it. If many wait for what failed (an image, packages,
- * QEMU's answer, the spawner), its owner logs the cause and sets `logged` in the problem; those who wait then log
- * only that they have ended because of it. A failed attempt is logged at level info if another one follows. What a
- * user is refused is reported to that user in `error`, and not logged.
+ * Who logs. The owner that decides, once, and nobody below it. If many wait for what failed (an
+ * image, packages, QEMU's answer, the spawner), its owner logs the cause and sets `logged` in the
+ * problem; those who wait then log only that they have ended because of it. A failed attempt is
+ * logged at level info if another one follows. What a user is refused is reported to that user in
+ * `error`, and not logged.
  *
  * Only fs/ turns a problem into an errno, when it replies to the kernel.
  *
- * Codes are made by the daemon, for users: they are read from nothing but its own records, by name, and never from a peer. The agent sends an errno
- * and a text, from which the guest makes a problem.
+ * Codes are made by the daemon, for users: they are read from nothing but its own records, by name,
+ * and never from a peer. The agent sends an errno and a text, from which the guest makes a problem.
  */
 struct problem {
 	enum problem_code code;
@@ -44,7 +47,8 @@ struct problem {
 /* The name of @code as in `error`; "" for PROBLEM_NONE. */
 const char *problem_code_str(enum problem_code code);
 
-/* The code of that name, of a record (record.h); PROBLEM_FAILED if there is none of it in this version. */
+/* The code of that name, of a record (record.h); PROBLEM_FAILED if there is none of it in this
+ * version. */
 enum problem_code problem_code_find(const char *name);
 
 /**
@@ -63,7 +67,8 @@ int problem_set(struct problem *p, enum problem_code code, const char *fix, cons
 void problem_setv(struct problem *p, enum problem_code code, const char *fix, const char *cause,
 		  va_list ap) printf_like(4, 0);
 
-/* Replaces @p by what tells the user more, its cause being part of the new one: whether that was logged is kept. */
+/* Replaces @p by what tells the user more, its cause being part of the new one: whether that was
+ * logged is kept. */
 void problem_wrap(struct problem *p, enum problem_code code, const char *fix, const char *cause,
 		  ...) printf_like(4, 5);
 

@@ -188,8 +188,8 @@
 	  "With `keep = yes`: xsbxfs was ended, or died, before what the session had could be written down; or it can't be written now.", \
 	  "`reset` gives a new one; `restore` goes back to a checkpoint.") \
 	X(CLOSED, DAMAGED, "damaged", NO, \
-	  "What was kept of the session, or of a checkpoint, can't be read.", \
-	  "Remove it with `rmdir`; the cause says more.") \
+	  "What was kept of the session, or of a checkpoint, or left by a daemon that died, can't be read.", \
+	  "Remove it with `rmdir`; the cause says more. What can be read of it is there until then.") \
 	X(WAITING, NO_PLACE, "no-place", LATER, \
 	  "No place was free for `admission_timeout_s`, or there can be none of that size.", \
 	  "The cause says what was lacking.") \

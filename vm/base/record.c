@@ -30,6 +30,21 @@ static uint64_t take64(const unsigned char *p)
 
 /* ---- writing ---- */
 
+/* Return: where @n bytes more are to be put, which are counted already; or NULL, and it has failed. */
+static unsigned char *extend(struct buf *out, size_t n)
+{
+	unsigned char *to;
+	int r = n <= out->cap - out->len ? 0 : buf_reserve(out, n);
+
+	if (r < 0) {
+		out->failed = out->failed ? out->failed : r;
+		return NULL;
+	}
+	to = (unsigned char *)out->data + out->len;
+	out->len += n;
+	return to;
+}
+
 static void put32(struct buf *out, uint32_t v)
 {
 	v = htole32(v);
@@ -68,25 +83,23 @@ int record_end(struct buf *out, size_t at)
 	return out->failed;
 }
 
-static void put_tag(struct buf *out, unsigned tag)
+/* Return: bytes that it takes. */
+static size_t varint_size(uint64_t v)
 {
-	unsigned char c = (unsigned char)tag;
-
-	buf_append(out, &c, 1);
+	return v < 128 ? 1 : ((size_t)(63 - __builtin_clzll(v))) / 7 + 1;
 }
 
 void record_u64(struct buf *out, unsigned tag, uint64_t v)
 {
-	unsigned char bytes[1 + VARINT_MAX];
-	size_t n = 0;
+	unsigned char *to = extend(out, 1 + varint_size(v));
 
 	assert(tag <= RECORD_TAG_MAX);
-	bytes[n++] = (unsigned char)tag;
-	do {
-		bytes[n++] = (unsigned char)((v & 127) | (v > 127 ? 128 : 0));
-		v >>= 7;
-	} while (v);
-	buf_append(out, bytes, n);
+	if (!to)
+		return;
+	*to++ = (unsigned char)tag;
+	for (; v > 127; v >>= 7)
+		*to++ = (unsigned char)((v & 127) | 128);
+	*to = (unsigned char)v;
 }
 
 /* Small ones of either sign are short: 0, -1, 1, -2... */
@@ -97,11 +110,19 @@ void record_i64(struct buf *out, unsigned tag, int64_t v)
 
 void record_bytes(struct buf *out, unsigned tag, const void *data, size_t len)
 {
-	size_t at = record_open(out, tag);
+	unsigned char *to;
 
+	assert(tag <= RECORD_TAG_MAX);
+	if (len > RECORD_MAX) {
+		out->failed = out->failed ? out->failed : -EFBIG;
+		return;
+	}
+	to = extend(out, RECORD_BYTES_HEAD + len);
+	if (!to)
+		return;
+	record_bytes_head(to, tag, len);
 	if (len)
-		buf_append(out, data, len);
-	record_close(out, at);
+		memcpy(to + RECORD_BYTES_HEAD, data, len);
 }
 
 void record_bytes_head(unsigned char *head, unsigned tag, size_t len)
@@ -130,9 +151,10 @@ void record_time(struct buf *out, unsigned tag, const struct timespec *t)
 
 size_t record_open(struct buf *out, unsigned tag)
 {
-	assert(tag <= RECORD_TAG_MAX);
-	put_tag(out, tag | IS_BYTES);
-	put32(out, 0);
+	unsigned char *to = extend(out, RECORD_BYTES_HEAD);
+
+	if (to)
+		record_bytes_head(to, tag, 0);
 	return out->len;
 }
 

@@ -11,17 +11,19 @@
 #include "buf.h"
 
 /*
- * A stream of records, each of a kind and with a key, which together say whose it is. A record has fields:
+ * A stream of records, each of a kind and with a key, which together say whose it is. A record has
+ * fields:
  *
  *     record: u32 kind, u32 len, u64 key, then `len` bytes of fields
  *     field:  u8 tag, then a number (LEB128, at most ten bytes); or u8 tag | 128, u32 len, then `len` bytes
  *
- * all little-endian. Fields of one tag may be repeated: a list. Bytes may be fields again: record_open(). Whoever reads takes
- * the tags that he knows and passes over the others, and gives what is missing a default; so tags are never used for
- * something else, and a version that knows more and one that knows less read each other.
+ * all little-endian. Fields of one tag may be repeated: a list. Bytes may be fields again:
+ * record_open(). Whoever reads takes the tags that he knows and passes over the others, and gives
+ * what is missing a default; so tags are never used for something else, and a version that knows
+ * more and one that knows less read each other.
  *
- * What is read is not trusted: it may come from a damaged disk, or from a process that was taken over by a guest. The
- * functions here check lengths, and those who call them all else.
+ * What is read is not trusted: it may come from a damaged disk, or from a process that was taken
+ * over by a guest. The functions here check lengths, and those who call them all else.
  */
 
 #define RECORD_TAG_MAX 127u

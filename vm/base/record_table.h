@@ -26,7 +26,8 @@ struct record_member {
 void record_put_members(struct buf *out, const void *object, const struct record_member *table,
 			size_t n);
 
-/* Stores a field, if the table has it. Return: 1, 0 if it has not, or -EBADMSG for a number that is too large. */
+/* Stores a field, if the table has it. Return: 1, 0 if it has not, or -EBADMSG for a number that is
+ * too large. */
 int record_take_member(const struct record_field *f, void *object,
 		       const struct record_member *table, size_t n);
 

@@ -106,9 +106,10 @@ struct sandbox_spec {
 	struct saved *
 		from; /* what it begins from, or NULL; the sandbox takes a reference. Not copied by spec_copy() */
 	const char *packages; /* names with versions, sorted; NULL or "": none */
-	/* Code that is run in each sandbox that boots, once the interpreter is ready, and so is part of the
-	 * snapshot: if it fails, so does the sandbox. Or SPEC_WARMUP_AUTO: the snapshot is made after its packages
-	 * were imported, as far as they can be. NULL, "" or SPEC_WARMUP_OFF: neither. */
+	/* Code that is run in each sandbox that boots, once the interpreter is ready, and so is
+	 * part of the snapshot: if it fails, so does the sandbox. Or SPEC_WARMUP_AUTO: the snapshot
+	 * is made after its packages were imported, as far as they can be. NULL, "" or
+	 * SPEC_WARMUP_OFF: neither. */
 	const char *warmup;
 	bool alone; /* without a template: neither snapshots nor a pool */
 	struct vm_pool pool;
@@ -131,12 +132,13 @@ const char *spec_warmup_code(const struct sandbox_spec *s);
  *
  * `install` is not copied, and stays the caller's.
  *
- * Return: 0, -ENOMEM, or -E2BIG for too many paths, ports or variables (PROTO_ENV_MAX), or too long ones (names of
- * 256 bytes, values of 4096).
+ * Return: 0, -ENOMEM, or -E2BIG for too many paths, ports or variables (PROTO_ENV_MAX), or too long
+ * ones (names of 256 bytes, values of 4096).
  */
 int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src);
 
-/* The same, with only what all sandboxes of its kind share: the template's variables and limits, no ports. */
+/* The same, with only what all sandboxes of its kind share: the template's variables and limits, no
+ * ports. */
 int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src);
 
 /* Is a sandbox like @spec of the kind @kind, from spec_copy_kind()? */

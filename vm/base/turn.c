@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "vm/base/aim.h"
 #include "estate.h"
 
 #define QUEUED_MOST (256u << 10) /* bytes that wait for the end of a turn */
@@ -25,12 +26,41 @@ static void write_down(struct turn *t)
 	if (t->lost)
 		return;
 	r = t->ops->write(t->data, t->estate);
+	aim_at("turn: written");
 	if (r == 0)
 		r = estate_commit(t->estate);
 	if (r < 0)
 		lose(t, r);
 	else if (t->ops->committed)
 		t->ops->committed(t->data);
+	aim_at("turn: committed");
+}
+
+static const char *const phase_str[] = {
+	[TURN_ANSWERS] = "answered",
+	[TURN_FRAMES] = "sent",
+	[TURN_CONSUME] = "consumed",
+	[TURN_RELEASE] = "released",
+};
+static_assert(ARRAY_SIZE(phase_str) == TURN_NPHASES, "one of each");
+
+void turn_lose(struct turn *t, int err)
+{
+	if (!turn_is_on(t) || t->lost)
+		return;
+	lose(t, err);
+	t->due = true;
+}
+
+bool turn_write(struct turn *t)
+{
+	if (!turn_is_on(t))
+		return false;
+	assert(!t->busy);
+	t->busy = true;
+	write_down(t);
+	t->busy = false;
+	return !t->lost;
 }
 
 /* Who wants to say something meanwhile is behind the next commit: its round is a later one. */
@@ -43,6 +73,7 @@ static void speak(struct turn *t)
 		while ((sp = TAILQ_FIRST(&t->speakers[phase])) && sp->round <= round) {
 			turn_hush(t, sp);
 			sp->speak(sp);
+			aim_at("turn: %s", phase_str[phase]);
 		}
 	}
 }

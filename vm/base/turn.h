@@ -16,7 +16,7 @@ struct turn;
  * Theory of operation
  * -------------------
  * A daemon that may be killed at any moment must not have said what its heir does not know. So handlers say nothing: they
- * change what they change, note that it has to be written (fs/session/touch.h), and queue what is to be said: answers for the
+ * change what they change, note that it has to be written (fs/request/touched.h), and queue what is to be said: answers for the
  * kernel, frames for agents. Just before the loop would wait, in this order:
  *
  *     write    the records of all that was touched; estate_commit()
@@ -86,6 +86,12 @@ struct turn {
  */
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
 		void *data);
+
+/* Something has to be said that can't be kept until it is written: from now on an heir would not know what was said. As if the writing had failed. */
+void turn_lose(struct turn *t, int err);
+
+/* Writes what there is to write, and says nothing yet. Return: it is on, and all is written. */
+bool turn_write(struct turn *t);
 
 /* The last rounds, and then off. Its handles are closed when the loop has run once more. Fine for one that is zeroed, or closed. */
 void turn_close(struct turn *t);

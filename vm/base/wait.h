@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A waiter for something being made: embedded in the object that waits, which is called back when it is done. */
+/* A waiter for something being made: embedded in the object that waits, which is called back when
+ * it is done. */
 #ifndef XSBX_VM_BASE_WAIT_H
 #define XSBX_VM_BASE_WAIT_H
 
@@ -34,8 +35,8 @@ void wait_for(struct wait *w, struct wait_list *list, void *on);
 /* Stops waiting, if it is; `done` is not called. */
 void wait_cancel(struct wait *w);
 
-/* Ends all waits for @on, in the order in which they were started. A waiter may start waiting for it again from
- * its `done`. */
+/* Ends all waits for @on, in the order in which they were started. A waiter may start waiting for
+ * it again from its `done`. */
 void wait_done(struct wait_list *list, const void *on, const struct problem *problem);
 
 void wait_progress(struct wait_list *list, const void *on, const char *line);

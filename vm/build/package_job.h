@@ -74,7 +74,8 @@ struct package_jobs;
 
 /* Set once, by the owner of the jobs. */
 struct package_ops {
-	/* Starts the sandbox of the current step; package_jobs_ran() is called at its end. Return: 0 or -errno. */
+	/* Starts the sandbox of the current step; package_jobs_ran() is called at its end. Return:
+	 * 0 or -errno. */
 	int (*run)(void *data);
 	/* Ends it. */
 	void (*stop)(void *data);
@@ -124,7 +125,8 @@ struct package_jobs {
 int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg);
 void package_jobs_fini(struct package_jobs *in);
 
-/* The layer that @spec's packages need on this host with backend @ops; the strings of *@ret_need are @spec's. */
+/* The layer that @spec's packages need on this host with backend @ops; the strings of *@ret_need
+ * are @spec's. */
 void package_jobs_need(const struct package_jobs *in, const struct backend_ops *ops,
 		       const struct sandbox_spec *spec, struct layer_need *ret_need);
 

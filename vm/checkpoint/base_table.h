@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bases of points that are in memory, by what is in them: one that is needed is not read again, nor there twice. */
+/* Bases of points that are in memory, by what is in them: one that is needed is not read again, nor
+ * there twice. */
 #ifndef XSBX_VM_CHECKPOINT_BASE_TABLE_H
 #define XSBX_VM_CHECKPOINT_BASE_TABLE_H
 
@@ -20,8 +21,8 @@ struct base_table {
 void base_table_init(struct base_table *t);
 void base_table_fini(struct base_table *t);
 
-/* @fd: a sealed file in memory, duplicated unless it is known; @sum: of sparse_sum(). @theirs: somebody else has it, and
- * counts it. */
+/* @fd: a sealed file in memory, duplicated unless it is known; @sum: of sparse_sum(). @theirs:
+ * somebody else has it, and counts it. */
 void base_table_add(struct base_table *t, int fd, const char *sum, bool theirs);
 
 /* Return: a descriptor of the table's, or -1. */

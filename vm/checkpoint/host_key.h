@@ -22,7 +22,8 @@ struct seal_key;
  */
 int host_key_load(int state_dir, bool may_make, struct seal_key **ret_key, struct problem *why);
 
-/* A key as text: 64 hexadecimal digits, and a newline if you like. Return: 0, -EINVAL if it is none, or -ENOMEM. */
+/* A key as text: 64 hexadecimal digits, and a newline if you like. Return: 0, -EINVAL if it is
+ * none, or -ENOMEM. */
 int host_key_parse(const char *text, size_t len, struct seal_key **ret_key);
 
 #endif

@@ -12,7 +12,8 @@
 #include "vm/base/io.h"
 #include "vm/base/util.h"
 
-#define BLOCK 512u
+#define TMPFS_NAME 20u /* bytes that a name adds to its directory, "." and ".." among them */
+#define BLOCK	   512u
 
 struct pack *pack_ref(struct pack *p)
 {
@@ -138,6 +139,12 @@ static const struct pack_entry *file_of(const struct pack *p, uint32_t entry)
 	return S_ISREG(e->mode) ? &p->entries[e->first] : e;
 }
 
+/* As the file system of sandboxes has it, which is a tmpfs. */
+static uint64_t size_of(const struct pack_entry *e)
+{
+	return S_ISDIR(e->mode) ? TMPFS_NAME * (2 + e->size) : e->size;
+}
+
 void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr)
 {
 	const struct pack_entry *e = file_of(p, entry);
@@ -145,7 +152,7 @@ void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr)
 	*ret_attr = (struct pack_attr){
 		.mode = e->mode,
 		.nlink = e->nlink,
-		.size = e->size,
+		.size = size_of(e),
 		.blocks = S_ISREG(e->mode) ? (e->stored + BLOCK - 1) / BLOCK : 0,
 		.mtime = {.tv_sec = e->mtime, .tv_nsec = e->mtime_ns},
 		.file = (uint32_t)(e - p->entries),

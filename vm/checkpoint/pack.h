@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs: the files of a sandbox as they were at a moment, to be looked at without it, and to be put into others. */
+/* Packs: the files of a sandbox as they were at a moment, to be looked at without it, and to be put
+ * into others. */
 #ifndef XSBX_VM_CHECKPOINT_PACK_H
 #define XSBX_VM_CHECKPOINT_PACK_H
 
@@ -62,13 +63,16 @@ void pack_list(const struct pack *p, uint32_t dir, uint64_t offset,
 	       bool (*put)(void *data, const char *name, uint32_t entry, uint64_t offset),
 	       void *data);
 
-/* Target of a link, which is as the sandbox wrote it: not to be trusted. Return: it, or NULL if it is none. */
+/* Target of a link, which is as the sandbox wrote it: not to be trusted. Return: it, or NULL if it
+ * is none. */
 const char *pack_target(const struct pack *p, uint32_t entry);
 
-/* Reads a regular file; holes read as zeroes. Return: bytes, fewer than @len only at its end; -EINVAL if it is no file, -EIO. */
+/* Reads a regular file; holes read as zeroes. Return: bytes, fewer than @len only at its end;
+ * -EINVAL if it is no file, -EIO. */
 ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, uint64_t offset);
 
-/* Reads the stream of its records, see agent/pack_record.h. Return: bytes, fewer than @len only at its end, or -errno. */
+/* Reads the stream of its records, see agent/pack_record.h. Return: bytes, fewer than @len only at
+ * its end, or -errno. */
 ssize_t pack_read_records(const struct pack *p, void *buf, size_t len, uint64_t offset);
 uint64_t pack_records_size(const struct pack *p);
 

@@ -6,8 +6,9 @@
 #include "pack_maker.h"
 #include "vm/base/sink.h"
 
-/* Both take as long as it takes to compress or read all of it: not for the loop's thread. A pack may be written by another thread
- * while it is used by the loop's, which has to hold a reference meanwhile. */
+/* Both take as long as it takes to compress or read all of it: not for the loop's thread. A pack
+ * may be written by another thread while it is used by the loop's, which has to hold a reference
+ * meanwhile. */
 
 /* Return: 0 or -errno. */
 int pack_store(const struct pack *p, struct sink *to);
@@ -18,7 +19,8 @@ int pack_store(const struct pack *p, struct sink *to);
  * @limits: What it may be
  * @ret_pack: The pack; the reference is the caller's
  *
- * Return: 0; -EBADMSG if it is none, is damaged, or of another version; -EFBIG, -ENOMEM, or another -errno.
+ * Return: 0; -EBADMSG if it is none, is damaged, or of another version; -EFBIG, -ENOMEM, or another
+ * -errno.
  */
 int pack_load(struct source *from, const struct pack_limits *limits, struct pack **ret_pack);
 

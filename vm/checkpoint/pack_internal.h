@@ -11,7 +11,8 @@
 /* Entries are in the order of their records, so that PACK_ROOT is the first. */
 struct pack_entry {
 	uint64_t name_at; /* of the name, in the records */
-	uint64_t size;	  /* of a file; of a link, of its target, which is at `target_at` */
+	uint64_t
+		size; /* of a file; of a link, of its target, which is at `target_at`; of a directory, its entries */
 	union {
 		uint64_t stored;    /* bytes of a file that are no hole */
 		uint64_t target_at; /* in the records */

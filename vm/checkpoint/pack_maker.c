@@ -175,6 +175,7 @@ static int add_entry(struct pack_maker *m, const struct pack_record *r, uint64_t
 		*(*last == PACK_NONE ? &p->entries[e.parent].first : &p->entries[*last].next) =
 			p->n;
 		*last = p->n;
+		p->entries[e.parent].size++;
 	}
 	p->entries[p->n] = e;
 	*ret_entry = &p->entries[p->n++];

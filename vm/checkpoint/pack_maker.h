@@ -25,8 +25,8 @@ struct pack_maker *pack_maker_free(struct pack_maker *m);
  * @len: How many
  * @ret_used: How many were used: whole records
  *
- * Return: 0, -EPROTO if they are no pack, -EFBIG if it is over the limits, -ENOMEM, or another -errno, after each of which
- * the maker can only be freed.
+ * Return: 0, -EPROTO if they are no pack, -EFBIG if it is over the limits, -ENOMEM, or another
+ * -errno, after each of which the maker can only be freed.
  */
 int pack_maker_add(struct pack_maker *m, const void *bytes, size_t len, size_t *ret_used);
 

@@ -20,8 +20,9 @@ struct point_fit {
 };
 
 /*
- * A machine's memory is that of the snapshot it was cloned from, its base, and what it has written since. The point has
- * the latter, within a whole migration stream, which QEMU reads on top of the base. Immutable; both files are sealed.
+ * A machine's memory is that of the snapshot it was cloned from, its base, and what it has written
+ * since. The point has the latter, within a whole migration stream, which QEMU reads on top of the
+ * base. Immutable; both files are sealed.
  */
 struct point {
 	unsigned refs;
@@ -34,7 +35,8 @@ struct point {
 	uint64_t tsc_khz;     /* that its kernel assumes */
 	struct point_fit fit;
 	struct layer *layer; /* reference, or NULL */
-	/* What it depends on that is not in it, in lines: see backend_ops.describe; NULL: nobody has asked yet. */
+	/* What it depends on that is not in it, in lines: see backend_ops.describe; NULL: nobody
+	 * has asked yet. */
 	char *machine;
 };
 

@@ -10,18 +10,19 @@
 #include "vm/base/record.h"
 
 /*
- * Of a point there are two files in a directory, which its owner makes and renames: its base and its stream, both packed
- * (packed_ram.h) and sealed (seal.h). All else stands in what its owner keeps beside them (struct point_facts).
+ * Of a point there are two files in a directory, which its owner makes and renames: its base and
+ * its stream, both packed (packed_ram.h) and sealed (seal.h). All else stands in what its owner
+ * keeps beside them (struct point_facts).
  *
- * Bases are as large as snapshots, and many points have the same one: each is in a directory of bases as well, under a
- * name made of its content, and points have links to it.
+ * Bases are as large as snapshots, and many points have the same one: each is in a directory of
+ * bases as well, under a name made of its content, and points have links to it.
  */
 
 struct point_facts {
 	uint64_t base_bytes, stream_bytes; /* of the files in memory */
 	char base_sum[DIGEST_HEX];	   /* see sparse_sum() */
-	/* Numbers, and what it depends on. The latter is not in what is read, but for where it is (`machine`), in what was
-	 * read. */
+	/* Numbers, and what it depends on. The latter is not in what is read, but for where it is
+	 * (`machine`), in what was read. */
 	struct point point;
 	const char *machine;
 	size_t machine_len;

@@ -28,12 +28,14 @@ struct saved_ops {
 };
 
 /*
- * A sandbox as it was at a moment between two runs. It does not change; any number of sandboxes may begin from it (struct
- * sandbox_spec, `from`). It is in memory, or on a disk (vault.h), or both: what is on the disk is loaded when it is needed, and
- * unloaded when the memory is. There are many that are not loaded: such a one is this struct and nothing else.
+ * A sandbox as it was at a moment between two runs. It does not change; any number of sandboxes may
+ * begin from it (struct sandbox_spec, `from`). It is in memory, or on a disk (vault.h), or both:
+ * what is on the disk is loaded when it is needed, and unloaded when the memory is. There are many
+ * that are not loaded: such a one is this struct and nothing else.
  *
  * - Without a vault `pack` is always there, and `point` if `memory`.
- * - With an `id` it is on the disk by that name. With `of` it is the files of that one, without its memory.
+ * - With an `id` it is on the disk by that name. With `of` it is the files of that one, without its
+ *   memory.
  * - Only saved.c and the vault look into it.
  */
 struct saved {
@@ -76,15 +78,16 @@ const char *saved_id(const struct saved *s);
 /* Does it have a machine's memory, wherever that is? */
 bool saved_has_memory(const struct saved *s);
 
-/* What is loaded of it, or NULL. Who goes on using it after he has returned to the loop takes a reference. */
+/* What is loaded of it, or NULL. Who goes on using it after he has returned to the loop takes a
+ * reference. */
 struct pack *saved_pack(const struct saved *s);
 struct point *saved_point(const struct saved *s);
 
 /* Is all of it in memory? */
 bool saved_is_loaded(const struct saved *s);
 
-/* Loads all of it, or its files alone, if that is not there yet; @w is told from the loop. If its memory can't be had, but its
- * files can, they are there although there is a problem. */
+/* Loads all of it, or its files alone, if that is not there yet; @w is told from the loop. If its
+ * memory can't be had, but its files can, they are there although there is a problem. */
 void saved_load(struct saved *s, struct wait *w);
 void saved_load_files(struct saved *s, struct wait *w);
 
@@ -98,7 +101,8 @@ struct timespec saved_mtime(const struct saved *s);
 struct pack_flaws saved_flaws(const struct saved *s);
 
 /*
- * For who writes records of them: its number, 0 at first; who has one is noted when what saved_put() would say of it has changed.
+ * For who writes records of them: its number, 0 at first; who has one is noted when what
+ * saved_put() would say of it has changed.
  */
 void saved_set_number(struct saved *s, uint64_t number);
 uint64_t saved_number(const struct saved *s);
@@ -109,7 +113,8 @@ void saved_watch(void (*gone)(void *data, uint64_t number), void *data);
 /* For the vault: it is on the disk now. */
 void saved_has_changed(struct saved *s);
 
-/* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of memory. */
+/* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of
+ * memory. */
 uint64_t saved_files_bytes(const struct saved *s);
 uint64_t saved_memory_bytes(const struct saved *s);
 uint64_t saved_bytes(const struct saved *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed data: encrypted with a key of the host's, and nothing else than what was sealed is taken for it. */
+/* Sealed data: encrypted with a key of the host's, and nothing else than what was sealed is taken
+ * for it. */
 #ifndef XSBX_VM_CHECKPOINT_SEAL_H
 #define XSBX_VM_CHECKPOINT_SEAL_H
 
@@ -13,8 +14,9 @@
 
 struct seal_key;
 
-/* @bytes: copied; the caller's are his to clear, see seal_clear(). The copy is in memory that is not swapped, where that is
- * allowed, and in no core dump. Return: 0, -ENOMEM, or another -errno. */
+/* @bytes: copied; the caller's are his to clear, see seal_clear(). The copy is in memory that is
+ * not swapped, where that is allowed, and in no core dump. Return: 0, -ENOMEM, or another
+ * -errno. */
 int seal_key_new(const unsigned char bytes[SEAL_KEY], struct seal_key **ret_key);
 
 /* Clears it; @key may be NULL. Return: NULL. */
@@ -23,15 +25,17 @@ struct seal_key *seal_key_free(struct seal_key *key);
 /* Overwrites secrets, in a way that no compiler leaves out. */
 void seal_clear(void *secret, size_t len);
 
-/* A name for what has this content, of which nothing can be told without the key. Return: 0 or -ENOMEM. */
+/* A name for what has this content, of which nothing can be told without the key. Return: 0 or
+ * -ENOMEM. */
 int seal_name(const struct seal_key *key, const char *content, char ret_hex[SEAL_NAME]);
 
 /*
- * What is sealed is for one purpose, @what, which is not in the result: it has to be the same when it is opened, so that
- * a sealed file that was put into the place of another one is not taken for it. Long texts and any bytes may be in it.
+ * What is sealed is for one purpose, @what, which is not in the result: it has to be the same when
+ * it is opened, so that a sealed file that was put into the place of another one is not taken for
+ * it. Long texts and any bytes may be in it.
  *
- * Whatever opens sealed data returns -EBADMSG if it is none, is damaged, cut off, or sealed for something else; and
- * -EKEYREJECTED if it was sealed with another key.
+ * Whatever opens sealed data returns -EBADMSG if it is none, is damaged, cut off, or sealed for
+ * something else; and -EKEYREJECTED if it was sealed with another key.
  */
 
 /* What most are for: a file, and of what it is. */
@@ -68,8 +72,8 @@ struct sealer *sealer_free(struct sealer *s);
 
 struct unsealer;
 
-/* Likewise, of a stream that comes from @from. What is read from the source is true, but that it is whole is known only when it
- * has ended. */
+/* Likewise, of a stream that comes from @from. What is read from the source is true, but that it is
+ * whole is known only when it has ended. */
 int unsealer_new(const struct seal_key *key, const char *what, struct source *from,
 		 struct unsealer **ret_unsealer);
 struct source *unsealer_source(struct unsealer *u);

@@ -23,11 +23,12 @@ typedef void (*vault_stored_fn)(void *data, int err, const struct problem *why);
  * vault_store() - Write it to the disk
  * @v: Vault
  * @s: Is loaded, or has the files of one that is on the disk (saved_files_only())
- * @done: Called once, from the loop, when it is there and will be there after a power cut; saved_id() is its name then. If
- *	  it could not be written, it is still in memory
+ * @done: Called once, from the loop, when it is there and will be there after a power cut;
+ *	saved_id() is its name then. If it could not be written, it is still in memory
  * @data: Its first argument
  *
- * What is on the disk already is not written again. If there is no memory for it, @done is called at once.
+ * What is on the disk already is not written again. If there is no memory for it, @done is called
+ * at once.
  */
 void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *data);
 
@@ -38,25 +39,26 @@ void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *d
  * @ret_s: Result, a reference
  * @why: On failure, in words; or NULL
  *
- * Reads a small file. Return: 0, -ENOENT, -EBADMSG if it is damaged, -EKEYREJECTED if it was sealed with another key, or
- * -errno.
+ * Reads a small file. Return: 0, -ENOENT, -EBADMSG if it is damaged, -EKEYREJECTED if it was sealed
+ * with another key, or -errno.
  */
 int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why);
 
-/* At the start: all that have none of these names are removed, and what was begun and never finished. Until then another
- * process may have the vault open as well. */
+/* At the start: all that have none of these names are removed, and what was begun and never
+ * finished. Until then another process may have the vault open as well. */
 void vault_keep(struct vault *v, const char *const *ids, size_t n);
 
 /*
- * What nobody has a reference to any more stays on the disk for a while, because it may be named in what was written there
- * before. Who writes such names: vault_mark() before he looks what to write, vault_forget() with its result when all is on the
- * disk. What had no reference at the mark is removed then.
+ * What nobody has a reference to any more stays on the disk for a while, because it may be named in
+ * what was written there before. Who writes such names: vault_mark() before he looks what to write,
+ * vault_forget() with its result when all is on the disk. What had no reference at the mark is
+ * removed then.
  */
 uint64_t vault_mark(struct vault *v);
 void vault_forget(struct vault *v, uint64_t mark);
 
-/* Small pieces of data, with the same key; see seal_bytes(). @what: what it is for; it has to be the same. They append to @out.
- * Return: 0, -EBADMSG, -EKEYREJECTED, or -errno. */
+/* Small pieces of data, with the same key; see seal_bytes(). @what: what it is for; it has to be
+ * the same. They append to @out. Return: 0, -EBADMSG, -EKEYREJECTED, or -errno. */
 int vault_seal(const struct vault *v, const void *data, size_t len, const char *what,
 	       struct buf *out);
 int vault_unseal(const struct vault *v, const void *data, size_t len, const char *what,
@@ -66,7 +68,8 @@ int vault_unseal(const struct vault *v, const void *data, size_t len, const char
 
 /* Where the loader gets memory that others have as well, instead of from the disk. */
 struct vault_ops {
-	/* A sealed file that has this sum, see sparse_sum(). Return: a descriptor, which stays the callee's; or -1. */
+	/* A sealed file that has this sum, see sparse_sum(). Return: a descriptor, which stays the
+	 * callee's; or -1. */
 	int (*base)(void *data, const char *sum);
 	void *data;
 };
@@ -85,7 +88,8 @@ struct vault_ops {
 int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
 	       const struct vault_ops *ops, struct vault **ret_vault, struct problem *why);
 
-/* Nothing new is begun: what is under way holds the context, and what has not begun fails. @v may be NULL. */
+/* Nothing new is begun: what is under way holds the context, and what has not begun fails. @v may
+ * be NULL. */
 void vault_close(struct vault *v);
 
 /* Drops it, when the context has ended; what was saved may outlive it. */

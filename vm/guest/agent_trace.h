@@ -8,8 +8,9 @@
 #include "agent/protocol.h"
 
 /*
- * Agents are not trusted. So lines are truncated and made printable, their time is clamped between the request and
- * now, and a flood of lines is mostly just counted. Their content is never interpreted.
+ * Agents are not trusted. So lines are truncated and made printable, their time is clamped between
+ * the request and now, and a flood of lines is mostly just counted. Their content is never
+ * interpreted.
  */
 struct agent_trace {
 	/* log_now() when tracing was requested: by HELLO, and by the last RUN. */

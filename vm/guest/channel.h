@@ -22,11 +22,19 @@ struct channel_written {
 	uint64_t key, sub;
 };
 
-/* A frame to be sent. Owned by its creator until channel_push(); else free() ends it. */
+struct sheets;
+
+/*
+ * A frame to be sent. Owned by its creator until channel_push(); else channel_frame_free() ends it. Its last bytes may be on a sheet,
+ * which it holds; the others are in `wire`.
+ */
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
-	size_t len, sent; /* bytes of `wire` */
-	uint64_t ticket;  /* of its class */
+	size_t len, sent; /* bytes of all */
+	const uint8_t *tail;
+	size_t ntail;
+	struct sheets *sheets;
+	uint64_t ticket; /* of its class */
 	struct channel_written written;
 	struct proto_header header;
 	struct proto_out out; /* the payload is written here */
@@ -64,7 +72,7 @@ struct channel_events {
 /* What all channels of a loop share. Zeroed at first. */
 struct channel_scratch {
 	struct turn *turn; /* or NULL: everything is said at once */
-	const struct estate
+	struct estate
 		*left; /* by a daemon that has died: where its channels' records are; or NULL */
 	struct halves halves;	   /* those that wait for the rest of a record */
 	uint8_t bytes[256u << 10]; /* read buffer: none keeps data in it across iterations */
@@ -142,6 +150,19 @@ void channel_close(struct channel *ch, void (*closed)(void *data));
  * Return: the frame, or NULL if out of memory.
  */
 struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_t payload_max);
+
+/* NULL is fine. */
+void channel_frame_free(struct channel_frame *f);
+
+/* Bytes of its payload. */
+size_t channel_frame_size(const struct channel_frame *f);
+
+/* Puts @len bytes at the end of its payload, where they are if they are on a sheet that stays as it is; @sheets: or NULL. */
+void channel_frame_add(struct channel_frame *f, struct sheets *sheets, const void *bytes,
+		       size_t len);
+
+/* Return: the sheets on which bytes may lie that are to be sent; NULL: none is written down, or there are none. */
+struct sheets *channel_sheets(const struct channel *ch);
 
 /* Queues a frame for sending; the channel owns it from now on. Return: a ticket for channel_has_sent(), 0 if it was
  * dropped. */

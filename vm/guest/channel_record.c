@@ -9,6 +9,7 @@
 #include "channel_internal.h"
 #include "vm/base/estate.h"
 #include "vm/base/record_table.h"
+#include "vm/base/sheets.h"
 #include "vm/base/util.h"
 
 #define QUEUED_MAX (128u << 20) /* bytes of frames that are believed */
@@ -31,9 +32,14 @@ enum {
 	TAG_COMMANDS,
 	TAG_RECORD, /* bytes of a record that is to be sent, or was sent, from that of TAG_TO_NEXT on; before the frames */
 	TAG_RECORD_WRITTEN, /* the same: fields TAG_WRITTEN_* */
+	TAG_RECORD_PARTS,   /* the same: fields TAG_PART_*, in their order */
 };
 
-enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN };
+enum { TAG_FRAME_CLASS = 1, TAG_FRAME_SENT, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN, TAG_FRAME_TAIL };
+
+/* Some bytes, themselves or where they are on the sheets: fields TAG_HELD_*. */
+enum { TAG_PART_BYTES = 1, TAG_PART_HELD };
+enum { TAG_HELD_PLACE = 1, TAG_HELD_LEN };
 
 /* Bytes that are a record of their own in the estate. */
 enum { TAG_WRITTEN_KEY = 1, TAG_WRITTEN_SUB };
@@ -43,7 +49,7 @@ enum { TAG_WRITTEN_KEY = 1, TAG_WRITTEN_SUB };
  * don't change any more, are records of their own, written once: by the number of the channel's descriptor, which is nobody else's
  * as long as it is held, and that of the frame, or of the record of the link. Not in a stream for --takeover, which is written once.
  */
-#define LONG			 4096u
+#define LONG			 CHANNEL_LONG
 #define SUB_OF_LINK		 (1ull << 63)
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct channel, member, tag, max)
@@ -86,14 +92,42 @@ static void put_bytes_of(const struct writer *to, unsigned tag, unsigned tag_wri
 	record_close(to->out, at);
 }
 
+static void put_held(struct buf *out, unsigned tag, const struct sheets *sheets, const void *bytes,
+		     size_t len)
+{
+	const size_t at = record_open(out, tag);
+
+	record_u64(out, TAG_HELD_PLACE, sheets_place(sheets, bytes));
+	record_u64(out, TAG_HELD_LEN, len);
+	record_close(out, at);
+}
+
+/* With a tail there is little else. In a stream nothing can be named. */
+static void put_wire(const struct writer *to, struct channel_frame *f)
+{
+	size_t at;
+
+	if (!f->ntail) {
+		put_bytes_of(to, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN, &f->written, f->ticket,
+			     !f->written.key, f->wire, f->len);
+	} else if (to->estate) {
+		record_bytes(to->out, TAG_FRAME_WIRE, f->wire, f->len - f->ntail);
+		put_held(to->out, TAG_FRAME_TAIL, f->sheets, f->tail, f->ntail);
+	} else {
+		at = record_open(to->out, TAG_FRAME_WIRE);
+		(void)buf_append(to->out, f->wire, f->len - f->ntail);
+		(void)buf_append(to->out, f->tail, f->ntail);
+		record_close(to->out, at);
+	}
+}
+
 static void put_frame(const struct writer *to, struct channel_frame *f)
 {
 	const size_t at = record_open(to->out, TAG_FRAME);
 
 	record_u64(to->out, TAG_FRAME_CLASS, f->ticket % CHANNEL_NCLASSES);
 	record_u64(to->out, TAG_FRAME_SENT, f->sent);
-	put_bytes_of(to, TAG_FRAME_WIRE, TAG_FRAME_WRITTEN, &f->written, f->ticket, !f->written.key,
-		     f->wire, f->len);
+	put_wire(to, f);
 	record_close(to->out, at);
 }
 
@@ -105,9 +139,30 @@ static void put_frames(const struct writer *to, const struct channel_queue *q)
 	put_frame(to, f);
 }
 
+static void put_parts(const struct writer *to, const struct channel_fixed *x)
+{
+	const size_t at = record_open(to->out, to->estate ? TAG_RECORD_PARTS : TAG_RECORD);
+
+	for (unsigned i = 0; i < x->nparts; i++) {
+		const struct channel_part *p = &x->part[i];
+
+		if (!to->estate)
+			(void)buf_append(to->out, p->bytes, p->len);
+		else if (p->held)
+			put_held(to->out, TAG_PART_HELD, x->sheets, p->bytes, p->len);
+		else
+			record_bytes(to->out, TAG_PART_BYTES, p->bytes, p->len);
+	}
+	record_close(to->out, at);
+}
+
 static void put_fixed(const struct writer *to, const struct channel *ch, struct channel_fixed *x,
 		      uint32_t number)
 {
+	if (x->nheld) {
+		put_parts(to, x);
+		return;
+	}
 	/* The last one may have become longer. */
 	put_bytes_of(to, TAG_RECORD, TAG_RECORD_WRITTEN, &x->written, SUB_OF_LINK | number,
 		     !x->written.key || x == ch->adding, x->data, x->len);
@@ -143,6 +198,12 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 		/* Whoever takes it over holds nothing back. */
 		put_frames(&to, &ch->later[cl]);
 	}
+}
+
+bool channel_field_is_late(unsigned tag)
+{
+	return tag == TAG_TO_NEXT || tag == TAG_RECORD || tag == TAG_RECORD_WRITTEN ||
+	       tag == TAG_RECORD_PARTS;
 }
 
 /* ---- reading ---- */
@@ -197,39 +258,103 @@ static int take_written(struct loader *l, const struct record_field *of, struct 
 		       : -EBADMSG;
 }
 
+/* Bytes that are on a sheet: as if they were the field. */
+static int take_held(const struct loader *l, const struct record_field *of,
+		     struct record_field *ret_f)
+{
+	struct sheets *sheets = l->ch->scratch->left ? estate_sheets(l->ch->scratch->left) : NULL;
+	struct record_reader r = record_inside(of);
+	struct record_field f;
+	uint64_t place = 0, len = 0;
+	int n;
+
+	if (!of->is_bytes || !sheets)
+		return -EBADMSG;
+	while ((n = record_field(&r, &f)) > 0) {
+		if (f.tag == TAG_HELD_PLACE)
+			n = record_get(&f, 0, INT64_MAX, &place);
+		else if (f.tag == TAG_HELD_LEN)
+			n = record_get(&f, CHANNEL_LONG, PROTO_PAYLOAD_MAX, &len);
+		if (n < 0)
+			return n;
+	}
+	*ret_f = (struct record_field){
+		.is_bytes = true, .data = sheets_find(sheets, place, len), .len = len};
+	return n == 0 && len && ret_f->data ? 0 : -EBADMSG;
+}
+
+static int take_parts(struct loader *l, struct channel_fixed *x, const struct record_field *of)
+{
+	struct record_reader r = record_inside(of);
+	struct record_field f, bytes;
+	bool held;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		held = f.tag == TAG_PART_HELD;
+		bytes = f;
+		if (held)
+			n = take_held(l, &f, &bytes);
+		else if (f.tag != TAG_PART_BYTES)
+			continue;
+		if (n < 0)
+			return n;
+		if (!bytes.is_bytes || !bytes.len ||
+		    !channel_fix_bytes(x, held ? estate_sheets(l->ch->scratch->left) : NULL,
+				       bytes.data, bytes.len))
+			return -EBADMSG;
+	}
+	return n < 0 || !x->len ? -EBADMSG : 0;
+}
+
 static int take_fixed(struct loader *l, const struct record_field *of)
 {
 	struct channel_written written = {0};
 	struct record_field f = *of;
 	struct channel *ch = l->ch;
+	struct channel_fixed *x;
 	int r = of->tag == TAG_RECORD_WRITTEN ? take_written(l, of, &f, &written) : 0;
 
-	if (r < 0 || !f.is_bytes || ch->current || ch->queued[0] || ch->queued[1])
+	if (r < 0 || !f.is_bytes || ch->current || ch->queued[0] || ch->queued[1] ||
+	    ch->nfixed == CHANNEL_FIXED_MAX)
 		return -EBADMSG;
-	return channel_add_fixed(ch, f.data, f.len, &written);
+	x = channel_add_fixed(ch);
+	if (!x)
+		return -ENOMEM;
+	x->written = written;
+	if (of->tag == TAG_RECORD_PARTS)
+		return take_parts(l, x, of);
+	return f.len && channel_fix_bytes(x, NULL, f.data, f.len) ? 0 : -EBADMSG;
 }
 
 static int add_frame(struct loader *l, uint64_t class, uint64_t sent, const struct record_field *w,
-		     const struct channel_written *written)
+		     const struct record_field *tail, const struct channel_written *written)
 {
+	const size_t len = w->len + tail->len;
 	struct channel *ch = l->ch;
 	struct channel_frame *f;
 	struct proto_header h;
 
 	if (w->len < PROTO_HEADER || proto_header_unpack(w->data, &h) < 0 ||
-	    h.length != w->len - PROTO_HEADER || sent >= w->len || l->nclasses < CHANNEL_NCLASSES ||
+	    h.length != len - PROTO_HEADER || sent >= len || l->nclasses < CHANNEL_NCLASSES ||
 	    (sent && (ch->current || ch->queued[0] || ch->queued[1])))
 		return -EBADMSG;
-	l->bytes += w->len;
+	l->bytes += len;
 	if (l->bytes > QUEUED_MAX)
 		return -EBADMSG;
-	f = channel_frame_new((enum proto_type)h.type, h.id, h.length);
+	f = channel_frame_new((enum proto_type)h.type, h.id, w->len - PROTO_HEADER);
 	if (!f)
 		return -ENOMEM;
 	memcpy(f->wire, w->data, w->len);
 	f->header = h;
-	f->out.len = h.length;
-	f->len = w->len;
+	f->out.len = w->len - PROTO_HEADER;
+	if (tail->len) {
+		f->sheets = estate_sheets(ch->scratch->left);
+		f->tail = tail->data;
+		f->ntail = tail->len;
+		sheets_hold(f->sheets, f->tail);
+	}
+	f->len = len;
 	f->sent = sent;
 	f->written = *written;
 	f->ticket = ++ch->tickets[class] * CHANNEL_NCLASSES + class;
@@ -246,7 +371,7 @@ static int take_frame(struct loader *l, const struct record_field *of)
 {
 	struct record_reader r = record_inside(of);
 	struct channel_written written = {0};
-	struct record_field f, wire = {0};
+	struct record_field f, wire = {0}, tail = {0};
 	uint64_t class = 0, sent = 0;
 	int n;
 
@@ -261,10 +386,12 @@ static int take_frame(struct loader *l, const struct record_field *of)
 			wire = f;
 		else if (f.tag == TAG_FRAME_WRITTEN)
 			n = take_written(l, &f, &wire, &written);
+		else if (f.tag == TAG_FRAME_TAIL)
+			n = take_held(l, &f, &tail);
 		if (n < 0)
 			return n;
 	}
-	return n < 0 ? n : add_frame(l, class, sent, &wire, &written);
+	return n < 0 ? n : add_frame(l, class, sent, &wire, &tail, &written);
 }
 
 static int take_field(struct loader *l, const struct record_field *f)
@@ -289,6 +416,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 	case TAG_TO_HEAD:
 	case TAG_TO_LEFT: return f->len || f->u64 ? -EBADMSG : 0;
 	case TAG_RECORD:
+	case TAG_RECORD_PARTS:
 	case TAG_RECORD_WRITTEN: return take_fixed(l, f);
 	case TAG_PARTIAL: return take_partial(l, f);
 	case TAG_SENT:

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "vm/base/estate.h"
+#include "vm/base/sheets.h"
 #include "vm/base/util.h"
 
 /*
@@ -28,6 +29,9 @@
  * numbers, before anything else: the agent drops what it has. So they must be the same bytes then, and that is why frames
  * can't stay in their queues, where one that comes later may overtake them. What was sent is freed at once, and not written
  * down: an heir that sends it again does no harm, however late.
+ *
+ * What is long is not copied where it is on a sheet that an heir has as well (vm/base/sheets.h): frames, and then records, hold it there, and are
+ * written down as where it lies. Of a record that was sent these bytes may be others, before that is written down: the agent drops it all the same.
  */
 
 #define DRAINED_MIN (64u << 10) /* fewer bytes are nothing that anybody waits for */
@@ -43,6 +47,37 @@ struct channel_frame *channel_frame_new(enum proto_type type, uint32_t id, size_
 	f->header.id = id;
 	f->out = (struct proto_out){f->wire + PROTO_HEADER, 0, payload_max, false};
 	return f;
+}
+
+void channel_frame_free(struct channel_frame *f)
+{
+	if (f && f->ntail)
+		sheets_let_go(f->sheets, f->tail);
+	free(f);
+}
+
+size_t channel_frame_size(const struct channel_frame *f)
+{
+	return f->out.len + f->ntail;
+}
+
+void channel_frame_add(struct channel_frame *f, struct sheets *sheets, const void *bytes,
+		       size_t len)
+{
+	assert(!f->ntail);
+	if (!sheets || len < CHANNEL_LONG || !sheets_keep(sheets, bytes, len)) {
+		put_bytes(&f->out, bytes, len);
+		return;
+	}
+	sheets_hold(sheets, bytes);
+	f->sheets = sheets;
+	f->tail = bytes;
+	f->ntail = len;
+}
+
+struct sheets *channel_sheets(const struct channel *ch)
+{
+	return channel_in_turns(ch) ? estate_sheets(ch->scratch->turn->estate) : NULL;
 }
 
 /* ---- records ---- */
@@ -81,24 +116,70 @@ static struct channel_fixed *new_record(struct channel *ch)
 
 	if (!x)
 		return NULL;
-	x->len = 0;
-	x->written = (struct channel_written){0};
-	memset(x->done, 0, sizeof(x->done));
+	memset(x, 0, offsetof(struct channel_fixed, data));
 	STAILQ_INSERT_TAIL(&ch->fixed, x, link);
 	ch->nfixed++;
 	return x;
+}
+
+bool channel_fix_bytes(struct channel_fixed *x, struct sheets *sheets, const void *bytes,
+		       size_t len)
+{
+	struct channel_part *last = x->nparts ? &x->part[x->nparts - 1] : NULL;
+	const bool held = sheets && len >= CHANNEL_LONG;
+
+	if (len > sizeof(x->data) - x->len)
+		return false;
+	if (held || !last || last->held) {
+		if (x->nparts == CHANNEL_PARTS_MAX)
+			return false;
+		last = &x->part[x->nparts++];
+		*last = (struct channel_part){held ? bytes : x->data + x->ndata, 0, held};
+	}
+	if (held) {
+		sheets_hold(sheets, bytes);
+		x->sheets = sheets;
+		x->nheld++;
+	} else {
+		memcpy(x->data + x->ndata, bytes, len);
+		x->ndata += len;
+	}
+	last->len += len;
+	x->len += len;
+	return true;
+}
+
+/* What is next of a frame: from `wire`, or from where its tail is. */
+static const uint8_t *next_of(const struct channel_frame *f, size_t *ret_len)
+{
+	const size_t own = f->len - f->ntail;
+
+	*ret_len = f->sent < own ? own - f->sent : f->len - f->sent;
+	return f->sent < own ? f->wire + f->sent : f->tail + (f->sent - own);
+}
+
+/* As much as it takes. Return: is it full? */
+static bool fill_part(struct channel *ch, struct channel_fixed *x, struct channel_frame *f)
+{
+	const bool tail = f->sent >= f->len - f->ntail;
+	size_t len;
+	const uint8_t *bytes = next_of(f, &len);
+
+	len = MIN(len, ch->fixed_max - x->len);
+	if (len == 0 || !channel_fix_bytes(x, tail ? f->sheets : NULL, bytes, len))
+		return true;
+	f->sent += len;
+	return false;
 }
 
 static void fill(struct channel *ch, struct channel_fixed *x)
 {
 	struct channel_frame *f;
 
-	while (x->len < ch->fixed_max && (f = begin_frame(ch))) {
-		const size_t part = MIN(ch->fixed_max - x->len, f->len - f->sent);
-
-		memcpy(x->data + x->len, f->wire + f->sent, part);
-		x->len += part;
-		f->sent += part;
+	while ((f = begin_frame(ch))) {
+		x->full = fill_part(ch, x, f);
+		if (x->full)
+			break;
 		if (f->sent < f->len)
 			continue;
 		x->done[f->ticket % CHANNEL_NCLASSES]++; /* each class keeps its order */
@@ -106,7 +187,7 @@ static void fill(struct channel *ch, struct channel_fixed *x)
 		if (f->written.key)
 			channel_touch(ch);
 		unwrite(ch, &f->written);
-		free(f);
+		channel_frame_free(f);
 	}
 }
 
@@ -116,7 +197,7 @@ static int fix(struct channel *ch, unsigned max)
 	while (has_frames(ch)) {
 		struct channel_fixed *x = ch->adding;
 
-		if (!x || x->len == ch->fixed_max) {
+		if (!x || x->full) {
 			if (ch->nfixed >= max)
 				break;
 			x = new_record(ch);
@@ -129,21 +210,21 @@ static int fix(struct channel *ch, unsigned max)
 	return 0;
 }
 
-int channel_add_fixed(struct channel *ch, const void *data, size_t len,
-		      const struct channel_written *written)
+struct channel_fixed *channel_add_fixed(struct channel *ch)
 {
-	struct channel_fixed *x;
+	struct channel_fixed *x = new_record(ch);
 
-	if (len == 0 || len > LINK_DATA_MAX || ch->nfixed == CHANNEL_FIXED_MAX)
-		return -EBADMSG;
-	x = new_record(ch);
-	if (!x)
-		return -ENOMEM;
-	memcpy(x->data, data, len);
-	x->len = len;
-	x->written = *written;
-	ch->nwritten++;
-	return 0;
+	if (x)
+		ch->nwritten++;
+	return x;
+}
+
+static void free_record(struct channel_fixed *x)
+{
+	for (unsigned i = 0; i < x->nparts; i++)
+		if (x->part[i].held)
+			sheets_let_go(x->sheets, x->part[i].bytes);
+	free(x);
 }
 
 static void drop_first(struct channel *ch)
@@ -156,7 +237,7 @@ static void drop_first(struct channel *ch)
 	if (x == ch->adding)
 		ch->adding = NULL;
 	unwrite(ch, &x->written);
-	free(x);
+	free_record(x);
 }
 
 /* Sends the first record. Return: 0 or -errno; nothing was sent then. */
@@ -165,9 +246,12 @@ static int send_first(struct channel *ch)
 	struct channel_fixed *x = STAILQ_FIRST(&ch->fixed);
 	struct link_out to = ch->to;
 	uint8_t head[LINK_HEADER];
-	struct iovec iov[] = {{head, sizeof(head)}, {x->data, x->len}};
-	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = ARRAY_SIZE(iov)};
+	struct iovec iov[1 + CHANNEL_PARTS_MAX] = {{head, sizeof(head)}};
+	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 1 + x->nparts};
 	ssize_t n;
+
+	for (unsigned i = 0; i < x->nparts; i++)
+		iov[1 + i] = (struct iovec){(void *)x->part[i].bytes, x->part[i].len};
 
 	link_head(&to, x->len, head);
 	n = sendmsg(ch->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -179,8 +263,8 @@ static int send_first(struct channel *ch)
 		shutdown(ch->fd, SHUT_RDWR);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)
 		ch->sent[cl] += x->done[cl];
-	/* Its name is in the channel's record, which must not outlive it. */
-	if (x->written.key)
+	/* Its name, or its place, is in the channel's record, which must not outlive it. */
+	if (x->written.key || x->nheld)
 		channel_touch(ch);
 	drop_first(ch);
 	return 0;
@@ -293,9 +377,9 @@ static void seal_frame(struct channel *ch, struct channel_frame *f)
 {
 	assert(!f->out.bad);
 	f->header.generation = ch->generation;
-	f->header.length = (uint32_t)f->out.len;
+	f->header.length = (uint32_t)channel_frame_size(f);
 	proto_header_pack(&f->header, f->wire);
-	f->len = PROTO_HEADER + f->out.len;
+	f->len = PROTO_HEADER + channel_frame_size(f);
 }
 
 static void queue_later(struct channel *ch)
@@ -331,7 +415,7 @@ uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_
 	bool idle;
 
 	if (!ch->open || ch->lost) {
-		free(f);
+		channel_frame_free(f);
 		return 0;
 	}
 	channel_touch(ch);
@@ -404,7 +488,7 @@ void channel_drop(struct channel *ch)
 	while ((f = begin_frame(ch))) {
 		ch->current = NULL;
 		unwrite(ch, &f->written);
-		free(f);
+		channel_frame_free(f);
 	}
 	while (ch->nfixed)
 		drop_first(ch);

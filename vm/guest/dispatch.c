@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "vm/base/aim.h"
 #include "vm/base/blackbox.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
@@ -184,6 +185,7 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 	g->unheard = 0;
 	still_touch(g);
 	blackbox_at(BLACKBOX_SANDBOX, pid);
+	aim_at("frame: begun, %s", g->label.who ? g->label.who : "of nobody's");
 	r = take_frame(g, h, in);
 	blackbox_done();
 	if (r == -EPROTO) {

@@ -14,24 +14,27 @@
 /*
  * Theory of operation
  * -------------------
- * Programs open small files, read them to the end and close them. If all that is known (known.h), the agent need not
- * hear of it: the handle is one of ours, reads are answered, and when it is closed nothing was ever opened.
+ * Programs open small files, read them to the end and close them. If all that is known (known.h),
+ * the agent need not hear of it: the handle is one of ours, reads are answered, and when it is
+ * closed nothing was ever opened.
  *
- * What opening means must still be true later: a file that is open can be read whatever becomes of its name and mode.
- * So the agent is asked to open what is HELD before anything is sent that could change that: code to run, a new
- * mode or name. It carries out what it is sent in that order. While a new mode or name is on its way, only the agent
- * can say whether a file may be opened, and nothing is opened here.
+ * What opening means must still be true later: a file that is open can be read whatever becomes of
+ * its name and mode. So the agent is asked to open what is HELD before anything is sent that could
+ * change that: code to run, a new mode or name. It carries out what it is sent in that order. While
+ * a new mode or name is on its way, only the agent can say whether a file may be opened, and
+ * nothing is opened here.
  *
- * It is asked, too, when a request comes that only the open file can answer; such requests wait until it has answered,
- * and go on with its handle. And of what is held for long, for it drops nodes that it was not asked about for very many
- * requests, unless they are open (the agent's node.h).
+ * It is asked, too, when a request comes that only the open file can answer; such requests wait
+ * until it has answered, and go on with its handle. And of what is held for long, for it drops
+ * nodes that it was not asked about for very many requests, unless they are open (the agent's
+ * node.h).
  *
  * The table only remembers; files.c asks.
  */
 
 #define EARLY_HANDLE   (1ull << 63) /* in the numbers of such handles; the agent counts from 1 */
-/* An agent lets at least so many be open: what it is asked to open later is not refused for their number. Nor has it to
- * wait for a place among what is in flight. */
+/* An agent lets at least so many be open: what it is asked to open later is not refused for their
+ * number. Nor has it to wait for a place among what is in flight. */
 #define EARLY_OPEN_MAX 32u
 static_assert(EARLY_OPEN_MAX <= PROTO_FILES_INFLIGHT / 2, "the others need places too");
 #define EARLY_REQUESTS_MAX 256u /* held for so many others, it is opened */
@@ -81,8 +84,8 @@ void early_fini(struct early_table *t);
 
 /* Return: a handle that is held, or NULL if out of memory. */
 struct early *early_new(struct early_table *t, uint64_t node, void *owner);
-/* One that another process has given out, with this handle, node, state and so on. Return: 0, -EBADMSG if there
- * is such a handle, or -ENOMEM. */
+/* One that another process has given out, with this handle, node, state and so on. Return: 0,
+ * -EBADMSG if there is such a handle, or -ENOMEM. */
 int early_restore(struct early_table *t, const struct early *from, void *owner);
 void early_free(struct early_table *t, struct early *e);
 struct early *early_find(const struct early_table *t, uint64_t handle);

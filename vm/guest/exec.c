@@ -10,7 +10,6 @@
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 
-#define LATE_MS	      25000u /* what the agent may take on top of a run's own time */
 /* After a run, before the guest is asked what it uses: the next run comes first. */
 #define QUIET_MS      200
 
@@ -42,6 +41,7 @@ static void finish(struct guest *g, struct vm_result *result)
 	g->label.began = 0;
 	result->reached = g->exec.reached;
 	memset(&g->exec, 0, sizeof(g->exec));
+	g->late.on = false;
 	tell_owner(g, exit, id, result);
 }
 
@@ -74,10 +74,24 @@ void exec_abandon(struct guest *g)
 	finish(g, &r);
 }
 
-static_assert(LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
+static_assert(EXEC_LATE_MS > PROTO_GIVE_UP_MS, "an agent that gives up is heard");
+
+/* From now on it is late. */
+static void begin_late(struct guest *g)
+{
+	starved_begin(&g->late, g);
+	guest_deadline(g, STARVED_STEP_MS);
+}
+
+/* What waits for output that is held does not wait for a processor. */
+bool exec_late_over(const struct guest *g, const struct exec *x, struct starved *late)
+{
+	return starved_over(late, g, EXEC_LATE_MS) ||
+	       (x->held && !x->late && late->all_ms >= EXEC_LATE_MS);
+}
 
 /* The run has not ended in time. On a busy host, or with a fork bomb in it, a guest needs a while to end a run, so a
- * late agent is not a dead one. It gives up by itself, and reports that, before LATE_MS have passed. */
+ * late agent is not a dead one. It gives up by itself, and reports that, before EXEC_LATE_MS of its time have passed. */
 void exec_overdue(struct guest *g)
 {
 	if (!g->exec.id) {
@@ -85,17 +99,25 @@ void exec_overdue(struct guest *g)
 			guest_ask_usage(g);
 		return;
 	}
+	if (!g->late.on) {
+		begin_late(g);
+		return;
+	}
+	if (!exec_late_over(g, &g->exec, &g->late)) {
+		guest_deadline(g, STARVED_STEP_MS);
+		return;
+	}
 	if (g->exec.held && !g->exec.late) { /* held output may have kept it from ending */
 		guest_hold(g, false);
 		g->exec.late = true;
-		guest_deadline(g, LATE_MS);
+		begin_late(g);
 		return;
 	}
 	g->exec.settled = true;
 	g->exec.outcome = g->exec.killing ? VM_KILLED : VM_TIMEOUT;
 	guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session; what the run had written is kept.",
 		    "the agent in the sandbox was to end the run, and has not for %u s",
-		    LATE_MS / 1000);
+		    (unsigned)(g->late.all_ms / 1000));
 }
 
 void exec_out_of_memory(struct guest *g)
@@ -355,8 +377,8 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	g->exec.oom_kills = exec_oom_kills(g);
 	proto_run_pack(&f->out, &r);
 	g->exec.ticket = channel_push(&g->channel, f, CHANNEL_CONTROL);
-	guest_deadline(g,
-		       run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms + LATE_MS : 0);
+	g->late.on = false;
+	guest_deadline(g, run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms : 0);
 	return 0;
 }
 
@@ -374,7 +396,7 @@ int guest_signal(struct guest *g, uint32_t id, enum sandbox_signal sig)
 		g->exec.killing = true;
 		guest_hold(g, false);
 		g->exec.late = true; /* unread output must not keep it from ending */
-		guest_deadline(g, LATE_MS);
+		begin_late(g);
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@ bool vm_attr_same_times(const struct vm_attr *a, const struct vm_attr *b)
 	       time_compare(&a->ctime, &b->ctime) == 0;
 }
 
-bool vm_attr_is_touched(const struct vm_attr *a)
+bool vm_attr_read_counts(const struct vm_attr *a)
 {
 	struct timespec now;
 

@@ -54,7 +54,8 @@ struct vm_lock {
 	uint32_t pid;
 };
 
-/* What has changed in the working directory, or what is said about the watching itself: see enum proto_change. */
+/* What has changed in the working directory, or what is said about the watching itself: see enum
+ * proto_change. */
 struct sandbox_change {
 	enum proto_change kind;
 	bool is_dir;
@@ -70,7 +71,7 @@ struct vm_attr {
 
 bool vm_attr_same_times(const struct vm_attr *a, const struct vm_attr *b);
 /* Would reading the file set the time of its last access, by the rule of `relatime`? */
-bool vm_attr_is_touched(const struct vm_attr *a);
+bool vm_attr_read_counts(const struct vm_attr *a);
 
 /* A request; which fields are used depends on @op, see enum proto_type in the agent's protocol.h.
  * Strings and @data need only be valid until sandbox_file() returns. */

@@ -56,8 +56,8 @@ bool file_calls_have_slot(const struct file_calls *calls)
 	return calls->nfree > *calls->reserved;
 }
 
-static struct file_piece *piece_new(const struct vm_file *req, struct file_call *call,
-				    unsigned number)
+static struct file_piece *piece_new(const struct file_calls *calls, const struct vm_file *req,
+				    struct file_call *call, unsigned number)
 {
 	const size_t skip = (size_t)number * PROTO_DATA_MAX;
 	const size_t size = MIN(req->size - skip, (size_t)PROTO_DATA_MAX);
@@ -65,7 +65,7 @@ static struct file_piece *piece_new(const struct vm_file *req, struct file_call 
 
 	if (!p)
 		return NULL;
-	p->frame = file_wire_pack(req, skip, size);
+	p->frame = file_wire_pack(req, skip, size, channel_sheets(calls->channel));
 	if (!p->frame) {
 		free(p);
 		return NULL;
@@ -92,7 +92,7 @@ void file_call_free(struct file_call *call)
 
 void file_piece_free(struct file_piece *p)
 {
-	free(p->frame);
+	channel_frame_free(p->frame);
 	free(p);
 }
 
@@ -162,7 +162,7 @@ void file_calls_pump(struct file_calls *calls)
 		uint64_t ticket;
 
 		STAILQ_REMOVE_HEAD(&calls->waiting, link);
-		calls->held -= p->frame->out.len;
+		calls->held -= channel_frame_size(p->frame);
 		if (p->call) {
 			i = calls->free[--calls->nfree];
 			p->call->in_flight++;
@@ -187,13 +187,13 @@ static ssize_t make_pieces(struct file_calls *calls, const struct vm_file *req,
 	ssize_t bytes = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		pieces[i] = piece_new(req, call, first + i);
+		pieces[i] = piece_new(calls, req, call, first + i);
 		if (!pieces[i]) {
 			while (i--)
 				file_piece_free(pieces[i]);
 			return -ENOMEM;
 		}
-		bytes += (ssize_t)pieces[i]->frame->out.len;
+		bytes += (ssize_t)channel_frame_size(pieces[i]->frame);
 	}
 	for (unsigned i = 0; i < n; i++) {
 		if (call && call->urgent)

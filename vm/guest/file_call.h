@@ -13,34 +13,37 @@
 /*
  * Theory of operation
  * -------------------
- * A call is one request that the agent is asked; it goes out as one piece, or, if it reads or writes more than
- * PROTO_DATA_MAX, as several. A piece is a frame that is ready to go. Pieces wait in one queue, in
- * order, until one of PROTO_FILES_INFLIGHT slots is free, so that a megabyte is on its way as a
- * whole instead of one round trip at a time. The slot is the lower part of the frame's id, the
- * upper part counts how often the slot was used: an answer to a slot that has moved on is told
- * from a real one.
+ * A call is one request that the agent is asked; it goes out as one piece, or, if it reads or
+ * writes more than PROTO_DATA_MAX, as several. A piece is a frame that is ready to go. Pieces wait
+ * in one queue, in order, until one of PROTO_FILES_INFLIGHT slots is free, so that a megabyte is on
+ * its way as a whole instead of one round trip at a time. The slot is the lower part of the frame's
+ * id, the upper part counts how often the slot was used: an answer to a slot that has moved on is
+ * told from a real one.
  *
- * Pieces are answered in their order, but for locks. Each leaves its result in the call; once the last is there,
- * the result of the whole is what a single read or write would have given: everything up to the
- * first piece that came out short, or its error if nothing came before it.
+ * Pieces are answered in their order, but for locks. Each leaves its result in the call; once the
+ * last is there, the result of the whole is what a single read or write would have given:
+ * everything up to the first piece that came out short, or its error if nothing came before it.
  *
- * Programs read small files with large buffers. So of a read whose length nobody knows, the first piece is sent
- * alone, and the others if that comes back full; not if the read goes on where another one ended that was full.
+ * Programs read small files with large buffers. So of a read whose length nobody knows, the first
+ * piece is sent alone, and the others if that comes back full; not if the read goes on where
+ * another one ended that was full.
  *
- * A lock may have to be waited for, for as long as somebody likes. Its first answer says so; the call then
- * gives its slot back, and ends with a LOCKED that has its token.
+ * A lock may have to be waited for, for as long as somebody likes. Its first answer says so; the
+ * call then gives its slot back, and ends with a LOCKED that has its token.
  *
- * An urgent call goes ahead of all that waits, and finds a slot: so many as may be needed are kept free.
+ * An urgent call goes ahead of all that waits, and finds a slot: so many as may be needed are kept
+ * free.
  *
- * Another process may go on with all that, from a record (file_call_record.c): answers come to the slots that are in it. Of a
- * call it has neither the request nor who wants its answer; the call is an orphan, until the same request is made there,
- * which has the same number, and claims it. So nothing is asked for twice. What of a call was waiting to be sent keeps its
- * place in the queue, without a frame, and nothing behind it is sent. When no more requests can come, what was not claimed is
- * given up: what waits of it is dropped, and its answer goes to the owner. Of a read only the answers to come are known: it is
- * asked for again, in other slots.
+ * Another process may go on with all that, from a record (file_call_record.c): answers come to the
+ * slots that are in it. Of a call it has neither the request nor who wants its answer; the call is
+ * an orphan, until the same request is made there, which has the same number, and claims it. So
+ * nothing is asked for twice. What of a call was waiting to be sent keeps its place in the queue,
+ * without a frame, and nothing behind it is sent. When no more requests can come, what was not
+ * claimed is given up: what waits of it is dropped, and its answer goes to the owner. Of a read
+ * only the answers to come are known: it is asked for again, in other slots.
  *
- * What an answer holds is the guest's word: file_wire.c checks it. What is asked at all, and what an answer
- * teaches, is up to files.c.
+ * What an answer holds is the guest's word: file_wire.c checks it. What is asked at all, and what
+ * an answer teaches, is up to files.c.
  */
 
 #define GUEST_FILE_REQUEST_MAX (1u << 20) /* bytes of one read or write */
@@ -60,7 +63,8 @@ typedef void (*file_orphan_fn)(void *owner, enum vm_file_op op, int err,
 /*
  * - Embedded by its owner, zeroed and then file_calls_init().
  * - `slot[i].call` is the call with a piece in flight under the id `round << 8 | i`.
- * - `waiting` has pieces in the order of their calls, urgent ones first; they are sent as slots become free.
+ * - `waiting` has pieces in the order of their calls, urgent ones first; they are sent as slots
+ *   become free.
  * - `all` has each call from its beginning to its end, oldest first.
  */
 struct file_calls {
@@ -129,7 +133,8 @@ int file_calls_on_locked(struct file_calls *calls, struct proto_in *in);
 /* All calls, as fields of a record. */
 void file_calls_put(const struct file_calls *calls, struct buf *out);
 
-/* Into ones that were initialized. Return: 0, -EBADMSG or -ENOMEM; file_calls_fail() ends what is there. */
+/* Into ones that were initialized. Return: 0, -EBADMSG or -ENOMEM; file_calls_fail() ends what is
+ * there. */
 int file_calls_take(struct file_calls *calls, struct record_reader r);
 
 /* The operation of each. */
@@ -142,12 +147,13 @@ const struct file_call *file_calls_orphan(const struct file_calls *calls,
 /* By which the agent knows it, if it is a LOCK. */
 uint64_t file_call_token(const struct file_call *call);
 
-/* As file_call_send(), for a request that has an orphan: it claims it. Nothing is sent before file_calls_give_up().
- * Return: 1, 0 if there is none, or -ENOMEM. */
+/* As file_call_send(), for a request that has an orphan: it claims it. Nothing is sent before
+ * file_calls_give_up(). Return: 1, 0 if there is none, or -ENOMEM. */
 int file_call_claim(struct file_calls *calls, const struct vm_file *req, file_call_fn fn,
 		    void *data);
 
-/* No requests come any more that could claim: gives up those that are left. What is behind them goes on. Return: 0 or -ENOMEM. */
+/* No requests come any more that could claim: gives up those that are left. What is behind them
+ * goes on. Return: 0 or -ENOMEM. */
 int file_calls_give_up(struct file_calls *calls);
 
 /* Ends all calls with @err. */

@@ -308,7 +308,7 @@ static int add_waiting(struct loader *l, const struct file_piece *from)
 		return l->nwaiting > WAITING_MAX ? -EBADMSG : -ENOMEM;
 	*p = *from;
 	STAILQ_INSERT_TAIL(&l->calls->waiting, p, link);
-	l->calls->held += p->frame ? p->frame->out.len : 0;
+	l->calls->held += p->frame ? channel_frame_size(p->frame) : 0;
 	return 0;
 }
 

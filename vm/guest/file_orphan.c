@@ -55,11 +55,12 @@ static int make_frames(struct file_calls *calls, const struct file_call *call,
 		if (p->call != call)
 			continue;
 		frames[p->number] =
-			file_wire_pack(req, skip, MIN(req->size - skip, (size_t)PROTO_DATA_MAX));
+			file_wire_pack(req, skip, MIN(req->size - skip, (size_t)PROTO_DATA_MAX),
+				       channel_sheets(calls->channel));
 		if (frames[p->number])
 			continue;
 		for (unsigned i = 0; i < FILE_PIECES_MAX; i++)
-			free(frames[i]);
+			channel_frame_free(frames[i]);
 		return -ENOMEM;
 	}
 	STAILQ_FOREACH(p, &calls->waiting, link)
@@ -67,7 +68,7 @@ static int make_frames(struct file_calls *calls, const struct file_call *call,
 		if (p->call != call)
 			continue;
 		p->frame = frames[p->number];
-		calls->held += p->frame->out.len;
+		calls->held += channel_frame_size(p->frame);
 	}
 	return 0;
 }

@@ -137,7 +137,7 @@ static void pack_part(struct proto_out *o, const struct vm_file *req, enum part 
 	case LOOKUPS: put_u64(o, req->lookups); break;
 	case NAME: put_str(o, proto_cstr(req->name)); break;
 	case NEWNAME: put_str(o, proto_cstr(req->newname)); break;
-	case DATA: put_bytes(o, (const uint8_t *)req->data + skip, size); break;
+	case DATA: break; /* the last */
 	case OWNER: put_u64(o, req->lock.owner); break;
 	case TOKEN: put_u64(o, req->lock.token); break;
 	case UNDO: put_u32(o, req->lock.undo); break;
@@ -147,7 +147,8 @@ static void pack_part(struct proto_out *o, const struct vm_file *req, enum part 
 	}
 }
 
-struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, size_t size)
+struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, size_t size,
+				     struct sheets *sheets)
 {
 	size_t room = 128 + (req->op == VM_WRITE ? size : 0);
 	struct channel_frame *f;
@@ -156,6 +157,8 @@ struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, siz
 	f = channel_frame_new(ops[req->op].type, 0, room);
 	for (size_t i = 0; f && i < ARRAY_SIZE(ops[0].parts); i++)
 		pack_part(&f->out, req, ops[req->op].parts[i], skip, size);
+	if (f && req->op == VM_WRITE)
+		channel_frame_add(f, sheets, (const uint8_t *)req->data + skip, size);
 	return f;
 }
 

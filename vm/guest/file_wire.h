@@ -16,6 +16,7 @@
  */
 
 struct channel_frame;
+struct sheets;
 
 enum file_answer {
 	FILE_ANSWER_NONE,
@@ -36,10 +37,12 @@ enum vm_file_op file_wire_op(uint64_t type);
  * @req: Request
  * @skip: Of a READ or WRITE, so many bytes come before this piece
  * @size: So many are of it
+ * @sheets: On which bytes to be written may stay; or NULL
  *
  * Return: the frame, or NULL if out of memory.
  */
-struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, size_t size);
+struct channel_frame *file_wire_pack(const struct vm_file *req, size_t skip, size_t size,
+				     struct sheets *sheets);
 
 /* An error number of the agent's, as -errno that a file system may return. */
 int file_wire_errno(uint32_t err);

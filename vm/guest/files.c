@@ -169,7 +169,7 @@ static void tell_read(struct guest_files *gf, uint64_t node)
 	uint8_t bytes[8];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
-	if (!known_touch(&gf->lease.known, node))
+	if (!known_was_read(&gf->lease.known, node))
 		return;
 	put_u64(&o, node);
 	/* Ahead of a run, which may look. Out of memory, the time stays. */

@@ -21,7 +21,8 @@ struct guest_files {
 
 void guest_file_init(struct guest_files *gf, struct channel *channel);
 
-/* See sandbox_file(); @fn may be called at once. Return: 0, -ENOMEM, or -EINVAL or -ENAMETOOLONG for an invalid request. */
+/* See sandbox_file(); @fn may be called at once. Return: 0, -ENOMEM, or -EINVAL or -ENAMETOOLONG
+ * for an invalid request. */
 int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
 		       void *data);
 
@@ -36,7 +37,8 @@ void guest_file_undo(struct guest_files *gf, enum vm_file_op op, const struct vm
 /* All was read: what follows from it. Return: 0, -EBADMSG or -ENOMEM. */
 int guest_file_inherit(struct guest_files *gf);
 
-/* Is this request one of those, so that it is asked already? @ret_token: by which the agent knows a LOCK. */
+/* Is this request one of those, so that it is asked already? @ret_token: by which the agent knows a
+ * LOCK. */
 bool guest_file_asked(const struct guest_files *gf, const struct vm_file *req, uint64_t *ret_token);
 
 /* All requests have been made again that will be. Return: 0 or -ENOMEM. */

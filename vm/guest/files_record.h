@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a guest's files another daemon has to know: handles, lookups that the agent does not know of, calls on their way. */
+/* What of a guest's files another daemon has to know: handles, lookups that the agent does not know
+ * of, calls on their way. */
 #ifndef XSBX_VM_GUEST_FILES_RECORD_H
 #define XSBX_VM_GUEST_FILES_RECORD_H
 

@@ -31,7 +31,8 @@
  * Every wait for the agent has a deadline, of which there is one at a time: the phase's until the guest
  * is up, then the run's. In between, heartbeats detect an agent that does not respond; all guests have them at
  * the same time, so that an idle host is woken once. They count beats instead of reading the clock, because a
- * daemon that was stopped for a while must not mistake its own pause for the agent's. The agents of guests that
+ * daemon that was stopped for a while must not mistake its own pause for the agent's; nor do beats count in which the
+ * agent's machine had no processor, see starved.h. The agents of guests that
  * may be taken at any moment are asked often, those of idle sandboxes, of which there may be many for hours,
  * twice a minute: each question wakes a machine. Those that stand still (still.h) are not asked.
  */
@@ -189,6 +190,7 @@ static void on_deadline(uv_timer_t *timer)
 void guest_deadline(struct guest *g, uint64_t ms)
 {
 	g->allowed_ms = ms;
+	g->deadline_at = uv_now(g->all->ctx->loop) + ms;
 	guest_touch(g);
 	if (ms)
 		uv_timer_start(&g->deadline, on_deadline, ms, 0);
@@ -221,6 +223,10 @@ static void heartbeat(struct guest *g)
 		g->unheard = 0;
 		return;
 	}
+	if (g->unheard < SILENT)
+		g->quiet.on = false;
+	else if (starved_beat(&g->quiet, g))
+		g->unheard--; /* that was none */
 	if (g->unheard >= (busy ? BEATS_BUSY : g->background ? BEATS_IDLE : BEATS_OWNED)) {
 		agent_silent(g);
 		return;
@@ -365,6 +371,8 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 {
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
+	if (!g->usage_stale)
+		guest_touch(g); /* it may be answered from what is known */
 	g->usage_stale = true;
 	return guest_file_request(&g->files, req, fn, data);
 }
@@ -408,6 +416,7 @@ int guest_reset(struct guest *g)
 	/* The answer to a greeting, if that is still to come, comes first. */
 	if (g->due != DUE_HELLO)
 		g->due = DUE_READY;
+	g->late.on = false;
 	guest_deadline(g, g->all->boot_s * 1000ull);
 	return 0;
 }

@@ -40,8 +40,9 @@ TAILQ_HEAD(guest_list, guest);
 struct guests {
 	struct context *ctx;
 	struct backends *backends;
-	unsigned boot_s; /* longest time from start to `up` */
-	const void *ca;	 /* certificates for guests with a network; owned by the caller */
+	const struct host *host; /* says who has to wait for a processor; or NULL */
+	unsigned boot_s;	 /* longest time from start to `up` */
+	const void *ca;		 /* certificates for guests with a network; owned by the caller */
 	size_t ca_len;
 	bool stand_still; /* those with nothing to do */
 
@@ -223,6 +224,9 @@ struct record_reader;
  * (a pack, a point, a stop).
  * Return: 0 or -EOPNOTSUPP. */
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
+
+/* May a field, by the tags on the way to it, say less than guest_put() would by now? */
+bool guest_field_is_late(const unsigned *tags, size_t n);
 
 /**
  * guest_take() - Take over a guest that another process has put

@@ -124,8 +124,7 @@ static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_GRACE, is_active(&g->grace));
 	record_u64(out, TAG_STILL, g->still.state == STILL_STOPPED);
 	if (is_active(&g->deadline))
-		record_u64(out, TAG_DEADLINE,
-			   uv_now(g->all->ctx->loop) + uv_timer_get_due_in(&g->deadline));
+		record_u64(out, TAG_DEADLINE, g->deadline_at);
 }
 
 int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
@@ -145,6 +144,11 @@ int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
 	record_str(out, TAG_INTERPRETER, g->interpreter);
 	record_bytes(out, TAG_CONSOLE, console, tail_copy(&g->console, console));
 	return 0;
+}
+
+bool guest_field_is_late(const unsigned *tags, size_t n)
+{
+	return n == 2 && tags[0] == TAG_CHANNEL && channel_field_is_late(tags[1]);
 }
 
 /* ---- reading ---- */

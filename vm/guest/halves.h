@@ -9,10 +9,11 @@
 /*
  * Theory of operation
  * -------------------
- * What is in a socket and can't be handled yet makes it readable for ever: the loop would go round and round, for as long as the
- * other end likes, and that is a guest. AF_UNIX has no way to ask for more than one byte. So such a socket is watched for
- * the next bytes to arrive, not for there being some, which libuv doesn't offer: edge-triggered in an epoll of our own,
- * which the loop then sees as one more descriptor. It tells once of what is there when a socket is added, so nothing is
+ * What is in a socket and can't be handled yet makes it readable for ever: the loop would go round
+ * and round, for as long as the other end likes, and that is a guest. AF_UNIX has no way to ask for
+ * more than one byte. So such a socket is watched for the next bytes to arrive, not for there being
+ * some, which libuv doesn't offer: edge-triggered in an epoll of our own, which the loop then sees
+ * as one more descriptor. It tells once of what is there when a socket is added, so nothing is
  * missed that came in between.
  */
 
@@ -42,7 +43,8 @@ struct halves {
  */
 int halves_add(struct halves *h, uv_loop_t *loop, struct half *x, int fd);
 
-/* Watches it no more; to be called before it is closed, for others may have it open. Fine for one that is not watched. */
+/* Watches it no more; to be called before it is closed, for others may have it open. Fine for one
+ * that is not watched. */
 void halves_remove(struct halves *h, struct half *x, int fd);
 
 /* Return: whether @closed will be called, from the loop. */

@@ -58,6 +58,20 @@ static void failed(struct guest *g, const struct problem *why)
 	guest_fail(g, &p);
 }
 
+/* A reset is late: has the agent had a processor meanwhile? Else it has more time. */
+static bool has_had_time(struct guest *g)
+{
+	const uint64_t allowed_ms = g->allowed_ms;
+
+	if (g->late.on && starved_over(&g->late, g, STARVED_STEP_MS))
+		return true;
+	if (!g->late.on)
+		starved_begin(&g->late, g);
+	guest_deadline(g, STARVED_STEP_MS);
+	g->allowed_ms = allowed_ms;
+	return false;
+}
+
 void handshake_overdue(struct guest *g)
 {
 	static const char *const waited_for[] = {
@@ -74,6 +88,8 @@ void handshake_overdue(struct guest *g)
 	struct problem p;
 
 	static_assert(ARRAY_SIZE(waited_for) == GUEST_NPHASES, "words for each phase");
+	if (g->phase == GUEST_RESET && !has_had_time(g))
+		return;
 	problem_set(&p, PROBLEM_AGENT_SILENT,
 		    "The machine may be overloaded: try again, or raise boot_timeout_s.",
 		    "%s within %u s", waited_for[g->phase], (unsigned)(g->allowed_ms / 1000));
@@ -508,12 +524,18 @@ static void on_destroyed(void *data)
 	guest_part_closed(g);
 }
 
+static void on_touched(void *data)
+{
+	guest_touch(data);
+}
+
 static const struct backend_events backend_events = {
 	.up = on_up,
 	.hangup = on_hangup,
 	.console = on_console,
 	.down = on_down,
 	.destroyed = on_destroyed,
+	.touched = on_touched,
 };
 
 static uint64_t boot_ms(const struct guest *g)

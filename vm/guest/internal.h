@@ -8,6 +8,7 @@
 #include "files.h"
 #include "guest.h"
 #include "resume.h"
+#include "starved.h"
 #include "still.h"
 #include "vm/base/context.h"
 #include "vm/base/lines.h"
@@ -35,6 +36,8 @@ enum guest_due {
 	DUE_RUN,   /* the end of an exercise */
 };
 
+#define EXEC_LATE_MS \
+	25000u /* of its own time: what the agent may take on top of a run's, or a job's */
 #define GUEST_BEAT_MS 5000u	 /* between heartbeats */
 #define EXEC_WINDOW   (1u << 20) /* bytes of output under way at most, of a run or a job */
 
@@ -64,11 +67,12 @@ struct exec {
 struct guest_job {
 	TAILQ_ENTRY(guest_job) link;
 	struct exec exec;
-	bool ended;	  /* `exit` was told */
-	bool forgotten;	  /* guest_job_forget() */
-	bool untold;	  /* ... and there was no memory for JOB_FORGET */
-	bool shot;	  /* it was sent SIGKILL, by its user */
-	uint64_t overdue; /* beat at which it is, or 0 */
+	bool ended;	     /* `exit` was told */
+	bool forgotten;	     /* guest_job_forget() */
+	bool untold;	     /* ... and there was no memory for JOB_FORGET */
+	bool shot;	     /* it was sent SIGKILL, by its user */
+	uint64_t overdue;    /* beat at which it is, or 0 */
+	struct starved late; /* since then */
 };
 
 TAILQ_HEAD(guest_jobs, guest_job);
@@ -143,10 +147,13 @@ struct guest {
 	bool copy;				/* HELLO is to say that it is one */
 	bool watched;				/* CHANGED is wanted */
 
-	uv_timer_t deadline; /* of the phase, or of the run */
-	uint64_t allowed_ms; /* duration of `deadline` */
-	uv_timer_t grace;    /* the agent is gone: time for the backend to report why */
-	unsigned unheard;    /* heartbeats since the last frame */
+	uv_timer_t deadline;  /* of the phase, or of the run */
+	uint64_t allowed_ms;  /* duration of `deadline` */
+	uint64_t deadline_at; /* uv_now() at which it ends, if it is active */
+	uv_timer_t grace;     /* the agent is gone: time for the backend to report why */
+	unsigned unheard;     /* heartbeats since the last frame, in which it had a processor */
+	struct starved quiet; /* ... while there are some */
+	struct starved late;  /* the run's end is due, or that of the reset */
 
 	struct tail console;
 	char interpreter[128];
@@ -239,6 +246,9 @@ void dispatch_end_trace(struct guest *g);
 
 int exec_on_output(struct guest *g, const struct proto_header *h, struct proto_in *in);
 int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in *in);
+
+/* Is it late for longer than anybody waits for the agent, or for those who hold its output? */
+bool exec_late_over(const struct guest *g, const struct exec *x, struct starved *late);
 
 /* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
 int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);

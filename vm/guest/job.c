@@ -20,9 +20,6 @@
  * The agent is believed what it says of its own jobs, as of runs; that it says nothing for ever is found by their time.
  */
 
-#define LATE_BEATS \
-	6 /* heartbeats, of 5 s each, that the agent may take on top of a job's own time */
-
 struct guest_job *guest_job_find(struct guest *g, uint32_t id)
 {
 	struct guest_job *j;
@@ -114,12 +111,19 @@ int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *
 	return 0;
 }
 
+/* Its end is due with the next heartbeat. */
+static void due_now(const struct guest *g, struct guest_job *j)
+{
+	j->overdue = g->all->beats + 1;
+	j->late.on = false;
+}
+
 /* The agent was told to end it. */
 static void ending(struct guest *g, struct guest_job *j)
 {
 	exec_hold(g, &j->exec, false);
 	j->exec.late = true; /* unread output must not keep it from ending */
-	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	due_now(g, j);
 }
 
 void jobs_ending(struct guest *g)
@@ -137,7 +141,7 @@ static void forget(struct guest *g, struct guest_job *j)
 {
 	j->untold = channel_send(&g->channel, PROTO_JOB_FORGET, j->exec.id, NULL, 0) < 0;
 	if (!j->untold)
-		j->overdue = g->all->beats + 1 + LATE_BEATS;
+		due_now(g, j);
 }
 
 bool jobs_check(struct guest *g)
@@ -151,15 +155,19 @@ bool jobs_check(struct guest *g)
 			exec_beat(g, &j->exec);
 		if (!j->overdue || g->all->beats < j->overdue)
 			continue;
+		if (!j->late.on)
+			starved_begin(&j->late, g);
+		if (!exec_late_over(g, &j->exec, &j->late))
+			continue;
 		if (j->exec.held && !j->exec.late) { /* held output may have kept it from ending */
 			exec_hold(g, &j->exec, false);
 			j->exec.late = true;
-			j->overdue = g->all->beats + 1 + LATE_BEATS;
+			due_now(g, j);
 			continue;
 		}
 		guest_failf(g, PROBLEM_AGENT_SILENT, "Reset the session.",
 			    "the agent in the sandbox was to end a job, and has not for %u s",
-			    LATE_BEATS * GUEST_BEAT_MS / 1000);
+			    (unsigned)(j->late.all_ms / 1000));
 		return false;
 	}
 	return true;
@@ -261,8 +269,7 @@ static uint64_t overdue_at(const struct guest *g, const struct sandbox_job *job)
 {
 	if (!job->timeout_ms)
 		return 0;
-	return g->all->beats + 1 + ((uint64_t)job->timeout_ms + job->grace_ms) / GUEST_BEAT_MS +
-	       LATE_BEATS;
+	return g->all->beats + 1 + ((uint64_t)job->timeout_ms + job->grace_ms) / GUEST_BEAT_MS;
 }
 
 int guest_job(struct guest *g, const struct sandbox_job *job)
@@ -339,7 +346,7 @@ int guest_job_forget(struct guest *g, uint32_t id)
 	if (!j || j->forgotten || g->phase == GUEST_ENDING)
 		return -ESRCH;
 	j->forgotten = true;
-	j->overdue = g->all->beats + 1 + LATE_BEATS;
+	due_now(g, j);
 	forget(g, j);
 	return 0;
 }

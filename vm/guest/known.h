@@ -45,34 +45,9 @@
 #define KNOWN_BYTES_ALL (64u << 20) /* and of all of them */
 #define KNOWN_CONTENTS	4096u	    /* files whose contents are kept */
 
-struct known_node {
-	RB_ENTRY(known_node) link;
-	uint64_t id;
-	uint64_t owed; /* lookups that the agent does not know of */
-	bool has_attr, complete;
-	bool forgotten; /* the agent was told to forget lookups: it may not know this number any more */
-	bool touched; /* the agent was told that it was read, and its times are still those from before */
-	bool own;      /* made by the host during the lease: it belongs to the sandbox's user */
-	bool readable; /* was opened for reading, and nobody has changed its mode since */
-	struct known_content *content; /* or NULL */
-	struct vm_attr attr;
-};
-
-struct known_name {
-	RB_ENTRY(known_name) link;
-	uint64_t dir, node; /* node 0: there is no such name */
-	const char *text;
-};
-
-/* All that a file holds. */
-struct known_content {
-	TAILQ_ENTRY(known_content) link;
-	struct known_node *node;
-	size_t size;
-	uint8_t bytes[];
-};
-
+/* See known_internal.h. */
 RB_HEAD(known_nodes, known_node);
+TAILQ_HEAD(known_owed, known_node);
 RB_HEAD(known_names, known_name);
 TAILQ_HEAD(known_contents, known_content);
 
@@ -84,6 +59,7 @@ struct known {
 	bool leased;
 	struct known_nodes nodes;
 	struct known_names names;
+	struct known_owed owed; /* nodes with `owed`: few of all, and written down at each commit */
 	struct known_contents contents; /* oldest first */
 	size_t n, nowed, ncontents;	/* names and nodes; nodes with `owed`; contents */
 	size_t bytes;			/* all that takes */
@@ -127,7 +103,7 @@ bool known_answer(struct known *k, const struct vm_file *req, int *ret_err,
 bool known_may_open(const struct known *k, uint64_t node);
 
 /* A READ was answered from what is known. Return: it sets the time of the last access, and the agent has to be told. */
-bool known_touch(struct known *k, uint64_t id);
+bool known_was_read(struct known *k, uint64_t id);
 
 /* Is it of use to keep what this WRITE writes until it is answered? */
 bool known_wants(const struct known *k, const struct vm_file *req);

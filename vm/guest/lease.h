@@ -7,9 +7,9 @@
 #include "known.h"
 
 /*
- * A lease (see the agent's lease.h) is asked for along with a request when a few have been made since the last run
- * began. Anything else that is sent, and makes code run, ends it, without a word to say so: `commands` of the channel
- * counts such frames where they are sent.
+ * A lease (see the agent's lease.h) is asked for along with a request when a few have been made
+ * since the last run began. Anything else that is sent, and makes code run, ends it, without a word
+ * to say so: `commands` of the channel counts such frames where they are sent.
  */
 struct guest_lease {
 	struct channel *channel;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which sandboxes may start now and which wait: by places, memory, and fairness between owners. */
+/* Decides which sandboxes may start now and which wait: by places, memory, and fairness between
+ * owners. */
 #ifndef XSBX_VM_HOST_ADMISSION_H
 #define XSBX_VM_HOST_ADMISSION_H
 
@@ -63,8 +64,8 @@ struct admission_now {
 /*
  * - running is the number of tickets STARTING or RUNNING, memory_used_mb their memory, and
  *   starting_mb the memory of those STARTING.
- * - starting <= running; starting <= limits.starting. But for what was there before, see admission_charge(), running <= places
- *   and memory_used_mb <= memory_mb.
+ * - starting <= running; starting <= limits.starting. But for what was there before, see
+ *   admission_charge(), running <= places and memory_used_mb <= memory_mb.
  */
 struct admission {
 	struct admission_limits limits;

@@ -337,8 +337,13 @@ static void add_children(const struct host *h, int pid, const char *tid, struct 
 	}
 }
 
-/* Return: how many threads it has, or -errno. */
-static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *ns)
+/* What threads of it wanted of the processors, in nanoseconds. */
+struct demand {
+	uint64_t used, waited;
+};
+
+/* @f: or NULL. Return: how many threads it has, or -errno. */
+static int demand_of(const struct host *h, int pid, struct family *f, struct demand *d)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
 	_cleanup_dir_ DIR *dir = NULL;
@@ -357,9 +362,11 @@ static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *
 		    slurp(h, text, "/proc/%d/task/%s/schedstat", pid, e->d_name) < 0 ||
 		    sscanf(text, "%llu %llu", &used, &waited) != 2)
 			continue;
-		*ns += used + waited;
+		d->used += used;
+		d->waited += waited;
 		threads++;
-		add_children(h, pid, e->d_name, f);
+		if (f)
+			add_children(h, pid, e->d_name, f);
 	}
 	return threads;
 }
@@ -367,13 +374,24 @@ static int demand_of(const struct host *h, int pid, struct family *f, uint64_t *
 int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms)
 {
 	struct family f = {{pid}, 1};
-	uint64_t ns = 0;
-	int r = demand_of(h, pid, &f, &ns);
+	struct demand d = {0};
+	int r = demand_of(h, pid, &f, &d);
 
 	if (r <= 0)
 		return r < 0 ? r : -ENODATA;
 	for (unsigned i = 1; i < f.n; i++)
-		(void)demand_of(h, f.pid[i], &f, &ns);
-	*ret_ms = ns / 1000000;
+		(void)demand_of(h, f.pid[i], &f, &d);
+	*ret_ms = (d.used + d.waited) / 1000000;
+	return 0;
+}
+
+int host_waited_ms(const struct host *h, int pid, uint64_t *ret_ms)
+{
+	struct demand d = {0};
+	const int r = demand_of(h, pid, NULL, &d);
+
+	if (r <= 0)
+		return r < 0 ? r : -ENODATA;
+	*ret_ms = d.waited / 1000000;
 	return 0;
 }

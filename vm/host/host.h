@@ -58,6 +58,9 @@ unsigned host_cpus(const struct host *h);
  * not included, nor are all of a very large number. Return: 0 or -errno. */
 int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms);
 
+/* Milliseconds for which threads of @pid, those that there are now, were runnable and had no processor. Return: 0 or -errno. */
+int host_waited_ms(const struct host *h, int pid, uint64_t *ret_ms);
+
 /* ---- parsers of the kernel's texts; exported for tests ---- */
 
 /* A value of /proc/meminfo, in KiB. Return: 0 or -ENODATA. */

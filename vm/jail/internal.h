@@ -37,8 +37,8 @@ int jail_mounts_open(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 int jail_mounts_build(const struct jail_spec *spec, int fds[JAIL_MOUNTS_MAX],
 		      struct jail_fault *fault);
 
-/* In the spawner, before the child is made: makes a node, owned by the jail, for the additional device that
- * the spec requests. If that is impossible, the host's node is used. */
+/* In the spawner, before the child is made: makes a node, owned by the jail, for the additional
+ * device that the spec requests. If that is impossible, the host's node is used. */
 void jail_device_open(const struct jail_spec *spec, const struct jail_cell *cell);
 
 /* Is there such a node? */
@@ -47,8 +47,8 @@ bool jail_device_given(void);
 /* In the spawner, after the child was made. */
 void jail_device_close(void);
 
-/* /proc/stat, of a host of so many processors on which nothing has happened. Made at the first call; NULL without
- * memory for it. */
+/* /proc/stat, of a host of so many processors on which nothing has happened. Made at the first
+ * call; NULL without memory for it. */
 const char *jail_stat_text(void);
 
 /* ---- netns.c ---- */
@@ -60,7 +60,8 @@ int jail_loopback_up(void);
  * requests one. */
 void jail_card_find(const struct jail_spec *spec);
 
-/* In the child: opens it, with the old view of /proc and the old identity. Return: a descriptor or -errno. */
+/* In the child: opens it, with the old view of /proc and the old identity. Return: a descriptor or
+ * -errno. */
 int jail_card_open(void);
 
 /* In the spawner, after the child was made. */

@@ -18,8 +18,8 @@ enum jail_use {
 	JAIL_NUSES,
 };
 
-/* Makes the filter of a use, unless it is there: then children inherit it. @no_setid: and one that forbids set-id bits.
- * Return: 0 or -errno. */
+/* Makes the filter of a use, unless it is there: then children inherit it. @no_setid: and one that
+ * forbids set-id bits. Return: 0 or -errno. */
 int jail_seccomp_prepare(enum jail_use use, bool no_setid);
 
 /* Puts this thread under them, for good. Needs no_new_privs or the capability. Return: 0 or -errno. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which parts of the host are visible in jails: programs and libraries, and paths of a session's template. */
+/* Which parts of the host are visible in jails: programs and libraries, and paths of a session's
+ * template. */
 #ifndef XSBX_VM_JAIL_VIEW_H
 #define XSBX_VM_JAIL_VIEW_H
 
@@ -21,11 +22,11 @@ bool view_wanted(const struct sandbox_spec *spec);
 /**
  * view_stamp() - Which directories and files of the host have the names that a sandbox shows
  * @spec: Its spec; may be NULL
- * @ret: Result: another text when those names are given to others, which a jail that was made before then does not
- *	 see; "" if it shows none
+ * @ret: Result: another text when those names are given to others, which a jail that was made
+ *	before then does not see; "" if it shows none
  *
- * Never waits. Return: 0, or -errno if that is not known: a path is not there, or (-EAGAIN) it lies on a server that
- * would have to be asked.
+ * Never waits. Return: 0, or -errno if that is not known: a path is not there, or (-EAGAIN) it lies
+ * on a server that would have to be asked.
  */
 int view_stamp(const struct sandbox_spec *spec, char ret[DIGEST_HEX]);
 

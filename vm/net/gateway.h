@@ -29,9 +29,11 @@ struct gateway_events {
 	void (*ready)(void *data); /* it has the card, and waits for gateway_go() */
 	void (*denied)(void *data, const struct net_denied *what);
 	void (*stats)(void *data, const struct net_stats *stats);
-	/* The helper ended or violated the protocol; -errno. No more calls follow; close the gateway. */
+	/* The helper ended or violated the protocol; -errno. No more calls follow; close the
+	 * gateway. */
 	void (*ended)(void *data, int err);
-	/* Somebody has connected to a forwarded port, which the guest may not have noticed. May be NULL. */
+	/* Somebody has connected to a forwarded port, which the guest may not have noticed. May be
+	 * NULL. */
 	void (*called)(void *data);
 	/* With a turn: a message is about to be handled. May be NULL. */
 	void (*touched)(void *data);
@@ -62,7 +64,8 @@ struct gateway_config {
 int gateway_new(uv_loop_t *loop, int control, const struct gateway_config *cfg,
 		struct gateway **ret_gateway);
 
-/* The helper may use the card: it is known that it has it, and no other will be started with it. Return: 0 or -errno. */
+/* The helper may use the card: it is known that it has it, and no other will be started with it.
+ * Return: 0 or -errno. */
 int gateway_go(struct gateway *gw);
 
 /**
@@ -103,15 +106,16 @@ void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds);
 /**
  * gateway_take() - Take over what another process has put
  *
- * As gateway_new(). Nothing is said to the helper, and no connection made for it, before gateway_resync(); behind that
- * gateway_allow() and gateway_forward() are due, as for a new one.
+ * As gateway_new(). Nothing is said to the helper, and no connection made for it, before
+ * gateway_resync(); behind that gateway_allow() and gateway_forward() are due, as for a new one.
  *
  * Return: 0, -EBADMSG, or -errno.
  */
 int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdbag *fds,
 		 const struct gateway_config *cfg, struct gateway **ret_gateway);
 
-/* The process before is gone. @ports: of the guest, @n of them, that are forwarded. Return: 0 or -errno. */
+/* The process before is gone. @ports: of the guest, @n of them, that are forwarded. Return: 0 or
+ * -errno. */
 int gateway_resync(struct gateway *gw, const uint16_t *ports, unsigned n);
 
 #endif

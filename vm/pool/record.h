@@ -5,7 +5,8 @@
 
 #include "template.h"
 
-/* Boots a guest to be saved, for a template in state NONE without a builder. Called in the background. Return: did it? */
+/* Boots a guest to be saved, for a template in state NONE without a builder. Called in the
+ * background. Return: did it? */
 bool record_start(struct template *t);
 
 #endif

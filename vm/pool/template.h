@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: the common configuration of sandboxes, the snapshot they are cloned from, their idle clones. */
+/* Templates: the common configuration of sandboxes, the snapshot they are cloned from, their idle
+ * clones. */
 #ifndef XSBX_VM_POOL_TEMPLATE_H
 #define XSBX_VM_POOL_TEMPLATE_H
 
@@ -57,7 +58,8 @@ TAILQ_HEAD(template_list, template);
 
 /*
  * - `snapshot` is open if and only if READY; `recording` only while BUILDING.
- * - `builder` is set from the start of BUILDING until that guest is gone; `builder_ticket` holds its place.
+ * - `builder` is set from the start of BUILDING until that guest is gone; `builder_ticket` holds
+ *   its place.
  * - `waits` has the waits of sandboxes that have a place, for LOADING to end.
  * - `idle` has the unused guests, ready ones first; `nidle` has their number by state.
  * - `refs` counts the sandboxes and jobs that point here.
@@ -127,7 +129,8 @@ void template_refresh(struct template *t);
 /* Discards what the template has ready: the snapshot, its idle guests, a machine being built. */
 void template_drop(struct template *t);
 
-/* Are its packages installed, or has it none? If so, they stay installed while the template is in use. */
+/* Are its packages installed, or has it none? If so, they stay installed while the template is in
+ * use. */
 bool template_layer(struct template *t);
 
 /* Releases the packages of templates that are not in use, so that they can be evicted. */
@@ -146,7 +149,8 @@ void template_clone_failed(struct template *t, const struct problem *problem);
 /* More digests are known than before: recomputes all keys. */
 void template_refresh_all(struct pool *p);
 
-/* Its snapshot could not be made because of @why: it is tried again later, and given up for a while after some times. */
+/* Its snapshot could not be made because of @why: it is tried again later, and given up for a while
+ * after some times. */
 void template_build_failed(struct template *t, const char *why);
 
 /* Writes its snapshot to the disk, in the background. */
@@ -175,9 +179,9 @@ bool template_start(struct template *t, enum machine_mode mode, bool brief, bool
 /* Ends all idle guests of @t. */
 void template_empty(struct template *t);
 
-/* Host memory in bytes held by snapshots for clones to start from. It is not charged to any sandbox, and
- * can't be evicted. The memory of a machine being saved is charged to that machine, and counted here when
- * it is gone. */
+/* Host memory in bytes held by snapshots for clones to start from. It is not charged to any
+ * sandbox, and can't be evicted. The memory of a machine being saved is charged to that machine,
+ * and counted here when it is gone. */
 uint64_t template_memory(const struct pool *p);
 
 const char *template_state_str(enum template_state state);

@@ -91,8 +91,9 @@ enum sandbox_needs {
 /*
  * - `state` is what callers see, `reported` the last one given to the `state` callback.
  * - From CLOSING on nothing new starts; `problem` is set unless `asked`.
- * - `wait` is active while it needs IMAGE, PACKAGES, SNAPSHOT or SAVED; `guest` is NULL while it needs anything, but SAVED
- *   files, and between a clone that failed and the machine that boots instead.
+ * - `wait` is active while it needs IMAGE, PACKAGES, SNAPSHOT or SAVED; `guest` is NULL while it
+ *   needs anything, but SAVED files, and between a clone that failed and the machine that boots
+ *   instead.
  * - `nopen` counts what must be closed before `closed`: the timer, the guest, the network.
  */
 struct sandbox {
@@ -139,7 +140,8 @@ struct sandbox {
 
 extern const struct network_ops sandbox_network_ops;
 
-/* The two parts of sandbox_new() before it begins: a sandbox without a network, and the list of all. Return: 0 or -errno. */
+/* The two parts of sandbox_new() before it begins: a sandbox without a network, and the list of
+ * all. Return: 0 or -errno. */
 int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
 void sandbox_enter(struct sandbox *s);
@@ -195,7 +197,8 @@ bool sandbox_computes(const struct sandbox *s);
 /* Its run is over: lines about @s name none. */
 void sandbox_unlabel(struct sandbox *s);
 
-/* Takes a guest from the pool: an idle one, or else one that is on its way there. Return: false if there is none. */
+/* Takes a guest from the pool: an idle one, or else one that is on its way there. Return: false if
+ * there is none. */
 bool sandbox_take(struct sandbox *s);
 
 /* Clones or boots a guest for @s, which has a place. */

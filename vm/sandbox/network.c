@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox's network: its allow list, its ports, its filter process. */
-#include <assert.h>
+/* A sandbox's network: its allow list and its filter process. Its ports are in network_ports.c. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,15 +7,11 @@
 
 #include "vm/backend/backend.h"
 #include "vm/base/lent.h"
-#include "vm/net/gateway.h"
 #include "vm/net/dialer_process.h"
-#include "internal.h"
 #include "vm/base/allow.h"
-#include "vm/base/lines.h"
 #include "vm/base/net_reason.h"
 #include "network_internal.h"
 #include "vm/spawn/order.h"
-#include "vm/spawn/program.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 
@@ -33,19 +28,7 @@
  * has lost its cable, which user code notices at once, and the sandbox lives on with what it has.
  * A second helper on the same card would begin in the middle of frames and connections. So the card is kept here until the
  * first has said that it is ready, and is told to begin: until then another may take its place, if this process ends.
- *
- * Ports: the dialer binds them, xsbxfs-net accepts at them, and the socket is kept here as well: it is there
- * before the helper is, and a port is given up when it is closed here and the helper has been told.
- *
- * Ports of the spec are bound as soon as the sandbox is asked for, and before it is said to be READY:
- * one that is taken ends the sandbox before anything has run, also if that is a clone. They are given
- * up in the moment in which a sandbox ends, before it is taken down: the next one of its session may
- * ask for them with the very next request.
  */
-
-#define LOST "the sandbox has lost its network; a new session has one"
-
-static_assert(SANDBOX_PORTS_MAX == NET_FORWARDS_MAX, "as many as xsbxfs-net forwards");
 
 static void close_card(struct network *n)
 {
@@ -64,182 +47,6 @@ static void part_gone(struct network *n)
 	free(n);
 	s->network = NULL;
 	ops->closed(s);
-}
-
-/* ---- its ports ---- */
-
-/* Explains why a port is not available. */
-static void explain_port(const struct port *p, int err, char *out, size_t size)
-{
-	const struct sandbox *other;
-
-	TAILQ_FOREACH(other, &p->network->s->vm->sandboxes, link) {
-		for (size_t i = 0; other->network && err == -EADDRINUSE && i < SANDBOX_PORTS_MAX;
-		     i++)
-			if (other->network->ports[i].state == PORT_BOUND &&
-			    other->network->ports[i].host == p->host) {
-				snprintf(out, size, "port %u of this machine: sandbox %.64s has it",
-					 p->host, other->spec.name);
-				return;
-			}
-	}
-	snprintf(out, size, "port %u of this machine: %s", p->host,
-		 err == -EADDRINUSE ? "somebody uses it"
-		 : err == -EACCES   ? "ports below 1024 are not for sandboxes"
-				    : strerror(-err));
-}
-
-static void port_taken(struct port *p, int err)
-{
-	struct problem problem;
-	char why[VM_WHY_MAX];
-
-	explain_port(p, err, why, sizeof(why));
-	problem_set(&problem, PROBLEM_PORT_TAKEN,
-		    "Give another one in `ports`, or none, and a free one is chosen.",
-		    "port %u of the sandbox can't be forwarded: %s", p->guest, why);
-	p->network->ops->fail(p->network->s, &problem);
-}
-
-/* Answers whoever asked for the port; a port of the spec ends the sandbox. */
-static void port_failed(struct port *p, int err)
-{
-	const sandbox_forward_fn fn = p->fn;
-	char why[VM_WHY_MAX];
-
-	p->state = PORT_FREE;
-	if (!fn) {
-		port_taken(p, err);
-		return;
-	}
-	explain_port(p, err, why, sizeof(why));
-	fn(p->data, err, NULL, why);
-}
-
-static void on_bound(struct dialer_request *rq, int result, uint16_t host, int *fd)
-{
-	struct port *p = container_of(rq, struct port, request);
-	struct network *n = p->network;
-	const struct sandbox_port port = {p->guest, host};
-
-	if (result == 0 && n->lost)
-		result = -ENETDOWN;
-	if (result == 0 && n->gateway)
-		result = gateway_forward(n->gateway, p->guest, *fd);
-	if (result < 0) {
-		port_failed(p, result);
-		return;
-	}
-	p->listener = steal_fd(fd);
-	p->host = host;
-	p->state = PORT_BOUND;
-	if (p->fn)
-		p->fn(p->data, 0, &port, NULL);
-	tell_owner(n->s, ports);
-	n->ops->changed(n->s);
-}
-
-/* Starts binding a port in the first free entry, *ret_p, which stays free on failure. Return: 0 or -errno. */
-static int bind_port(struct network *n, const struct sandbox_port *port, sandbox_forward_fn fn,
-		     void *data, struct port **ret_p)
-{
-	struct dialer *dialer = dialer_process_get(&n->s->vm->dialer_process);
-	struct port *p = n->ports;
-	int r;
-
-	while (p->state != PORT_FREE)
-		p++;
-	*p = (struct port){.network = n,
-			   .guest = port->guest,
-			   .host = port->host,
-			   .listener = -1,
-			   .fn = fn,
-			   .data = data};
-	p->request.done = on_bound;
-	*ret_p = p;
-	r = dialer_listen(dialer, &p->request, port->host);
-	if (r == 0)
-		p->state = PORT_BINDING;
-	return r;
-}
-
-static struct port *find_port(struct network *n, uint16_t guest)
-{
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state != PORT_FREE && n->ports[i].guest == guest)
-			return &n->ports[i];
-	return NULL;
-}
-
-static void end_port(struct port *p)
-{
-	const bool told = p->state != PORT_BINDING || !p->fn;
-
-	dialer_cancel(&p->request);
-	if (p->state == PORT_BOUND) {
-		/* The helper has the socket too, and may end later: shutdown() frees the port at once. */
-		shutdown(p->listener, SHUT_RDWR);
-		lent_close(&p->listener);
-	}
-	p->state = PORT_FREE;
-	if (!told)
-		p->fn(p->data, -ESTALE, NULL, "the sandbox has ended");
-}
-
-bool network_is_ready(const struct sandbox *s)
-{
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++)
-		if (s->network->ports[i].state == PORT_BINDING && !s->network->ports[i].fn)
-			return false;
-	return true;
-}
-
-/* Starts binding the ports of a new sandbox; a port that is not available ends it. */
-static void bind_ports(struct network *n, const struct sandbox_port *ports, size_t nports)
-{
-	for (size_t i = 0; i < nports; i++) {
-		struct port *p;
-		int r = bind_port(n, &ports[i], NULL, NULL, &p);
-
-		if (r < 0) {
-			port_taken(p, r);
-			return; /* port_taken() has ended the sandbox */
-		}
-	}
-}
-
-static int hand_over_ports(struct network *n)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state == PORT_BOUND)
-			r = gateway_forward(n->gateway, n->ports[i].guest, n->ports[i].listener);
-	return r;
-}
-
-static void end_ports(struct network *n)
-{
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
-		if (n->ports[i].state != PORT_FREE)
-			end_port(&n->ports[i]);
-}
-
-/* The helper is gone: closes the ports, so that connections are refused. */
-static void lose_ports(struct network *n)
-{
-	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++) {
-		struct port *p = &n->ports[i];
-
-		if (p->state == PORT_BOUND || (p->state == PORT_BINDING && !p->fn))
-			end_port(p);
-	}
-}
-
-void network_let_go(struct sandbox *s)
-{
-	if (s->network)
-		lose_ports(s->network);
 }
 
 /* ---- the helper ---- */
@@ -262,7 +69,7 @@ static void lost(struct network *n, const char *how)
 			    tail_quote(&n->said.said, NULL, quote, sizeof(quote)));
 	n->lost = true;
 	close_card(n);
-	lose_ports(n);
+	network_lose_ports(n);
 	if (!n->served)
 		n->ops->fail(s, &p);
 	else if (s->state != SANDBOX_CLOSING)
@@ -410,7 +217,7 @@ static int open_gateway(struct network *n, int *control)
 	*control = -1;
 	n->nopen++;
 	r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
-	return r < 0 ? r : hand_over_ports(n);
+	return r < 0 ? r : network_hand_over_ports(n);
 }
 
 void network_prepare(struct network *n)
@@ -464,7 +271,7 @@ int network_resync(struct network *n)
 	r = gateway_resync(n->gateway, ports, nports);
 	if (r == 0)
 		r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
-	return r < 0 ? r : hand_over_ports(n);
+	return r < 0 ? r : network_hand_over_ports(n);
 }
 
 void network_not_started(struct network *n, int err)
@@ -541,7 +348,7 @@ int network_new(struct sandbox *s, const struct network_ops *ops)
 	const int r = network_make(s, ops);
 
 	if (s->network)
-		bind_ports(s->network, s->spec.ports, s->spec.nports);
+		network_bind_ports(s->network, s->spec.ports, s->spec.nports);
 	return r;
 }
 
@@ -552,7 +359,7 @@ void network_close(struct sandbox *s)
 	if (!n || n->closing)
 		return;
 	n->closing = true;
-	end_ports(n);
+	network_end_ports(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->filter.child);
@@ -609,7 +416,7 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 		return -EOPNOTSUPP;
 	}
 	if (n->lost) {
-		snprintf(ret_why, VM_WHY_MAX, LOST);
+		snprintf(ret_why, VM_WHY_MAX, NETWORK_LOST);
 		return -ENETDOWN;
 	}
 	copy = strndup(text, len);
@@ -639,62 +446,5 @@ int sandbox_traffic(const struct sandbox *s, struct sandbox_traffic *ret_traffic
 	if (!s->network || !s->network->has_traffic)
 		return -ENODATA;
 	*ret_traffic = s->network->traffic;
-	return 0;
-}
-
-void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),
-		   void *data)
-{
-	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++) {
-		const struct port *p = &s->network->ports[i];
-		const struct sandbox_port port = {p->guest, p->host};
-
-		if (p->state == PORT_BOUND)
-			fn(data, &port);
-	}
-}
-
-int sandbox_forward(struct sandbox *s, uint16_t guest, uint16_t host, sandbox_forward_fn fn,
-		    void *data, char ret_why[static VM_WHY_MAX])
-{
-	const struct sandbox_port port = {guest, host};
-	struct network *n = s->network;
-	struct port *p;
-	unsigned taken = 0;
-	int r;
-
-	*ret_why = '\0';
-	for (size_t i = 0; n && i < SANDBOX_PORTS_MAX; i++)
-		taken += n->ports[i].state != PORT_FREE;
-	r = s->state == SANDBOX_CLOSING	 ? -ESTALE
-	    : !n			 ? -EOPNOTSUPP
-	    : n->lost			 ? -ENETDOWN
-	    : !guest			 ? -EINVAL
-	    : find_port(n, guest)	 ? -EEXIST
-	    : taken == SANDBOX_PORTS_MAX ? -ENOSPC
-					 : bind_port(n, &port, fn, data, &p);
-	if (r == -ENOSPC)
-		snprintf(ret_why, VM_WHY_MAX, "port %u: there are %d already", guest,
-			 SANDBOX_PORTS_MAX);
-	else if (r < 0)
-		snprintf(ret_why, VM_WHY_MAX, "port %u: %s", guest,
-			 r == -EEXIST	    ? "it is forwarded already"
-			 : r == -EOPNOTSUPP ? "the sandbox has no network"
-			 : r == -ENETDOWN   ? LOST
-					    : strerror(-r));
-	return r;
-}
-
-int sandbox_unforward(struct sandbox *s, uint16_t guest)
-{
-	struct network *n = s->network;
-	struct port *p = n && !n->closing ? find_port(n, guest) : NULL;
-
-	if (!p)
-		return -ENOENT;
-	if (n->gateway && p->state == PORT_BOUND)
-		(void)gateway_unforward(n->gateway, guest);
-	end_port(p);
-	n->ops->changed(s); /* maybe READY waited for this one */
 	return 0;
 }

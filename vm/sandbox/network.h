@@ -40,7 +40,8 @@ void network_let_go(struct sandbox *s);
 /* Closes the network as part of closing @s; `closed` follows. */
 void network_close(struct sandbox *s);
 
-/* Lines for `isolation`: about one sandbox's network, if it has one, and about what all have in common. */
+/* Lines for `isolation`: about one sandbox's network, if it has one, and about what all have in
+ * common. */
 void network_tell(const struct sandbox *s,
 		  void (*line)(void *data, const char *key, const char *value), void *data);
 void network_tell_all(const struct vm *vm,
@@ -54,7 +55,8 @@ void network_ask_traffic(struct sandbox *s);
 /* Appends its fields, if it has one. Ports that are being bound are not among them. */
 void network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
 
-/* As network_new(), of such fields; NULL: it had none. What makes no sense ends the sandbox, later. Return: 0 or -ENOMEM. */
+/* As network_new(), of such fields; NULL: it had none. What makes no sense ends the sandbox, later.
+ * Return: 0 or -ENOMEM. */
 int network_take(struct sandbox *s, const struct network_ops *ops,
 		 const struct record_reader *fields, struct fdbag *fds);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to network.c and network_record.c: the network of one sandbox. */
+/* Private to network.c, network_ports.c and network_record.c: the network of one sandbox. */
 #ifndef XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
 #define XSBX_VM_SANDBOX_NETWORK_INTERNAL_H
 
@@ -8,6 +8,8 @@
 #include "vm/base/lines.h"
 #include "vm/net/gateway.h"
 #include "vm/spawn/program.h"
+
+#define NETWORK_LOST "the sandbox has lost its network; a new session has one"
 
 enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
 
@@ -58,5 +60,19 @@ void network_prepare(struct network *n);
 
 /* The gateway's configuration. */
 void network_gateway_config(struct network *n, struct gateway_config *ret_cfg);
+
+/* ---- its ports: network_ports.c ---- */
+
+/* Starts binding the ports of a new sandbox; a port that is not available ends it. */
+void network_bind_ports(struct network *n, const struct sandbox_port *ports, size_t nports);
+
+/* Tells the filter of those that are bound. Return: 0 or -errno. */
+int network_hand_over_ports(struct network *n);
+
+/* The filter is gone: closes them, so that connections are refused. Who has asked for one still gets it, or why not. */
+void network_lose_ports(struct network *n);
+
+/* All of them go, and whoever has asked for one is told. */
+void network_end_ports(struct network *n);
 
 #endif

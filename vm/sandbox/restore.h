@@ -26,8 +26,8 @@ enum restore_step {
 /* It has a place: is the memory there from which it goes on, and does it fit? */
 enum restore_step restore_memory(struct sandbox *s);
 
-/* Its guest is up: if there are files that have to come first, has them put in, which may have to be loaded before. Return:
- * whether that has begun; then it becomes READY, or ends, later. */
+/* Its guest is up: if there are files that have to come first, has them put in, which may have to
+ * be loaded before. Return: whether that has begun; then it becomes READY, or ends, later. */
 bool restore_files(struct sandbox *s);
 
 /* They were put in, or not. */

@@ -75,15 +75,16 @@ struct sandbox_events {
 	void (*network_lost)(void *data, const struct problem *problem);
 	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
-	/* The answer to sandbox_save(): it goes on, and was saved; or was not, because of @why. The reference is the callee's. */
+	/* The answer to sandbox_save(): it goes on, and was saved; or was not, because of @why. The
+	 * reference is the callee's. */
 	void (*saved)(void *data, struct saved *saved, const struct problem *why);
 	/* Only after sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
-	/* Its files may change from now on, although it was sent nothing: answers that were given before, as leased, count no
-	 * more. */
+	/* Its files may change from now on, although it was sent nothing: answers that were given
+	 * before, as leased, count no more. */
 	void (*stirs)(void *data);
-	/* With a turn (vm_set_turn()): what sandbox_put() writes has changed, or is about to. May come during a call, and before
-	 * any other event. */
+	/* With a turn (vm_set_turn()): what sandbox_put() writes has changed, or is about to. May
+	 * come during a call, and before any other event. */
 	void (*touched)(void *data);
 	/* The end. @problem is NULL if it was asked for by sandbox_close(). */
 	void (*closed)(void *data, const struct problem *problem);
@@ -112,11 +113,11 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run);
  * @s: Sandbox, READY or RUNNING
  * @job: What to start; copied
  *
- * It has `output` and one `exit`, unless it is forgotten before, and is known until it is forgotten: sandbox_job_forget(),
- * and `gone`; or until the end of the sandbox.
+ * It has `output` and one `exit`, unless it is forgotten before, and is known until it is
+ * forgotten: sandbox_job_forget(), and `gone`; or until the end of the sandbox.
  *
- * Return: 0; -EBUSY unless READY or RUNNING; -EAGAIN if all processors are busy, as sandbox_run(); -EMFILE if there are
- * PROTO_JOBS_MAX; -E2BIG for more than fits into a message, -ENOMEM.
+ * Return: 0; -EBUSY unless READY or RUNNING; -EAGAIN if all processors are busy, as sandbox_run();
+ * -EMFILE if there are PROTO_JOBS_MAX; -E2BIG for more than fits into a message, -ENOMEM.
  */
 int sandbox_job(struct sandbox *s, const struct sandbox_job *job);
 
@@ -141,15 +142,16 @@ int sandbox_job_resize(struct sandbox *s, uint32_t id, unsigned rows, unsigned c
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold);
 int sandbox_job_forget(struct sandbox *s, uint32_t id);
 
-/* While held, no output beyond what is in flight (1 MiB) is requested: the program blocks when it writes,
- * as on a full pipe. The hold ends with the run, or when the agent is to end it. */
+/* While held, no output beyond what is in flight (1 MiB) is requested: the program blocks when it
+ * writes, as on a full pipe. The hold ends with the run, or when the agent is to end it. */
 void sandbox_hold(struct sandbox *s, bool hold);
 
 /* Return: 0, -ESRCH if no run @id is active. */
 int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig);
 
-/* Freezes all processes in it; `frozen` is called when done, unless it is thawed, reset or closed first. Its files
- * remain accessible; no run may be sent. Return: 0, -EBUSY unless READY and no job runs, -ENOMEM. */
+/* Freezes all processes in it; `frozen` is called when done, unless it is thawed, reset or closed
+ * first. Its files remain accessible; no run may be sent. Return: 0, -EBUSY unless READY and no job
+ * runs, -ENOMEM. */
 int sandbox_freeze(struct sandbox *s);
 void sandbox_thaw(struct sandbox *s);
 
@@ -158,17 +160,20 @@ void sandbox_thaw(struct sandbox *s);
  * @s: Sandbox, READY, without jobs
  * @memory: With its memory, where it is a machine; else its files alone
  *
- * It goes on behind that, and `saved` is called, unless it is reset or closed first. No run or job may be sent before.
+ * It goes on behind that, and `saved` is called, unless it is reset or closed first. No run or job
+ * may be sent before.
  *
  * Return: 0, -EBUSY, -ENOMEM; -EDQUOT if there is no room in memory for one more machine that is saved.
  */
 int sandbox_save(struct sandbox *s, bool memory);
 
-/* From now on `changed` is called, with PROTO_CHANGE_WATCHING once nothing is missed any more; or no more. Nothing is missed
- * either of what comes from what is sent to the sandbox afterwards. Return: 0, -EBUSY unless it has been READY, -ENOMEM. */
+/* From now on `changed` is called, with PROTO_CHANGE_WATCHING once nothing is missed any more; or
+ * no more. Nothing is missed either of what comes from what is sent to the sandbox afterwards.
+ * Return: 0, -EBUSY unless it has been READY, -ENOMEM. */
 int sandbox_watch(struct sandbox *s, bool on);
 
-/* Restarts the interpreter, and kills all jobs; READY again when that is done. Return: 0, -EBUSY unless READY. */
+/* Restarts the interpreter, and kills all jobs; READY again when that is done. Return: 0, -EBUSY
+ * unless READY. */
 int sandbox_reset(struct sandbox *s);
 
 /* Idempotent. An active run ends as LOST, one not yet sent as REFUSED. */
@@ -178,8 +183,8 @@ void sandbox_close(struct sandbox *s);
  * sandbox_file() - Send a file request
  * @s: Sandbox, READY or RUNNING
  * @req: Request; reads and writes of up to 1 MiB are split and pipelined
- * @fn: Called once, from the loop or before this returns (what is known of files is answered at once, see
- *      vm/guest/known.h); NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
+ * @fn: Called once, from the loop or before this returns (what is known of files is answered at
+ *	once, see vm/guest/known.h); NULL for FORGET, RELEASE and CANCEL_LOCK, which have no answer
  * @data: Its first argument
  *
  * Return: 0, -ESTALE if the sandbox is not up, -ENAMETOOLONG, -EINVAL for a read or write that is too
@@ -187,7 +192,8 @@ void sandbox_close(struct sandbox *s);
  */
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
 
-/* The caller of a request has gone that was answered by @reply: gives back the handle and the lookup that came with it. */
+/* The caller of a request has gone that was answered by @reply: gives back the handle and the
+ * lookup that came with it. */
 void sandbox_file_undo(struct sandbox *s, enum vm_file_op op, const struct vm_file_reply *reply);
 
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info);
@@ -207,7 +213,8 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait);
  * is active or files were accessed); never blocks. Return: 0 or -ENODATA. */
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage);
 
-/* Calls @line for each layer of the sandbox's jail, as observed after its start; not at all without a jail. */
+/* Calls @line for each layer of the sandbox's jail, as observed after its start; not at all without
+ * a jail. */
 void sandbox_isolation(const struct sandbox *s,
 		       void (*line)(void *data, const char *key, const char *value), void *data);
 
@@ -221,13 +228,22 @@ void sandbox_isolation(const struct sandbox *s,
  *
  * That changes nothing here. But what happens here afterwards, the other process does not know.
  *
- * What is under way goes on there: a run, a reset, pausing it, its end with a problem, and requests for files that have a
- * `claim` (see sandbox_file_asked()). Not so a save, of which nothing comes, and ports that are on their way: whoever wanted
- * them asks again.
+ * What is under way goes on there: a run, a reset, pausing it, its end with a problem, and requests
+ * for files that have a `claim` (see sandbox_file_asked()). Not so a save, of which nothing comes,
+ * and ports that are on their way: whoever wanted them asks again.
  *
  * Return: 0; -EOPNOTSUPP.
  */
 int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
+
+/**
+ * sandbox_field_is_late() - May a field of a record say less than sandbox_put() would by now?
+ * @tags: Those on the way to it, its own last
+ * @n: How many
+ *
+ * That is so where the next process finds out for itself, and nobody is touched for it.
+ */
+bool sandbox_field_is_late(const unsigned *tags, size_t n);
 
 /**
  * sandbox_adopt() - Go on with a sandbox that another process has put
@@ -236,18 +252,20 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @events: As for sandbox_new()
  * @data: Their first argument
- * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell, unless it had not told there
+ * @ret_sandbox: Result: in the state that it was in, of which `state` does not tell, unless it had
+ *	not told there
  *
- * It has its place, above all limits; so these come before all others. Nothing is read from it or sent to it, and the loop
- * must not run, before vm_go().
+ * It has its place, above all limits; so these come before all others. Nothing is read from it or
+ * sent to it, and the loop must not run, before vm_go().
  *
  * Return: 0; -EBADMSG, -EOPNOTSUPP, -E2BIG or -ENOMEM. All other failures are reported by `closed`.
  */
 int sandbox_adopt(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
 		  const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox);
 
-/* Of the nodes of an adopted sandbox's files the caller holds so many lookups; what others its agent knows of it drops. To be
- * called before vm_go(). Nothing is told while requests are on their way. Return: 0 or -ENOMEM. */
+/* Of the nodes of an adopted sandbox's files the caller holds so many lookups; what others its
+ * agent knows of it drops. To be called before vm_go(). Nothing is told while requests are on their
+ * way. Return: 0 or -ENOMEM. */
 int sandbox_hold_nodes(struct sandbox *s, const struct vm_held_node *nodes, size_t n);
 
 /**
@@ -263,8 +281,9 @@ bool sandbox_file_asked(const struct sandbox *s, const struct vm_file *req, uint
 /* It is the daemon now: goes on with all sandboxes that were adopted. */
 void vm_go(struct vm *vm);
 
-/* All requests for files that the process before this one was asked for have been made again, or never will be: what the
- * others yield is undone. To be called behind vm_go(), before the loop runs. */
+/* All requests for files that the process before this one was asked for have been made again, or
+ * never will be: what the others yield is undone. To be called behind vm_go(), before the loop
+ * runs. */
 void vm_replayed(struct vm *vm);
 
 #endif

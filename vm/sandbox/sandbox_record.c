@@ -102,6 +102,11 @@ int sandbox_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 	return r;
 }
 
+bool sandbox_field_is_late(const unsigned *tags, size_t n)
+{
+	return n > 1 && tags[0] == TAG_GUEST && guest_field_is_late(tags + 1, n - 1);
+}
+
 /* ---- reading ---- */
 
 struct loader {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "internal.h"
 #include "vm/base/buf.h"
@@ -19,9 +20,17 @@
  * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
  *
+ * On a busy host the agent may still be at the end of a run when it is asked, or what it stops gets no processor to stop on, or
+ * QEMU none to answer. That passes: it is tried again for a while, before it is said that it could not be done, and why.
+ *
  * Where memory may go to a disk, it is described as long as it is known what it is of; for that the image's files have to have
  * been read once, which takes a second or two for the first machine.
  */
+
+static const char still[] = "what runs in the sandbox could not be stopped";
+
+#define AGAIN_MS 500u	/* between two tries */
+#define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
 
 static void tell(struct sandbox *s, struct saved *saved, const struct problem *why)
 {
@@ -46,16 +55,74 @@ static const char *fix_of(int err)
 	}
 }
 
+/* Does that pass? */
+static bool is_load(int err)
+{
+	return err == -EBUSY || err == -ETIMEDOUT;
+}
+
+/* What it waited for in vain. Who knows better than the kernel how busy it is. */
+static void explain_load(const struct sandbox *s, const char *what, struct problem *p)
+{
+	const uint64_t ms = uv_now(s->vm->ctx.loop) - s->save.began;
+	struct sysinfo host;
+
+	problem_set(p, PROBLEM_NOT_SAVED, "Try it again when this host is less busy.",
+		    "%s within %u s: what runs there waits for a disk, or gets too little of the "
+		    "processors",
+		    what, (unsigned)(ms / 1000));
+	if (sysinfo(&host) == 0)
+		problem_add(p, ", of which this host has %u, with a load of %lu.%lu",
+			    MAX(host_cpus(&s->vm->host) / 100, 1u), host.loads[0] >> SI_LOAD_SHIFT,
+			    ((host.loads[0] & ((1ul << SI_LOAD_SHIFT) - 1)) * 10) >> SI_LOAD_SHIFT);
+}
+
+static void on_again(uv_timer_t *timer);
+
+/* User code may go on until then. */
+static void again(struct sandbox *s)
+{
+	log_trace(&s->label, "sandbox", "is not saved yet: it is busy");
+	if (s->save.step != SAVE_FREEZE && !s->save.paused)
+		guest_thaw(s->guest);
+	s->save.pack = pack_unref(s->save.pack);
+	s->save.point = point_unref(s->save.point);
+	s->save.step = SAVE_AGAIN;
+	uv_timer_start(&s->deadline, on_again, AGAIN_MS, 0);
+}
+
 /* @path: of a file in the sandbox, or "". */
 static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
 	struct problem p;
 
+	if (is_load(err) && uv_now(s->vm->ctx.loop) - s->save.began < BUSY_MS) {
+		again(s);
+		return;
+	}
 	s->save.pack = pack_unref(s->save.pack);
 	s->save.point = point_unref(s->save.point);
-	problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path, *path ? ": " : "",
-		    strerror(-err));
+	if (is_load(err))
+		explain_load(s, what, &p);
+	else
+		problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path,
+			    *path ? ": " : "", strerror(-err));
 	tell(s, NULL, &p);
+}
+
+static void on_again(uv_timer_t *timer)
+{
+	struct sandbox *s = timer->data;
+	int r = -EBUSY;
+
+	if (s->save.step != SAVE_AGAIN)
+		return; /* it is not wanted any more */
+	sandbox_touch(s);
+	s->save.step = SAVE_FREEZE;
+	if (s->state == SANDBOX_READY)
+		r = guest_freeze(s->guest, s->save.memory);
+	if (r < 0)
+		failed(s, still, r, "");
 }
 
 static void whole(struct sandbox *s, struct point *point)
@@ -100,8 +167,10 @@ void save_on_digests(struct sandbox *s)
 
 int sandbox_save(struct sandbox *s, bool memory)
 {
-	const struct save save = {
-		.step = SAVE_FREEZE, .memory = memory && s->ops->point, .paused = s->still};
+	const struct save save = {.step = SAVE_FREEZE,
+				  .memory = memory && s->ops->point,
+				  .paused = s->still,
+				  .began = uv_now(s->vm->ctx.loop)};
 	int r = -EBUSY;
 
 	/* Each has three descriptors. */
@@ -119,7 +188,7 @@ bool save_on_frozen(struct sandbox *s, int err)
 	if (s->save.step != SAVE_FREEZE)
 		return false;
 	if (err < 0) {
-		failed(s, "what runs in the sandbox could not be stopped", err, "");
+		failed(s, still, err, "");
 		return true;
 	}
 	s->save.step = SAVE_PACK;

@@ -17,6 +17,7 @@ enum save_step {
 	SAVE_PACK,     /* files are read */
 	SAVE_POINT,    /* memory is copied */
 	SAVE_DESCRIBE, /* ... and what it depends on is looked up */
+	SAVE_AGAIN,    /* there was no time for it: from the beginning, in a moment */
 };
 
 /* Part of struct sandbox. */
@@ -24,6 +25,7 @@ struct save {
 	enum save_step step;
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
+	uint64_t began;	     /* ms of the loop's clock */
 	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
 	struct point *point; /* of SAVE_DESCRIBE */
 };

@@ -20,7 +20,8 @@ struct workdir;
  *
  * They outlive the sandbox, with the memory they take.
  *
- * Return: to be freed with workdir_free(), before vm_close() completes; NULL if there are none, or out of memory.
+ * Return: to be freed with workdir_free(), before vm_close() completes; NULL if there are none, or
+ * out of memory.
  */
 struct workdir *workdir_of(const struct sandbox *s);
 void workdir_free(struct workdir *w);
@@ -53,8 +54,8 @@ typedef bool (*workdir_judge_fn)(void *data, const struct vm_changes *c);
  * @w: Changes; may be freed while this is under way
  * @op: Which
  * @judge: Called once before a commit, from the loop, unless it fails earlier; NULL for a list
- * @fn: Called once, from the loop; with -ECANCELED if @judge refused; -ESTALE if changes were made by a process that was taken
- *	over, and what it has said of that is lost
+ * @fn: Called once, from the loop; with -ECANCELED if @judge refused; -ESTALE if changes were made
+ *	by a process that was taken over, and what it has said of that is lost
  * @data: Their first argument
  *
  * Return: 0 or -errno; @fn is only called if 0.
@@ -70,8 +71,8 @@ bool workdir_under_way(const struct vm *vm);
 /* Appends the fields of a record by which another process can go on with the changes. */
 void workdir_put(const struct workdir *w, struct buf *out, struct fdbag *fds);
 
-/* Goes on with what another process has put; orders keep their numbers of views, which are the spawner's.
- * Return: 0, -EBADMSG or -ENOMEM. */
+/* Goes on with what another process has put; orders keep their numbers of views, which are the
+ * spawner's. Return: 0, -EBADMSG or -ENOMEM. */
 int workdir_take(struct vm *vm, const struct record_reader *fields, struct fdbag *fds,
 		 struct workdir **ret_workdir);
 

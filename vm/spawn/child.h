@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "vm/base/turn.h"
 #include "wire.h"
 
 struct log_label;
@@ -35,20 +36,26 @@ enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };
  * - Exactly one of `failed` and `exited` is called, once, for each child_start() that returned 0;
  *   `exited` only after `started`.
  * - The strings of `failed` are only valid during the call.
- * - `pidfd` is open from `started` to the end of `exited`.
+ * - `pidfd` is open from `started` to the end of `exited`; that of one that was adopted when it had ended is -1.
+ * - With a turn (spawner_set_turn()) nothing is killed, and no end is acknowledged to the spawner, before what follows from it
+ *   is written down.
  */
 struct child {
 	struct spawner *spawner;
 	uint32_t id;
 	enum child_state state;
-	bool doomed; /* to be killed as soon as it has started */
+	bool doomed;  /* to be killed as soon as it has started */
+	bool lingers; /* it may be written down behind `exited`: its owner calls child_acknowledge() when that is no more so */
+	bool ended;   /* and how: */
+	int status;
+	struct turn_speaker kills;
 	pid_t pid;
 	int pidfd;
 	struct jail_report report; /* of its jail, from `started` on */
 	struct cgroup_stat stats;  /* likewise, until the end of `exited` */
 	int kept;		   /* likewise: the kept directory of its jail, or -1 */
 	bool no_card;		   /* in `failed`: its jail's network card could not be made */
-	uint64_t oom_kills;	   /* in `exited`: processes of its jail killed by the OOM killer */
+	uint64_t oom_kills; /* from `exited` on: processes of its jail killed by the OOM killer */
 	const struct log_label *label; /* for the log; may change; or NULL */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */
@@ -76,10 +83,17 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data);
  */
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c);
 
-/* Sends SIGKILL, at once or as soon as the process has started. Does nothing if it has ended. */
+/* Sends SIGKILL, as soon as the process has started, and what is to be written down before is. Does nothing if it has ended. */
 void child_kill(struct child *c);
 
-/* A child that another daemon has started, with its id, pid and pidfd: it is @sp's from now on. Return: 0, -EPIPE. */
+/* No record names the child with this id from the next one on, which its owner has seen to: of one that `lingers`. */
+void child_acknowledge(struct spawner *sp, uint32_t id);
+
+/* A child that another daemon has started, with its id, pid and pidfd: it is @sp's from now on. `exited` is called, at the latest
+ * soon, of one that had `ended` then. Return: 0, -EPIPE. */
 int spawner_adopt(struct spawner *sp, struct child *c);
+
+/* From now on the spawner is told what follows from something when that is written down. */
+void spawner_set_turn(struct spawner *sp, struct turn *turn);
 
 #endif

@@ -21,6 +21,8 @@ enum {
 	TAG_KEPT,
 	TAG_LAYER, /* fields TAG_LAYER_*: of each of its jail, in their order */
 	TAG_DOOMED,
+	TAG_ENDED, /* as from wait(2), behind it: */
+	TAG_OOM_KILLS,
 };
 
 enum { TAG_LAYER_STATE = 1, TAG_LAYER_VERSION, TAG_LAYER_ERROR, TAG_LAYER_VALUE };
@@ -38,17 +40,28 @@ static void put_layer(struct buf *out, const struct jail_finding *l)
 	record_close(out, at);
 }
 
-void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
+/* What it is held by. */
+static void put_descriptors(const struct child *c, struct buf *out, struct fdbag *fds)
 {
-	if (c->state != CHILD_RUNNING)
-		return;
-	record_u64(out, TAG_ID, c->id);
-	record_u64(out, TAG_PID, (uint64_t)c->pid);
 	record_u64(out, TAG_PIDFD, fdbag_put(fds, c->pidfd));
 	for (int i = 0; i < CGROUP_STAT_NFILES; i++)
 		record_u64(out, TAG_STAT, fdbag_put(fds, c->stats.fd[i]));
-	record_u64(out, TAG_OOM_NOTED, c->stats.oom_noted);
 	record_u64(out, TAG_KEPT, fdbag_put(fds, c->kept));
+}
+
+void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
+{
+	if (c->state != CHILD_RUNNING && !c->ended)
+		return;
+	record_u64(out, TAG_ID, c->id);
+	record_u64(out, TAG_PID, (uint64_t)c->pid);
+	if (!c->ended)
+		put_descriptors(c, out, fds);
+	record_u64(out, TAG_OOM_NOTED, c->stats.oom_noted);
+	if (c->ended) {
+		record_u64(out, TAG_ENDED, (uint32_t)c->status);
+		record_u64(out, TAG_OOM_KILLS, c->oom_kills);
+	}
 	for (unsigned i = 0; i < JAIL_NLAYERS; i++)
 		put_layer(out, &c->report.layer[i]);
 	if (c->doomed)
@@ -57,10 +70,10 @@ void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 
 /* What is read, before any descriptor is taken. */
 struct loader {
-	uint32_t id, pid, pidfd, kept, stat[CGROUP_STAT_NFILES];
-	uint64_t oom_noted;
+	uint32_t id, pid, pidfd, kept, stat[CGROUP_STAT_NFILES], status;
+	uint64_t oom_noted, oom_kills;
 	unsigned nstats, nlayers;
-	bool doomed;
+	bool doomed, ended;
 	struct jail_report report;
 };
 
@@ -115,6 +128,8 @@ static int take_field(struct loader *l, const struct record_field *f)
 	case TAG_KEPT: return record_get_u32(f, FDBAG_MAX, &l->kept);
 	case TAG_LAYER: return take_layer(l, f);
 	case TAG_DOOMED: return record_get_bool(f, &l->doomed);
+	case TAG_ENDED: l->ended = true; return record_get_u32(f, UINT16_MAX, &l->status);
+	case TAG_OOM_KILLS: return record_get(f, 0, UINT64_MAX, &l->oom_kills);
 	default: return 0;
 	}
 }
@@ -130,13 +145,16 @@ int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, st
 		if (n < 0)
 			break;
 	}
-	if (n < 0 || !l.id || !l.pid || !l.pidfd)
+	if (n < 0 || !l.id || !l.pid || (l.pidfd == 0) != l.ended)
 		return -EBADMSG;
 	c->id = l.id;
 	c->pid = (pid_t)l.pid;
 	c->report = l.report;
-	c->pidfd = fdbag_take(fds, l.pidfd);
-	if (c->pidfd < 0)
+	c->ended = l.ended;
+	c->status = (int)l.status;
+	c->oom_kills = l.oom_kills;
+	c->pidfd = l.ended ? -1 : fdbag_take(fds, l.pidfd);
+	if (c->pidfd < 0 && !l.ended)
 		return -EBADMSG;
 	n = spawner_adopt(sp, c);
 	if (n < 0) {
@@ -159,8 +177,7 @@ void program_put(const struct program *p, struct buf *out, struct fdbag *fds)
 
 	child_put(&p->child, out, fds);
 	record_close(out, at);
-	record_u64(out, TAG_PROGRAM_OUTPUT,
-		   fdbag_put(fds, p->reader.open && !p->reader.ended ? p->reader.fd : -1));
+	record_u64(out, TAG_PROGRAM_OUTPUT, fdbag_put(fds, p->reader.open ? p->reader.fd : -1));
 }
 
 int program_take(struct program *p, uv_loop_t *loop, struct spawner *sp, struct record_reader r,

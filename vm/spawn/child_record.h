@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children in a record: a process that runs becomes another daemon's. */
+/* Children in a record: a process that runs becomes another daemon's; so does the end of one. */
 #ifndef XSBX_VM_SPAWN_CHILD_RECORD_H
 #define XSBX_VM_SPAWN_CHILD_RECORD_H
 
@@ -8,7 +8,8 @@
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 
-/* Appends the fields of a child that runs, also if it is to be killed; of another none, and nobody can take that. */
+/* Appends the fields of a child that runs, also if it is to be killed, or has run, and how it ended; of another none, and nobody
+ * can take that. */
 void child_put(const struct child *c, struct buf *out, struct fdbag *fds);
 
 /**

@@ -209,14 +209,10 @@ static void on_signal(int signum)
 	errno = err;
 }
 
-void guard_follow(struct guarded *g, pid_t daemon)
+int guard_follow(struct guarded *g, pid_t daemon)
 {
-	int signum;
-
 	atomic_store(&g->daemon, daemon);
-	signum = atomic_load(&g->asked);
-	if (daemon > 0 && signum)
-		kill(daemon, signum);
+	return atomic_load(&g->asked);
 }
 
 /* The spawner has ended. If that was not in good order, nobody looks after the daemon any more, which ends by itself; if it

@@ -51,8 +51,8 @@ enum guard_role { GUARD_SPAWNER, GUARD_DAEMON };
  */
 int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_kin);
 
-/* In the spawner: another daemon has taken the place of the one before. It gets what was asked of that. */
-void guard_follow(struct guarded *g, pid_t daemon);
+/* In the spawner: another daemon has taken the place of the one before. Return: the signal that was asked of that, or 0. */
+int guard_follow(struct guarded *g, pid_t daemon);
 
 /* In the spawner: all is in order, and the daemon has ended with this status of wait(2). */
 void guard_tell(int told, int status);

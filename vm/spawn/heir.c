@@ -19,9 +19,10 @@
 #include "vm/base/util.h"
 #include "wire.h"
 
-#define START_MS \
-	30000 /* until it has loaded: it reads its configuration, and waits for the daemon */
-#define REVIVE_MS 20000 /* likewise, without a daemon */
+#define START_MS  30000 /* until it can load: it reads its configuration, and waits for the daemon */
+#define SILENT_MS 7000	/* while it loads */
+#define LOAD_MS	  30000 /* altogether; the daemon stands still */
+#define REVIVE_MS 60000 /* likewise, without a daemon: there is nobody else who could go on */
 #define ASK_MS	  5000	/* who has come is not waited for any longer */
 #define ARGS_MAX  256u
 
@@ -39,6 +40,7 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 	struct sockaddr_un a;
 
 	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .conf = -1, .program = -1};
+	h->silent_ms = rules->patience_ms ? rules->patience_ms : SILENT_MS;
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
 	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +202,6 @@ static void close_pair(const int pair[2])
 /* @theirs: its descriptor HEIR_FD_DAEMON. Return: 0 or -errno. */
 static int launch(struct heir *h, const struct heir_gift *gift, int program, int theirs)
 {
-	const int estate = gift->option ? held_find(gift->held, HELD_ESTATE) : -1;
 	int pair[2] = {-1, -1};
 	pid_t pid;
 
@@ -210,8 +211,8 @@ static int launch(struct heir *h, const struct heir_gift *gift, int program, int
 	else
 		pid = _Fork();
 	if (pid == 0) {
-		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs, estate,
-				   gift->conf};
+		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs,
+				   gift->estate, gift->conf};
 
 		run(gift, program, fds, ARRAY_SIZE(fds));
 	}
@@ -268,6 +269,20 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 	return daemon[0];
 }
 
+/* It is heard of. */
+static void wait_on(struct heir *h, int64_t now)
+{
+	if (h->state == HEIR_LOADING)
+		h->until = MIN(now + h->silent_ms, h->latest);
+}
+
+void heir_loads(struct heir *h, int64_t now)
+{
+	h->state = HEIR_LOADING;
+	h->latest = now + LOAD_MS;
+	wait_on(h, now);
+}
+
 int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
 {
 	const int r = launch(h, gift, gift->program, gift->holder);
@@ -276,7 +291,8 @@ int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
 		return r;
 	h->revives = true;
 	h->state = HEIR_LOADING;
-	h->until = now + REVIVE_MS;
+	h->latest = now + REVIVE_MS;
+	wait_on(h, now);
 	return 0;
 }
 
@@ -289,7 +305,7 @@ static bool is_early(const struct heir *h)
 
 	return h->state == HEIR_STARTING &&
 	       recv(h->sock, &req, sizeof(req), MSG_PEEK | MSG_DONTWAIT) == sizeof(req) &&
-	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY);
+	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY || req.op == SPAWN_OP_ESTATE);
 }
 
 /* Once, and while it has been given nothing that a guest could have written. Return: whether it is that. */
@@ -301,7 +317,7 @@ static bool take_conf(struct heir *h, int *fd)
 	return true;
 }
 
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
+enum heir_word heir_hear(struct heir *h, int64_t now, uint32_t *ret_id, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	char message[sizeof(struct spawn_request) + HEIR_WORDS_MAX];
@@ -321,10 +337,17 @@ enum heir_word heir_hear(struct heir *h, uint32_t *ret_id)
 		return HEIR_OVER;
 	memcpy(&req, message, sizeof(req));
 	*ret_id = req.id;
+	wait_on(h, now);
+	if (req.op == SPAWN_OP_ALIVE)
+		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CONF && take_conf(h, &fd))
 		return HEIR_WAITS;
 	if (req.op == SPAWN_OP_CLAIM && h->state == HEIR_LOADING)
 		return HEIR_CLAIMS;
+	if (req.op == SPAWN_OP_ESTATE && h->state == HEIR_LOADING) {
+		*ret_fd = steal_fd(&fd);
+		return HEIR_LEAVES;
+	}
 	if (req.op == SPAWN_OP_READY && h->state == HEIR_LOADING)
 		return HEIR_READY;
 	if (req.op == SPAWN_OP_REFUSE) {
@@ -360,16 +383,20 @@ void heir_end(struct heir *h, const char *words)
 void heir_succeeds(struct heir *h, pid_t former)
 {
 	h->former = former;
-	if (!former)
+	if (!former) {
+		answer(h, h->pid, "");
 		h->pid = 0;
+	}
 	h->sock = -1;
 	h->state = HEIR_NONE;
 }
 
-void heir_reaped(struct heir *h, pid_t pid)
+void heir_reaped(struct heir *h, pid_t pid, int status)
 {
-	if (pid == h->pid && h->state != HEIR_NONE)
+	if (pid == h->pid && h->state != HEIR_NONE) {
 		h->pid = 0; /* that it is over is heard by its socket */
+		h->status = status;
+	}
 	if (pid != h->former)
 		return;
 	answer(h, h->pid, "");

@@ -29,8 +29,12 @@ enum heir_state {
  * heir is killed, and the daemon goes on as if nothing had been. So there is one place where it is decided who is the
  * daemon, and at each moment there is one.
  *
- * While the daemon stands still nothing is told and nobody is waited for but the heir: what the children do meanwhile is
- * said afterwards, to whoever is the daemon then.
+ * While the daemon stands still, or there is none, nothing is asked for. Children that end meanwhile are reaped, and their groups
+ * removed; that is said to whoever is the daemon then. So is it if somebody has asked for the end: the guard keeps the
+ * signal (guard.h), and the mount's connection shows an error once it is unmounted.
+ *
+ * Meanwhile everybody waits, so one that hangs is to be found soon; but how long it takes to load depends on how much there is, and on the
+ * host. So it says that it gets on: who says nothing for seven seconds is given up.
  *
  * If the daemon has died, there is another one likewise, from what it has left (server_revive.c): that program is asked for by
  * nobody, and begins where the daemon stands still, for there is none. What it goes by before it has given up its rights is
@@ -52,8 +56,11 @@ struct heir {
 	uint32_t
 		number; /* counts heirs, for SPAWN_OP_YIELD: a daemon may still mean the last one */
 	pid_t pid;	/* or 0: none, or reaped */
+	int status;	/* then: as from wait(2) */
 	pid_t former;	/* the daemon before it, until that is gone; or 0 */
 	int64_t until;	/* when it is given up, in ms of CLOCK_MONOTONIC */
+	int64_t latest; /* ... however often it says that it gets on */
+	int silent_ms;	/* for so long it may say nothing while it loads */
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
 
@@ -75,6 +82,7 @@ struct heir_gift {
 	/* Of a daemon that has died: */
 	const char *option;		 /* one of HEIR_OPTION_*, with the signal */
 	int program;			 /* what it ran */
+	int estate;			 /* what it has left */
 	int holder;			 /* socket to it */
 	int conf;			 /* that it went by */
 	void (*leave)(const void *data); /* called in the child: closes what is its parent's */
@@ -84,18 +92,22 @@ struct heir_gift {
 /* He asks. Return: its end of the socket to the heir, which the daemon is to get, if it was started; or -1. */
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
 
+/* The daemon stands still, and has given it all. */
+void heir_loads(struct heir *h, int64_t now);
+
 /* The daemon has died. Return: 0; or -errno: none was started. */
 int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now);
 
 enum heir_word {
 	HEIR_WAITS,  /* nothing new */
 	HEIR_CLAIMS, /* @ret_id is its child */
+	HEIR_LEAVES, /* if it is the daemon and dies: *@ret_fd, which is the caller's; -1: nothing after all */
 	HEIR_READY,
 	HEIR_OVER, /* it is gone, or refused: `words` */
 };
 
 /* What it says. */
-enum heir_word heir_hear(struct heir *h, uint32_t *ret_id);
+enum heir_word heir_hear(struct heir *h, int64_t now, uint32_t *ret_id, int *ret_fd);
 
 /* There is none: kills it, tells who asked why. */
 void heir_end(struct heir *h, const char *words);
@@ -105,7 +117,7 @@ void heir_succeeds(struct heir *h, pid_t former);
 
 /* This process has ended, and its number is not its any more. If it was the one before: who asked for another is told, that
  * there is but one. */
-void heir_reaped(struct heir *h, pid_t pid);
+void heir_reaped(struct heir *h, pid_t pid, int status);
 
 /* In a child of the spawner's: closes what is here. */
 void heir_leave(const struct heir *h);

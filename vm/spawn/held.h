@@ -10,7 +10,6 @@
 enum held_kind {
 	HELD_CONNECTION, /* of the mount to the kernel: /dev/fuse */
 	HELD_ENDS,	 /* the daemon's of what it shares with the child of this id */
-	HELD_ESTATE,	 /* what it leaves if it dies, in memory */
 	HELD_NKINDS,
 };
 

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -18,9 +20,21 @@
 #include "vm/base/util.h"
 #include "vm/jail/seccomp.h"
 
-#define CONTROL	    (STDERR_FILENO + 1)
-#define AGAIN_MS    2	 /* there are more descriptors on their way than one user may have there */
-#define AGAIN_TIMES 5000 /* longer than an heir is waited for */
+#define CONTROL	     (STDERR_FILENO + 1)
+#define AGAIN_MS     2	  /* there are more descriptors on their way than one user may have there */
+#define AGAIN_TIMES  5000 /* longer than an heir is waited for */
+
+#define CLOSING_MOST (2 * LENT_MAX)
+
+/*
+ * What is to be closed. To close a file may take as long as its disk, or its server, and nobody can wait for that: so it is
+ * done by a thread, and this is its queue. If that is full, the disk is dead, and so is this.
+ */
+static struct {
+	int fd[CLOSING_MOST];
+	atomic_uint put, taken; /* how many, ever */
+	int wake[2];		/* the thread's, and ours */
+} closing;
 
 struct holder {
 	int control, daemon; /* -1: there is none, or it has ended */
@@ -28,10 +42,22 @@ struct holder {
 	int fd[LENT_MAX + 1];
 };
 
+static void let_go(int fd)
+{
+	const unsigned n = atomic_load(&closing.put);
+
+	if (n - atomic_load(&closing.taken) == CLOSING_MOST)
+		_exit(1);
+	closing.fd[n % CLOSING_MOST] = fd;
+	atomic_store(&closing.put, n + 1);
+	/* If there is no room, it is awake. */
+	(void)fdpass_send(closing.wake[1], "", 1, NULL, 0, MSG_DONTWAIT);
+}
+
 static void drop(struct holder *h, unsigned number)
 {
 	if (h->fd[number] >= 0)
-		close(steal_fd(&h->fd[number]));
+		let_go(steal_fd(&h->fd[number]));
 }
 
 static void hold(struct holder *h, unsigned number, int *fd)
@@ -96,7 +122,7 @@ static bool hear(struct holder *h)
 			alive = give(h) == 0;
 	}
 	if (nfds && fd >= 0)
-		close(fd);
+		let_go(fd);
 	return alive;
 }
 
@@ -153,6 +179,44 @@ __attribute__((noreturn)) static void serve(void)
 #define FILTERED true
 #endif
 
+static int filter(void)
+{
+	return FILTERED ? jail_seccomp_install(JAIL_HOLDER, false) : 0;
+}
+
+static void *close_all(void *unused)
+{
+	const int r = filter();
+	size_t nfds;
+	char byte;
+
+	(void)unused;
+	if (fdpass_send(closing.wake[0], &r, sizeof(r), NULL, 0, 0) < 0 || r < 0)
+		_exit(1);
+	do {
+		for (unsigned n = atomic_load(&closing.taken); n != atomic_load(&closing.put);) {
+			close(closing.fd[n % CLOSING_MOST]);
+			atomic_store(&closing.taken, ++n);
+		}
+	} while (fdpass_receive(closing.wake[0], &byte, 1, NULL, 0, &nfds, 0) > 0);
+	return NULL;
+}
+
+/* What the thread has not got, it can't get later. Return: 0 or -errno. */
+static int start_closing(void)
+{
+	pthread_t thread;
+	size_t nfds;
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, closing.wake) < 0)
+		return -errno;
+	r = -pthread_create(&thread, NULL, close_all, NULL);
+	if (r == 0)
+		r = (int)MIN(fdpass_receive(closing.wake[1], &r, sizeof(r), NULL, 0, &nfds, 0), 0);
+	return r;
+}
+
 /* Who is heard is perhaps a guest that has taken the daemon over: if this is taken over as well, that is worth nothing. */
 static int give_up_rights(void)
 {
@@ -161,7 +225,7 @@ static int give_up_rights(void)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &h, none) < 0)
 		return -errno;
-	return FILTERED ? jail_seccomp_install(JAIL_HOLDER, false) : 0;
+	return 0;
 }
 
 pid_t holder_start(int *ret_control)
@@ -177,7 +241,7 @@ pid_t holder_start(int *ret_control)
 		prctl(PR_SET_NAME, "xsbxfs-holder");
 		/* It keeps nothing of its parent's. */
 		if (dup2(pair[1], CONTROL) < 0 || close_range(CONTROL + 1, ~0u, 0) < 0 ||
-		    give_up_rights() < 0)
+		    give_up_rights() < 0 || start_closing() < 0 || filter() < 0)
 			_exit(1);
 		serve();
 	}

@@ -17,8 +17,11 @@
  * heard behind it. The next one gets a socket as well, and over it all there is. One daemon at a time is heard; what the one
  * before has said is done first.
  *
- * If it can't have one, by its limit or the system's, it ends. The spawner says so, and that nothing survives the daemon any more;
- * the daemon hears of it when it lends the next.
+ * If it can't have one, by its limit or the system's, it ends. The spawner says so, and that nothing survives the daemon until
+ * there is another one, which the daemon gives all that it has lent once more.
+ *
+ * To close a file may take for ever. It is done by a thread, so that who is heard, and who comes after, need not wait for that. If
+ * it is too much, it ends. It may not be able to: nobody waits for that either.
  *
  * It believes nothing: who is heard can fill this table, which is his own, and no more than that. It has no rights, and makes no
  * system calls but those that this takes.

@@ -26,7 +26,8 @@ uint64_t hung_paths(const struct spawn_job *job);
 /* Notes that a job with these paths failed with @e, if that was because it took too long. */
 void hung_note(struct hung *h, uint64_t what, int64_t until, const struct spawn_error *e);
 
-/* Return: true with what was said the last time, if one with these paths was given up and it is not @until yet. */
+/* Return: true with what was said the last time, if one with these paths was given up and it is not
+ * @until yet. */
 bool hung_lately(const struct hung *h, uint64_t what, int64_t now, struct spawn_error *e);
 
 #endif

@@ -74,6 +74,15 @@ void kids_inherit(struct kids *k)
 	}
 }
 
+static bool is_kin(const struct kin *kin, pid_t pid)
+{
+	for (size_t i = 0; i < KIN_HOLDERS; i++) {
+		if (pid == kin->holder[i])
+			return true;
+	}
+	return pid == kin->heir;
+}
+
 size_t kids_kill(const struct kids *k, const struct kin *kin, bool all)
 {
 	_cleanup_free_ char *line = NULL;
@@ -91,7 +100,7 @@ size_t kids_kill(const struct kids *k, const struct kin *kin, bool all)
 				break;
 			if (pid == kin->daemon)
 				continue;
-			if (!all && (pid == kin->heir || pid == kin->holder || kids_find(k, pid)))
+			if (!all && (is_kin(kin, pid) || kids_find(k, pid)))
 				continue;
 			kill(pid, SIGKILL);
 			n++;

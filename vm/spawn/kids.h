@@ -46,9 +46,11 @@ void kids_born(struct kids *k, struct kid *kid);
 void kids_remove(struct kids *k, struct kid *kid);
 
 /* Children of the spawner's own; 0: there is none. */
+#define KIN_HOLDERS 3u
+
 struct kin {
-	pid_t daemon;
-	pid_t heir, holder;
+	pid_t daemon, heir;
+	pid_t holder[KIN_HOLDERS];
 };
 
 /* Kills the processes that became children of this one by the death of their parents, and with @all every child but the

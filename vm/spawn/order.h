@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders: everything the daemon can ask the spawner to start. They contain no paths, arguments or variables. */
+/* Orders: everything the daemon can ask the spawner to start. They contain no paths, arguments or
+ * variables. */
 #ifndef XSBX_VM_SPAWN_ORDER_H
 #define XSBX_VM_SPAWN_ORDER_H
 

@@ -16,14 +16,14 @@
  * overlay_diff_serve() - Main function of a process that lists or commits changes
  * @what: OVERLAY_LIST or OVERLAY_COMMIT
  *
- * Lists them as lines "SUM A PATH", "SUM M PATH", "SUM D PATH": added, modified, deleted, with "?" for what
- * could not be read, and "!" after the letter for changes that need review. The sum covers the result
- * of the change: equal lists mean equal changes. The last line is
- * "done CHANGES FAILURES"; without it, the list is incomplete.
+ * Lists them as lines "SUM A PATH", "SUM M PATH", "SUM D PATH": added, modified, deleted, with "?"
+ * for what could not be read, and "!" after the letter for changes that need review. The sum covers
+ * the result of the change: equal lists mean equal changes. The last line is "done CHANGES
+ * FAILURES"; without it, the list is incomplete.
  *
- * To commit, it lists them, with "listed" instead of "done" at the end, and waits for another byte. Then it applies
- * to the directory exactly the changes with the sums listed, prints "PATH: REASON" for the first ones
- * that fail, syncs to the disk, and prints "done".
+ * To commit, it lists them, with "listed" instead of "done" at the end, and waits for another byte.
+ * Then it applies to the directory exactly the changes with the sums listed, prints "PATH: REASON"
+ * for the first ones that fail, syncs to the disk, and prints "done".
  */
 __attribute__((noreturn)) void overlay_diff_serve(const char *what);
 

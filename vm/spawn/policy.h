@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner may start: fixed by the configuration before the spawner is forked, and never changed. */
+/* What the spawner may start: fixed by the configuration before the spawner is forked, and never
+ * changed. */
 #ifndef XSBX_VM_SPAWN_POLICY_H
 #define XSBX_VM_SPAWN_POLICY_H
 
@@ -33,8 +34,8 @@ struct policy_config {
 
 struct policy;
 
-/* Creates the daemon's own directories in the cache. Call it before policy_new(), which resolves symbolic links in
- * their paths: later, none is followed any more. */
+/* Creates the daemon's own directories in the cache. Call it before policy_new(), which resolves
+ * symbolic links in their paths: later, none is followed any more. */
 void policy_prepare(const char *cache_dir);
 
 /* Copies what it needs, and locates the programs. Return: 0 or -ENOMEM. */
@@ -50,7 +51,8 @@ void policy_free(struct policy *p);
  */
 int policy_find_view(const struct policy *p, const struct sandbox_spec *spec);
 
-/* A checksum of what it permits: views have the same numbers in policies of which it is the same. Return: 0 or -ENOMEM. */
+/* A checksum of what it permits: views have the same numbers in policies of which it is the same.
+ * Return: 0 or -ENOMEM. */
 int policy_sum(const struct policy *p, char ret_sum[DIGEST_HEX]);
 
 #endif

@@ -16,6 +16,8 @@ static void part_gone(struct program *p)
 {
 	if (--p->nopen)
 		return;
+	if (p->child.ended) /* what its owner does about that comes before the next record */
+		child_acknowledge(p->child.spawner, p->child.id);
 	p->output[p->len] = '\0';
 	p->over(p);
 }
@@ -49,6 +51,8 @@ static void on_bytes(struct reader *r, const void *bytes, size_t len)
 
 static void child_over(struct program *p)
 {
+	if (p->exited)
+		p->exited(p);
 	/* What it wrote before it ended is in the pipe. */
 	if (p->reader.open && !p->failed)
 		reader_drain(&p->reader);
@@ -93,7 +97,8 @@ static void on_timer(uv_timer_t *timer)
 
 void program_prepare(struct program *p)
 {
-	p->child = (struct child){.label = p->label,
+	p->child = (struct child){.lingers = true,
+				  .label = p->label,
 				  .started = on_started,
 				  .failed = on_failed,
 				  .exited = on_exited,

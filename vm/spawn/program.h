@@ -15,10 +15,11 @@
 struct lines;
 
 /*
- * Embedded by its owner, who zeroes it, sets the first members, and keeps it and the lines until `over`.
+ * Embedded by its owner, who zeroes it, sets the first members, and keeps it and the lines until
+ * `over`.
  *
- * - `over` is called once for each program_start() that returned 0, from the loop, when the program has ended
- *   and all of its output was read. It may start the next one, or free the owner.
+ * - `over` is called once for each program_start() that returned 0, from the loop, when the program
+ *   has ended and all of its output was read. It may start the next one, or free the owner.
  * - `nopen` is not 0 from program_start() to `over`. To end the program early: child_kill(&p->child).
  */
 struct program {
@@ -33,6 +34,9 @@ struct program {
 	const struct log_label *label; /* as in struct child */
 	unsigned limit_ms;	       /* it is killed after this time, and is `late`; 0: never */
 	void (*started)(struct program *p); /* may be NULL */
+	void (*exited)(
+		struct program
+			*p); /* what its record says is another; `over` follows. May be NULL */
 	void (*over)(struct program *p);
 	void *data;
 
@@ -61,8 +65,8 @@ struct program {
 int program_start(struct program *p, uv_loop_t *loop, struct spawner *sp, const void *request,
 		  size_t size);
 
-/* The parts of that, for one that runs already: its child's callbacks are set; its output comes from @output, if that is not -1,
- * and it counts as open from now on. */
+/* The parts of that, for one that runs already: its child's callbacks are set; its output comes
+ * from @output, if that is not -1, and it counts as open from now on. */
 void program_prepare(struct program *p);
 void program_listen(struct program *p, uv_loop_t *loop, int output);
 

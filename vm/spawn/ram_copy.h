@@ -29,8 +29,8 @@ struct ram_copy {
 	uint32_t machine; /* id of the request that has started it; only read by the spawner */
 	pid_t pid;
 	uint64_t address, bytes; /* of its memory */
-	/* It has no base: all of its memory goes to RAM_COPY_BASE, which is empty, and the stream has none. Else what it has
-	 * written since it has mapped its base goes into the stream. */
+	/* It has no base: all of its memory goes to RAM_COPY_BASE, which is empty, and the stream
+	 * has none. Else what it has written since it has mapped its base goes into the stream. */
 	bool whole;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of another process that are its own: written since it has mapped a file privately, or of no file. */
+/* Pages of another process that are its own: written since it has mapped a file privately, or of no
+ * file. */
 #ifndef XSBX_VM_SPAWN_RAM_PAGES_H
 #define XSBX_VM_SPAWN_RAM_PAGES_H
 
@@ -43,7 +44,8 @@ void ram_pages_close(struct ram_pages *r);
 /* Finds out which pages are its own. Return: 0 or -errno. */
 int ram_pages_scan(struct ram_pages *r);
 
-/* From now on it is noted which are written to. Return: 0, -EOPNOTSUPP if this kernel does not do that, or -errno. */
+/* From now on it is noted which are written to. Return: 0, -EOPNOTSUPP if this kernel does not do
+ * that, or -errno. */
 int ram_pages_watch(struct ram_pages *r);
 
 /* Finds out which of its own were written to since ram_pages_watch(). Return: 0 or -errno. */
@@ -53,7 +55,8 @@ int ram_pages_scan_written(struct ram_pages *r);
  * ram_pages_read() - Copy its own pages
  * @r: Scanned
  * @first: Where the first of them goes, or
- * @stride: ... if not 0, each so many bytes behind the one before; else each to its place: @first is where page 0 is
+ * @stride: ... if not 0, each so many bytes behind the one before; else each to its place: @first
+ *	is where page 0 is
  *
  * Return: 0; -EFAULT if some are gone; -ESRCH if the process is, and what was read may be another's.
  */

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -65,42 +64,6 @@
  * the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
-/* A line of the log, which the daemon writes, or the next one. It is nothing to wait for: one that has no room is lost. */
-static void say(void *data, enum log_level level, const char *text)
-{
-	struct server *s = data;
-	struct spawn_note note = {
-		.op = SPAWN_NOTE_LOG, .id = s->about, .step = level, .at = log_now()};
-	ssize_t r;
-
-	snprintf(note.what, sizeof(note.what), "%s", text);
-	r = s->daemon ? fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT) : -EPIPE;
-	if (r < 0 && r != -EAGAIN)
-		server_keep_word(s, &note);
-}
-
-/* Says what has not been said yet, as far as that can be done now. If the daemon is gone, its end of file says so soon
- * enough. */
-static void say_finals(struct server *s)
-{
-	struct final *f;
-
-	while ((f = final_unsaid(&s->finals))) {
-		if (server_note(s, &f->note, NULL, 0) < 0)
-			break;
-		f->said = true;
-	}
-}
-
-/* That it has ended, or never began. If this were lost, the daemon would wait for it for ever; but the end of the
- * spawner it notices, and knows what is to be done then. */
-static void last_note(struct server *s, const struct spawn_note *note)
-{
-	if (final_add(&s->finals, note) < 0)
-		_exit(1);
-	say_finals(s);
-}
-
 static void hold(struct server *s, uint32_t id, struct spawn_job *job)
 {
 	for (size_t i = 0; i < job->nfds; i++) {
@@ -109,45 +72,6 @@ static void hold(struct server *s, uint32_t id, struct spawn_job *job)
 		if (r < 0)
 			log_debug("an end of what it has is not kept: %s", strerror(-r));
 	}
-}
-
-static void spawn_failed(struct server *s, uint32_t id, const struct spawn_error *e)
-{
-	struct spawn_note note = {.op = SPAWN_NOTE_FAILED,
-				  .id = id,
-				  .step = e->step,
-				  .error = e->error,
-				  .jail_step = e->fault.step};
-
-	memcpy(note.what, e->fault.what, sizeof(note.what));
-	log_debug("not started, step %u: %s", e->step, strerror(-e->error));
-	last_note(s, &note);
-}
-
-/* It runs; the daemon gets a hold on it, and on what counts what it uses. Return: 0 or -errno. */
-static int spawn_started(struct server *s, uint32_t id, pid_t pid, int pidfd,
-			 const struct jail_cell *cell, int kept)
-{
-	struct spawn_note note = {
-		.op = SPAWN_NOTE_STARTED, .id = id, .pid = pid, .report = cell->report};
-	int fds[SPAWN_NOTE_FDS] = {pidfd}, r;
-	struct cgroup_stat g = CGROUP_STAT_NONE;
-	size_t n = 1;
-
-	if (cell->taken)
-		jail_cgroup_watch(cell, &g);
-	for (int i = 0; i < CGROUP_STAT_NFILES; i++) {
-		if (g.fd[i] < 0)
-			continue;
-		note.stats |= 1u << i;
-		fds[n++] = g.fd[i];
-	}
-	note.kept = kept >= 0;
-	if (kept >= 0)
-		fds[n++] = kept;
-	r = server_note(s, &note, fds, n);
-	cgroup_stat_close(&g);
-	return r;
 }
 
 static uint32_t oom_kills(const struct jail_cell *cell)
@@ -161,174 +85,6 @@ static uint32_t oom_kills(const struct jail_cell *cell)
 	n = cgroup_stat_oom_kills(&g);
 	cgroup_stat_close(&g);
 	return (uint32_t)MIN(n, UINT32_MAX);
-}
-
-/* Return: the process id, or 0 with @e filled in. Does not return in the child. */
-static pid_t give_birth(const struct server *s, const struct spawn_job *job, struct birth *b,
-			int status, struct jail_cell *cell, struct spawn_error *e)
-{
-	int go = -1;
-	pid_t pid;
-
-	e->step = SPAWN_STEP_FORK;
-	if (job->jail) {
-		e->step = SPAWN_STEP_JAIL;
-		e->error = jail_place(job->jail, cell, &e->fault);
-		if (e->error < 0)
-			return 0;
-		pid = jail_clone(job->jail, cell, &b->pidfd, &go, &e->fault);
-	} else {
-		/* Without what libraries want done at a fork: they had their descriptors closed. */
-		pid = _Fork();
-		if (pid < 0)
-			pid = -errno;
-	}
-	if (pid == 0) {
-		server_leave(s);
-		close(b->status);
-		spawner_exec(job, status, cell, go);
-	}
-	if (pid > 0 && b->pidfd < 0)
-		b->pidfd = pidfd_open(pid, 0);
-	if (pid > 0)
-		return pid;
-	e->error = pid;
-	return 0;
-}
-
-/* To the end of what has to succeed of a child that was born. Return: false with @e filled in. */
-static bool raise_kid(struct server *s, struct kid *k, int given_up, struct spawn_error *e)
-{
-	const struct birth *b = k->birth;
-	_cleanup_close_ int kept = -1;
-
-	if (!birth_end(b, given_up, k->pid, &k->cell, &kept, e))
-		return false;
-	*e = (struct spawn_error){.step = SPAWN_STEP_FORK, .error = -EMFILE};
-	if (b->pidfd < 0)
-		return false;
-	/* What the daemon has not got a hold on nobody could end. */
-	e->step = SPAWN_STEP_DESCRIPTORS;
-	log_debug("%s runs in process %d", b->program, (int)k->pid);
-	e->error = spawn_started(s, k->id, k->pid, b->pidfd, &k->cell, kept);
-	return e->error == 0;
-}
-
-/* The program runs, or could not be run, or that is not waited for any more, because of @given_up. */
-static void settle(struct server *s, struct kid *k, int given_up)
-{
-	struct spawn_error e = {0};
-
-	s->about = k->id;
-	if (!raise_kid(s, k, given_up, &e)) {
-		/* When it is gone, it is reaped as any other. */
-		kill(k->pid, SIGKILL);
-		hung_note(&s->hung, k->birth->what, server_now() + s->patience_ms, &e);
-		spawn_failed(s, k->id, &e);
-	}
-	s->about = 0;
-	kids_born(&s->kids, k);
-}
-
-/* Settles those that have come to their end, or have taken too long; with @given_up all. */
-static void settle_all(struct server *s, int given_up)
-{
-	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
-		struct kid *k = &s->kids.item[i];
-		struct pollfd p = {.events = POLLIN};
-
-		if (!k->birth)
-			continue;
-		p.fd = k->birth->status;
-		if (poll(&p, 1, 0) > 0)
-			settle(s, k, 0);
-		else if (given_up < 0)
-			settle(s, k, given_up);
-		else if (server_now() >= k->birth->until)
-			settle(s, k, -ETIMEDOUT);
-	}
-}
-
-/* Forks; what becomes of that is heard later. */
-static void spawn(struct server *s, uint32_t id, const struct spawn_job *job)
-{
-	struct spawn_error e = {.step = SPAWN_STEP_FORK, .error = kids_reserve(&s->kids)};
-	struct jail_cell cell = {.into = -1};
-	struct birth *b = NULL;
-	int status = -1;
-	pid_t pid;
-
-	if (e.error == 0)
-		e.error = birth_new(job, &status, &b);
-	if (e.error != 0) {
-		spawn_failed(s, id, &e);
-		return;
-	}
-	pid = give_birth(s, job, b, status, &cell, &e);
-	close(status);
-	if (!pid) {
-		jail_release(&cell);
-		hung_note(&s->hung, b->what, server_now() + s->patience_ms, &e);
-		spawn_failed(s, id, &e);
-		birth_free(b);
-		return;
-	}
-	log_debug("%s forked, process %d: %s", job->jail ? "jail" : "child", (int)pid, b->program);
-	b->until = server_now() + s->patience_ms;
-	kids_add(&s->kids,
-		 &(struct kid){id, pid, cell, b, job->jail && job->jail->use == JAIL_QEMU});
-}
-
-static enum spawn_step step_of(int error)
-{
-	switch (-error) {
-	case EPERM:
-	case EBADMSG:
-	case EINVAL: return SPAWN_STEP_REFUSED;
-	case EMFILE: return SPAWN_STEP_DESCRIPTORS;
-	default: return SPAWN_STEP_PROGRAM;
-	}
-}
-
-/* The memory of a machine is copied by its number, which stays its own as long as it was not reaped here. The copier gets a
- * pidfd, to know for how long that is. Return: 0 or -errno. */
-static int find_machine(const struct server *s, struct spawn_job *job)
-{
-	for (size_t i = 0; i < s->kids.n; i++) {
-		const struct kid *k = &s->kids.item[i];
-		int fd;
-
-		if (k->id != job->ram.machine || !k->machine || k->birth)
-			continue;
-		if (job->nfds >= SPAWN_FDS_MAX || job->ntargets >= SPAWN_FDS_MAX)
-			return -EMFILE;
-		fd = pidfd_open(k->pid, 0);
-		if (fd < 0)
-			return -errno;
-		job->ram.pid = k->pid;
-		job->target[job->ntargets++] =
-			(struct spawn_target){(uint32_t)job->nfds, RAM_COPY_PIDFD};
-		job->fds[job->nfds++] = fd; /* closed with the others */
-		return 0;
-	}
-	return -ESRCH;
-}
-
-static void judge(struct server *s, uint32_t id, const char *request, size_t len,
-		  struct spawn_job *job)
-{
-	struct spawn_error e = {0};
-
-	e.error = s->rules->job(s->rules->data, request, len, job->nfds, job);
-	if (e.error == 0 && (job->flags & SPAWN_RAM))
-		e.error = find_machine(s, job);
-	if (e.error == 0)
-		e.error = spawner_check(job);
-	e.step = step_of(e.error);
-	if (e.error == 0 && !hung_lately(&s->hung, hung_paths(job), server_now(), &e))
-		spawn(s, id, job);
-	else
-		spawn_failed(s, id, &e);
 }
 
 static void kill_kid(const struct server *s, uint32_t id)
@@ -373,7 +129,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_SPAWN:
 		s->last_id = MAX(s->last_id, req.id);
 		if (!daemon_has(s, ENDED_ASKING))
-			judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
+			server_judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
 		break;
 	case SPAWN_OP_MOUNTED:
 		guard_mounted(s->guarded, s->rules->mountpoint);
@@ -392,6 +148,8 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_FORGET: forget(s, req.id); break;
 	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
 	case SPAWN_OP_ESTATE: server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1); break;
+	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
+	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -446,6 +204,10 @@ static void hear_rest(struct server *s)
 			s->last_id = MAX(s->last_id, req.id);
 		else if (req.op == SPAWN_OP_ESTATE && !nfds)
 			server_estate(s, -1);
+		else if (req.op == SPAWN_OP_SURVIVES)
+			server_survives(s, req.id);
+		else if (req.op == SPAWN_OP_HOLDER)
+			server_holder_deaf(s, req.id);
 		else if (req.op == SPAWN_OP_UNMOUNT)
 			held_drop(&s->held, HELD_CONNECTION, 0);
 		while (nfds)
@@ -480,7 +242,7 @@ static void kid_over(struct server *s, struct kid *k, int status)
 	/* Nobody can look once its groups are removed. */
 	note.oom_kills = oom_kills(&k->cell);
 	kids_remove(&s->kids, k);
-	last_note(s, &note);
+	server_last_note(s, &note);
 }
 
 static void reap(struct server *s)
@@ -497,13 +259,13 @@ static void reap(struct server *s)
 
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
-			settle(s, k, 0);
+			server_settle(s, k, 0);
 		if (pid == s->daemon)
 			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
 		if (waitpid(pid, &status, WNOHANG) != pid)
 			continue;
-		heir_reaped(&s->heir, pid);
-		server_revival_reaped(s, pid);
+		heir_reaped(&s->heir, pid, status);
+		server_holder_reaped(s, pid);
 		if (pid == s->daemon)
 			daemon_over(s, status);
 		else if (k)
@@ -575,12 +337,16 @@ static bool revive(struct server *s)
 {
 	if (s->sock >= 0)
 		hear_rest(s);
-	if (!server_can_revive(s))
-		return false;
-	heir_end(&s->heir, "the daemon died");
-	await_death(s);
-	close(steal_fd(&s->sock));
-	return server_died(s);
+	if (server_can_revive(s)) {
+		heir_end(&s->heir,
+			 "the daemon before died, and another one goes on with the mount");
+		await_death(s);
+		close(steal_fd(&s->sock));
+	}
+	/* Its holder may have died with it. */
+	if (!s->stop)
+		server_legacy_tell(s);
+	return server_can_revive(s) && server_died(s);
 }
 
 /* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
@@ -625,7 +391,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
 		p[0].events |= POLLIN;
-	p[1] = (struct pollfd){.fd = stands ? -1 : s->sigfd, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
 	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, served), .events = POLLIN};
 	if (stands)
@@ -651,6 +417,8 @@ static int time_left(struct server *s)
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
 		left = MIN(MAX(s->revival.at - now, 0),
 			   AGAIN_MS); /* or sooner: server_is_urgent() */
+	if (server_holder_is_due(s) && (left < 0 || s->revival.holder_at - now < left))
+		left = MAX(s->revival.holder_at - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -673,7 +441,7 @@ static void begin(struct server *s)
 	s->end_ms = s->rules->patience_ms ? s->rules->patience_ms : END_MS;
 	s->most_births = MIN(MAX((unsigned)get_nprocs(), BIRTHS_LEAST), BIRTHS_MOST);
 	jail_source_patience(s->patience_ms, s->sock);
-	log_divert(say, s);
+	log_divert(server_say, s);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	heir_init(&s->heir, s->rules);
@@ -687,6 +455,7 @@ static void begin(struct server *s)
 static bool turn(struct server *s)
 {
 	struct pollfd p[WATCHED + BIRTHS_MOST + ASKING_MOST];
+	bool stands;
 
 	if (poll(p, to_watch(s, p), time_left(s)) < 0)
 		return true;
@@ -696,13 +465,16 @@ static bool turn(struct server *s)
 		return false;
 	if (s->revival.due && (server_now() >= s->revival.at || server_is_urgent(s)))
 		server_revive_now(s);
-	if (server_tend_heir(s, p[3].revents != 0))
-		return true;
+	stands = server_tend_heir(s, p[3].revents != 0);
 	if (p[1].revents)
 		reap(s);
+	if (stands)
+		return true;
+	if (server_holder_is_due(s) && server_now() >= s->revival.holder_at)
+		server_holder_again(s);
 	if (s->daemon)
-		say_finals(s);
-	settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
+		server_say_finals(s);
+	server_settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
 	if (p[0].revents & POLLHUP)
 		return false;
 	if (p[0].revents && has_room(s) && !receive(s))

@@ -18,8 +18,8 @@ struct spawn_target {
 /*
  * A child to be started, filled in by the spawner's rules. Zeroed at first.
  *
- * - `argv` and `envp` are terminated by NULL. The program is argv[0], an absolute path, inside the jail if
- *   there is one.
+ * - `argv` and `envp` are terminated by NULL. The program is argv[0], an absolute path, inside the
+ *   jail if there is one.
  * - The child has only the descriptors in `target`; 0, 1, 2 are /dev/null unless given.
  * - The strings and the jail are owned by the rules, and valid until the next job.
  */
@@ -67,8 +67,8 @@ struct spawner *spawner_new(const struct spawner_ends *ends);
  * @sock: SEQPACKET socket to the daemon
  * @kin: Guard and daemon
  *
- * All signals are blocked when it is called; all descriptors that it does not need are closed. Serves until the daemon
- * ends, or the guard, cleans up, tells the guard, and exits.
+ * All signals are blocked when it is called; all descriptors that it does not need are closed.
+ * Serves until the daemon ends, or the guard, cleans up, tells the guard, and exits.
  */
 __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
 					     const struct guard_kin *kin);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner's part when another daemon follows. See heir.h. */
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -14,9 +15,20 @@
 
 void server_leave(const struct server *s)
 {
-	const int fds[] = {s->told,	    s->lock,
-			   s->cwd,	    s->revival.program,
-			   s->revival.conf, s->revival.holder_control};
+	const struct revival *v = &s->revival;
+	const int fds[] = {
+		s->told,
+		s->lock,
+		s->cwd,
+		v->program,
+		v->conf,
+		v->legacy.estate,
+		v->legacy.holder_control,
+		v->coming.estate,
+		v->coming.holder_control,
+		v->heirs.estate,
+		v->heirs.holder_control,
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
@@ -35,7 +47,7 @@ void server_yield(struct server *s, uint32_t number)
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
 
 	if (s->heir.state == HEIR_STARTING && number == s->heir.number)
-		s->heir.state = HEIR_LOADING;
+		heir_loads(&s->heir, server_now());
 	else
 		(void)server_note(s, &note, NULL, 0);
 }
@@ -55,6 +67,7 @@ static struct heir_gift gift_for(const struct server *s)
 		.welcome = {HEIR_MAGIC, SPAWN_VERSION, s->last_id + IDS_BETWEEN,
 			    jail_instance_id()},
 		.program = -1,
+		.estate = -1,
 		.holder = -1,
 		.conf = -1,
 		.leave = leave_for_heir,
@@ -64,7 +77,7 @@ static struct heir_gift gift_for(const struct server *s)
 
 void server_revive_now(struct server *s)
 {
-	_cleanup_close_ int holder = holder_admit(s->revival.holder_control);
+	_cleanup_close_ int holder = holder_admit(s->revival.legacy.holder_control);
 	struct heir_gift gift = gift_for(s);
 	int r = holder;
 
@@ -74,6 +87,7 @@ void server_revive_now(struct server *s)
 		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status) : 0);
 	gift.option = s->revival.option;
 	gift.program = s->revival.program;
+	gift.estate = s->revival.legacy.estate;
 	gift.holder = holder;
 	gift.conf = s->revival.conf;
 	if (r >= 0)
@@ -104,8 +118,9 @@ static void disinherit(struct server *s, const char *words)
 
 	snprintf(why, sizeof(why), "%s", words); /* they may be its own */
 	if (s->heir.ended && s->heir.revives)
-		server_tell_end(s->heir.pid, why, sizeof(why));
+		server_tell_end(&s->heir, why, sizeof(why));
 	heir_end(&s->heir, why);
+	server_heirs_estate(s, -1);
 	for (size_t i = 0; i < s->kids.n; i++)
 		s->kids.item[i].claimed = false;
 	if (stands)
@@ -127,22 +142,23 @@ static bool is_known(const void *data, uint32_t id)
 /* The heir is the daemon from here on. The other one, if there is one, stands still, and is not needed for anything any more. */
 static void succeed(struct server *s)
 {
-	const struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
+	const bool taken_over = !s->heir.revives;
 	const pid_t former = s->daemon;
 
-	if (former) {
+	if (former) /* else it has died meanwhile */
 		kill(former, SIGKILL);
+	if (s->sock >= 0)
 		close(s->sock);
-	}
 	s->sock = s->heir.sock;
 	s->daemon = s->heir.pid;
 	s->last_id += IDS_BETWEEN;
 	heir_succeeds(&s->heir, former);
 	jail_instance_begin(s->daemon);
 	jail_source_patience(s->patience_ms, s->sock);
-	guard_follow(s->guarded, s->daemon);
+	note.status = guard_follow(s->guarded, s->daemon);
 	(void)server_note(s, &note, NULL, 0);
-	server_revived(s, former != 0);
+	server_revived(s, taken_over);
 	log_info("process %d has taken the mount over", (int)s->daemon);
 	kids_inherit(&s->kids);
 	held_sift(&s->held, HELD_ENDS, is_known, s);
@@ -162,14 +178,22 @@ static void hear_heir(struct server *s)
 	enum heir_word word = HEIR_CLAIMS;
 	struct kid *k;
 	uint32_t id = 0;
+	int fd = -1;
 
-	while (word == HEIR_CLAIMS) {
-		word = heir_hear(&s->heir, &id);
+	while (word == HEIR_CLAIMS || word == HEIR_LEAVES) {
+		word = heir_hear(&s->heir, server_now(), &id, &fd);
+		if (word == HEIR_LEAVES)
+			server_heirs_estate(s, steal_fd(&fd));
 		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
 		if (k && !k->birth)
 			k->claimed = true;
 		else if (word == HEIR_CLAIMS && !k && claim_lost(s, id) < 0)
 			word = HEIR_OVER;
+	}
+	if (word == HEIR_READY && !s->heir.pid) { /* it said so, and died, and was reaped */
+		s->heir.ended = true;
+		snprintf(s->heir.words, sizeof(s->heir.words), "the new process ended");
+		word = HEIR_OVER;
 	}
 	if (word == HEIR_READY)
 		succeed(s);
@@ -186,10 +210,11 @@ bool server_tend_heir(struct server *s, bool asked)
 	else if (s->heir.state != HEIR_NONE && asked)
 		hear_heir(s);
 	if (s->heir.state != HEIR_NONE && server_now() >= s->heir.until)
-		disinherit(s, s->heir.state == HEIR_LOADING
-				      ? "the new process did not become ready in time"
-			      : s->heir.state == HEIR_ASKED
-				      ? "nothing was asked for"
-				      : "the two processes did not agree on a moment in time");
+		disinherit(s,
+			   s->heir.state == HEIR_LOADING
+				   ? "the new process did not get on, or not become ready in time"
+			   : s->heir.state == HEIR_ASKED
+				   ? "nothing was asked for"
+				   : "the two processes did not agree on a moment in time");
 	return s->heir.state == HEIR_LOADING;
 }

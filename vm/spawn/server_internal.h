@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's state, for server.c, server_heir.c, server_revive.c: each calls those behind it. */
+/* The spawner's state, for server.c, server_birth.c, server_heir.c, server_revive.c, server_words.c: each calls those behind it. */
 #ifndef XSBX_VM_SPAWN_SERVER_INTERNAL_H
 #define XSBX_VM_SPAWN_SERVER_INTERNAL_H
 
@@ -15,16 +15,31 @@
 #include "kids.h"
 #include "server.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 #include "wire.h"
 
+/* What a daemon leaves. */
+struct legacy {
+	int estate;	    /* in memory; or -1: nothing */
+	pid_t holder;	    /* of its descriptors; or 0 */
+	uint32_t number;    /* the holder's */
+	int holder_control; /* or -1 */
+};
+
 /* What is needed when the daemon dies. See server_revive.c. */
 struct revival {
-	bool able;   /* there is an estate, and all else */
-	int program; /* that the daemon runs, by O_PATH; or -1 */
-	int conf;    /* that it goes by, as it was read: sealed; or -1 */
-	pid_t holder;
-	int holder_control; /* or -1 */
+	bool able;	      /* there is an estate, and all else */
+	int program;	      /* that the daemon runs, by O_PATH; or -1 */
+	int conf;	      /* that it goes by, as it was read: sealed; or -1 */
+	struct legacy legacy; /* what counts */
+	struct legacy coming; /* to which not all is written yet */
+	struct legacy heirs;  /* likewise, of a daemon that is to take the mount over */
+	bool unheld; /* there was, but the descriptors that it speaks of are nobody's but the daemon's */
+	bool holder_due; /* what is coming has none; there is to be one, at: */
+	int64_t holder_at;
+	uint32_t holders; /* that were started */
+	struct deaths holder_deaths;
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
@@ -70,6 +85,32 @@ static inline int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* ---- what it is told ---- */
+
+/* A line of the log. @data: struct server. */
+void server_say(void *data, enum log_level level, const char *text);
+
+/* The lines that could not be said. */
+void server_say_words(struct server *s);
+
+/* The last words of children, as far as they were not said yet, and can be now. */
+void server_say_finals(struct server *s);
+
+/* One's: that it has ended, or never began. */
+void server_last_note(struct server *s, const struct spawn_note *note);
+
+/* ---- a child on its way ---- */
+
+/* It is asked for, by this request behind the head. @job: its descriptors; what it does not take is the caller's still. */
+void server_judge(struct server *s, uint32_t id, const char *request, size_t len,
+		  struct spawn_job *job);
+
+/* Its program runs, or could not be run, or is not waited for any more, because of @given_up. */
+void server_settle(struct server *s, struct kid *k, int given_up);
+
+/* Those that have come to their end, or have taken too long; with @given_up all. */
+void server_settle_all(struct server *s, int given_up);
+
 /* In a child, which may hang for long before its exec: closes what it has of its parent, whose guard waits for the end of
  * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
 void server_leave(const struct server *s);
@@ -78,12 +119,38 @@ void server_leave(const struct server *s);
  * may be another, who was given nothing. */
 void server_yield(struct server *s, uint32_t number);
 
+/* ---- what it leaves ---- */
+
+void server_legacy_init(struct server *s);
+
+/* It is going to leave this, which is the callee's; -1: nothing, as of now. */
+void server_estate(struct server *s, int fd);
+
+/* ... and if it dies from now on, it does, and the holder of this number has its descriptors. */
+void server_survives(struct server *s, uint32_t number);
+
+/* What an heir is going to leave, as soon as it is the daemon. */
+void server_heirs_estate(struct server *s, int fd);
+
+/* Another one is the daemon, and has what is left. @taken_over: it has its own. */
+void server_legacy_passes(struct server *s, bool taken_over);
+
+/* This process has ended, by its number. */
+void server_holder_reaped(struct server *s, pid_t pid);
+
+/* The daemon says that the holder of this number does not hear. */
+void server_holder_deaf(struct server *s, uint32_t number);
+
+/* There is no daemon any more: if there will be none for want of a holder, the guard says so. */
+void server_legacy_tell(struct server *s);
+
+/* There is none, and there is to be one; at `holder_at`. */
+bool server_holder_is_due(const struct server *s);
+void server_holder_again(struct server *s);
+
 /* ---- a daemon that has died ---- */
 
 void server_revival_init(struct server *s);
-
-/* If it dies, it leaves this, which is the callee's; -1: nothing. */
-void server_estate(struct server *s, int fd);
 
 /* If the daemon has died, is there all that another one needs? */
 bool server_can_revive(const struct server *s);
@@ -104,23 +171,18 @@ void server_revive_again(struct server *s, const char *words);
 void server_revive_refused(struct server *s, const char *words);
 
 /* The next one has closed its end: how it ended, in words. */
-void server_tell_end(pid_t pid, char *words, size_t size);
+void server_tell_end(const struct heir *h, char *words, size_t size);
 
 /* Another one is the daemon. @taken_over: it has left nothing yet. */
 void server_revived(struct server *s, bool taken_over);
-
-/* This process has ended, by its number. */
-void server_revival_reaped(struct server *s, pid_t pid);
-
-/* A line of the log, which could not be said. */
-void server_keep_word(struct server *s, const struct spawn_note *note);
 
 /* The spawner's own children. */
 static inline struct kin server_kin(const struct server *s)
 {
 	return (struct kin){.daemon = s->daemon,
 			    .heir = s->heir.state == HEIR_NONE ? 0 : s->heir.pid,
-			    .holder = s->revival.holder};
+			    .holder = {s->revival.legacy.holder, s->revival.coming.holder,
+				       s->revival.heirs.holder}};
 }
 
 /* @asked: there is something to be heard of heir_fd(). Return: whether the daemon stands still. */

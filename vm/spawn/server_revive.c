@@ -22,11 +22,15 @@
 /*
  * Theory of operation
  * -------------------
- * A daemon that can be followed says so by handing over its estate, a file in memory where it writes down what it is, and a
- * process is started that has its descriptors (holder.h). If it ends without a goodbye then, by whatever signal or exit, the
+ * A daemon that can be followed hands over its estate, a file in memory where it writes down what it is, and a process is started
+ * that has its descriptors (holder.h). That counts as soon as all is written there for the first time, and the daemon says so:
+ * before that nobody has been told that there is a mount. An heir that takes the mount over hands its own over before it is ready,
+ * when the other one's counts still: with READY one takes the place of the other, and there is no moment between the two at which
+ * a death would be the end. If it ends without a goodbye then, by whatever signal or exit, the
  * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
  * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
- * like others (heir.h): it claims its children, and says that it is ready. What the dead one has asked for before is done first,
+ * like others (heir.h): it claims its children, and says that it is ready. Before that it hands over a copy of the estate, which counts
+ * from then on: the file of the dead one somebody else may have. What the dead one has asked for before is done first,
  * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
  *
  * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done
@@ -36,97 +40,11 @@
 
 void server_revival_init(struct server *s)
 {
-	s->revival.holder_control = -1;
+	server_legacy_init(s);
 	s->revival.deaths.most = s->rules->deaths;
 	s->revival.program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	if (s->revival.program < 0)
 		log_warn("the program can't be found any more: %s", strerror(errno));
-}
-
-/* ---- what it may leave ---- */
-
-static void end_holder(struct server *s)
-{
-	if (s->revival.holder > 0)
-		kill(s->revival.holder, SIGKILL);
-	s->revival.holder = 0;
-	if (s->revival.holder_control >= 0)
-		close(steal_fd(&s->revival.holder_control));
-}
-
-static void forget_estate(struct server *s)
-{
-	s->revival.able = false;
-	held_drop(&s->held, HELD_ESTATE, 0);
-	end_holder(s);
-}
-
-/* Return: a socket to a holder that has nothing yet, or -errno. */
-static int new_holder(struct server *s)
-{
-	const pid_t pid = holder_start(&s->revival.holder_control);
-
-	if (pid < 0)
-		return pid;
-	s->revival.holder = pid;
-	return holder_admit(s->revival.holder_control);
-}
-
-void server_estate(struct server *s, int fd)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
-	_cleanup_close_ int holder = -1;
-	int r;
-
-	forget_estate(s);
-	if (fd < 0)
-		return;
-	r = held_add(&s->held, HELD_ESTATE, 0, fd);
-	if (r == 0 && s->revival.conf < 0)
-		r = -ENODATA; /* nobody has said what the next one is to go by */
-	if (r == 0)
-		r = holder = new_holder(s);
-	if (r >= 0)
-		r = server_note(s, &note, &holder, 1);
-	if (r >= 0) {
-		s->revival.able = true;
-		deaths_serves(&s->revival.deaths, server_now());
-		return;
-	}
-	log_warn("nothing survives the daemon: %s", strerror(-r));
-	forget_estate(s);
-	(void)server_note(s, &note, NULL, 0);
-}
-
-void server_revival_reaped(struct server *s, pid_t pid)
-{
-	if (pid != s->revival.holder)
-		return;
-	s->revival.holder = 0;
-	log_warn("the process that holds descriptors for the next daemon has ended");
-	forget_estate(s);
-}
-
-/* ---- the log while there is no daemon ---- */
-
-/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
-void server_keep_word(struct server *s, const struct spawn_note *note)
-{
-	struct guarded *g = s->guarded;
-	const unsigned n = atomic_load(&g->nwords);
-
-	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
-		return;
-	g->word[n] = *note;
-	atomic_store(&g->nwords, n + 1);
-}
-
-static void say_words(struct server *s)
-{
-	const unsigned n = atomic_exchange(&s->guarded->nwords, 0);
-
-	for (unsigned i = 0; i < n; i++)
-		(void)server_note(s, &s->guarded->word[i], NULL, 0);
 }
 
 /* ---- the next one ---- */
@@ -139,12 +57,22 @@ static void describe(bool killed, int status, char *words, size_t size)
 		snprintf(words, size, "it ended with status %d", status);
 }
 
-void server_tell_end(pid_t pid, char *words, size_t size)
+/* @status: as from wait(2). */
+static void describe_end(int status, char *words, size_t size)
 {
+	describe(WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+		 words, size);
+}
+
+void server_tell_end(const struct heir *h, char *words, size_t size)
+{
+	const pid_t pid = h->pid;
 	_cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -1;
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	siginfo_t info = {.si_pid = 0};
 
+	if (!pid)
+		describe_end(h->status, words, size);
 	if (fd < 0 || poll(&p, 1, END_MS) <= 0 ||
 	    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
 		return;
@@ -199,10 +127,7 @@ bool server_died(struct server *s)
 {
 	char words[128];
 
-	describe(WIFSIGNALED(s->daemon_status),
-		 WIFSIGNALED(s->daemon_status) ? WTERMSIG(s->daemon_status)
-					       : WEXITSTATUS(s->daemon_status),
-		 words, sizeof(words));
+	describe_end(s->daemon_status, words, sizeof(words));
 	count(s, words);
 	return s->revival.able;
 }
@@ -236,8 +161,8 @@ void server_revive_refused(struct server *s, const char *words)
 
 void server_revived(struct server *s, bool taken_over)
 {
+	server_legacy_passes(s, taken_over);
 	if (taken_over) {
-		forget_estate(s);
 		s->revival.deaths.n = 0;
 		if (s->revival.program >= 0)
 			close(s->revival.program);
@@ -248,5 +173,5 @@ void server_revived(struct server *s, bool taken_over)
 	}
 	s->revival.refusals = 0;
 	deaths_serves(&s->revival.deaths, server_now());
-	say_words(s);
+	server_say_words(s);
 }

@@ -11,6 +11,7 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 
+#include "vm/base/aim.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
@@ -140,6 +141,8 @@ void spawner_stop(struct spawner *sp)
 
 	if (!sp)
 		return;
+	turn_hush(sp->turn, &sp->acknowledges);
+	free(sp->over);
 	if (sp->attached) /* a start that failed: the process ends next */
 		uv_poll_stop(&sp->poll);
 	/* If it can't be told, it sees the end of file. */
@@ -221,21 +224,70 @@ static void forget(struct spawner *sp, uint32_t id)
 		(void)send_in_turn(sp, (const char *)&req, sizeof(req), NULL, 0);
 }
 
+/* No record names them any more. */
+static void acknowledge_all(struct turn_speaker *speaker)
+{
+	struct spawner *sp = container_of(speaker, struct spawner, acknowledges);
+
+	for (size_t i = 0; i < sp->nover; i++)
+		forget(sp, sp->over[i]);
+	sp->nover = 0;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int add_over(struct spawner *sp, uint32_t id)
+{
+	const size_t cap = sp->cap_over ? sp->cap_over * 2 : 16;
+	uint32_t *more;
+
+	if (sp->nover == sp->cap_over) {
+		more = reallocarray(sp->over, cap, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		sp->over = more;
+		sp->cap_over = cap;
+	}
+	sp->over[sp->nover++] = id;
+	return 0;
+}
+
+/* Who comes after this process goes by what is written down, and asks for the end of each child that is named there: the spawner
+ * has to know that for so long. If there is no memory it knows it for ever. */
+void child_acknowledge(struct spawner *sp, uint32_t id)
+{
+	if (!turn_is_on(sp->turn)) {
+		forget(sp, id);
+	} else if (add_over(sp, id) == 0) {
+		sp->acknowledges.speak = acknowledge_all;
+		turn_speak(sp->turn, TURN_RELEASE, &sp->acknowledges);
+	}
+}
+
+void spawner_set_turn(struct spawner *sp, struct turn *turn)
+{
+	sp->turn = turn;
+}
+
 /* ---- children ---- */
 
 static void child_gone(struct child *c)
 {
+	turn_hush(c->spawner->turn, &c->kills);
 	TAILQ_REMOVE(&c->spawner->children, c, link);
 	c->state = CHILD_GONE;
 }
 
+/* @status: as it is heard; of one that had ended when it was adopted, that is known. */
 static void child_end(struct child *c, int status)
 {
 	struct cgroup_stat stats = c->stats;
 	int pidfd = c->pidfd, kept = c->kept;
 
 	child_gone(c);
-	c->exited(c, status);
+	if (!c->ended)
+		c->status = status;
+	c->ended = true;
+	c->exited(c, c->status);
 	lent_close(&pidfd); /* @c may be freed by now */
 	lent_close(&kept);
 	cgroup_stat_close(&stats);
@@ -349,7 +401,8 @@ static void on_note_of(struct child *c, struct spawn_note *note, int fds[SPAWN_N
 			on_failed(c, note);
 		break;
 	case SPAWN_NOTE_EXITED:
-		c->oom_kills = note->oom_kills;
+		if (!c->ended)
+			c->oom_kills = note->oom_kills;
 		if (c->state == CHILD_RUNNING)
 			child_end(c, note->status);
 		else
@@ -367,18 +420,34 @@ static void on_heir(struct spawner *sp, const struct spawn_note *note, int fds[S
 		sp->heir_number = note->id;
 }
 
+/* There is another one, or none. */
+static void on_holder(struct spawner *sp, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
+{
+	if (!sp->holder_changed)
+		return;
+	if (fds[0] >= 0)
+		sp->holder_number = note->id;
+	sp->holder_changed(sp->holder_data, steal_fd(&fds[0]), note->error < 0);
+}
+
 static void on_note(struct spawner *sp, struct spawn_note *note, int fds[SPAWN_NOTE_FDS])
 {
 	struct child *c = spawner_child(sp, note->id);
+	const bool lingers =
+		c && c->lingers && c->state == CHILD_RUNNING && note->op == SPAWN_NOTE_EXITED;
 
 	if (note->op == SPAWN_NOTE_LOG)
 		on_log(c, note);
 	if (note->op == SPAWN_NOTE_HEIR)
 		on_heir(sp, note, fds);
+	if (note->op == SPAWN_NOTE_HOLDER)
+		on_holder(sp, note, fds);
 	if (c)
 		on_note_of(c, note, fds);
-	if (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED)
-		forget(sp, note->id);
+	if (!lingers && (note->op == SPAWN_NOTE_EXITED || note->op == SPAWN_NOTE_FAILED))
+		child_acknowledge(sp, note->id);
+	if (note->op == SPAWN_NOTE_EXITED)
+		aim_at("child: its end is heard");
 }
 
 void spawner_close_fds(const int fds[SPAWN_NOTE_FDS])
@@ -549,11 +618,26 @@ int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child 
 	return 0;
 }
 
+static void kill_now(struct turn_speaker *speaker)
+{
+	const struct child *c = container_of(speaker, struct child, kills);
+
+	if (c->pidfd >= 0)
+		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+}
+
+/* Who comes after this process must not find it dead, and not know why. */
 void child_kill(struct child *c)
 {
-	if (c->state == CHILD_RUNNING)
-		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
-	else if (c->state == CHILD_ASKED && !c->doomed)
+	if (c->state == CHILD_RUNNING) {
+		c->kills.speak = kill_now;
+		if (turn_is_on(c->spawner->turn))
+			turn_speak(c->spawner->turn, TURN_RELEASE, &c->kills);
+		else
+			kill_now(&c->kills);
+	} else if (c->state == CHILD_ASKED && !c->doomed) {
 		ask_kill(c);
+	}
 	c->doomed = true;
+	aim_at("child: is to be killed");
 }

@@ -107,6 +107,9 @@ int spawner_inherit(struct spawner **ret_spawner);
  * is. Return: 0 or -errno. */
 int spawner_conf(struct spawner *sp, int conf);
 
+/* The heir gets on with what it loads: to be called often, it is said now and then. In a daemon nothing is said. */
+void spawner_alive(struct spawner *sp);
+
 /* The child with this id is the heir's. Return: 0 or -errno. */
 int spawner_claim(struct spawner *sp, uint32_t id);
 
@@ -116,6 +119,9 @@ void spawner_tie(struct spawner *sp, int tie);
 /* The heir is ready. Return: 0: it is the daemon; or -errno: it is not, and ends. */
 int spawner_ready(struct spawner *sp);
 
+/* ... and this is the signal by which whoever was the daemon before was asked to end, or this one before it was; or 0. */
+int spawner_asked(const struct spawner *sp);
+
 /* The heir is not going to be the daemon: words for who wanted it. */
 void spawner_refuse(struct spawner *sp, const char *words);
 
@@ -123,16 +129,32 @@ void spawner_refuse(struct spawner *sp, const char *words);
 int spawner_tie_fd(const struct spawner *sp);
 
 /**
- * spawner_estate() - Another daemon is to go on if this one dies
+ * spawner_estate() - Another daemon is going to go on if this one dies
  * @sp: Spawner
  * @estate: What it leaves, by its file; or -1: there is not to be one any more
  * @ret_holder: A socket for lent_begin(), unless @estate is -1
  *
- * It waits for the spawner.
+ * It counts from spawner_survives() on, and in an heir from spawner_ready(); until then what was there before does. It waits for the
+ * spawner.
  *
  * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
+
+/* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left, and counts then. Return: 0 or -errno. */
+int spawner_copied(struct spawner *sp, int estate);
+
+/* All is written there that another daemon needs, and the holder that was heard of last has what that speaks of. Return: 0 or
+ * -errno. */
+int spawner_survives(struct spawner *sp);
+
+/* @changed is called when there is another holder: @fd is a socket for lent_again(), the callee's; or when there is none: -1. @never: nor
+ * will there be. Until spawner_survives() this daemon's death is the end. */
+void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
+		       void *data);
+
+/* The holder does not hear: another one is wanted, and what is written down from now on is of no use without. Return: 0 or -errno. */
+int spawner_holder_deaf(struct spawner *sp);
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
  * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */

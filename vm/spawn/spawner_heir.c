@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "heir_wire.h"
 #include "spawner_internal.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
+
+#define ALIVE_US 500000u /* between two words that it gets on */
 
 void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data)
 {
@@ -95,9 +99,38 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 	handle_deferred(sp);
 	if (r <= 0)
 		return r;
+	sp->holder_number = note.id;
 	*ret_holder = steal_fd(&fds[0]);
 	spawner_close_fds(fds);
 	return *ret_holder >= 0 ? 0 : -ENOTSUP;
+}
+
+int spawner_copied(struct spawner *sp, int estate)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
+
+	return spawner_send(sp, &req, sizeof(req), &estate, 1);
+}
+
+void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
+		       void *data)
+{
+	sp->holder_changed = changed;
+	sp->holder_data = data;
+}
+
+int spawner_holder_deaf(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_HOLDER, .id = sp->holder_number};
+
+	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+}
+
+int spawner_survives(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES, .id = sp->holder_number};
+
+	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
 }
 
 int spawner_inherit(struct spawner **ret_spawner)
@@ -124,6 +157,17 @@ int spawner_conf(struct spawner *sp, int conf)
 	const struct spawn_request req = {.op = SPAWN_OP_CONF};
 
 	return spawner_send(sp, &req, sizeof(req), &conf, 1);
+}
+
+void spawner_alive(struct spawner *sp)
+{
+	const struct spawn_request req = {.op = SPAWN_OP_ALIVE};
+	const uint64_t now = log_now();
+
+	if (!sp->waits || now - sp->alive_at < ALIVE_US)
+		return;
+	sp->alive_at = now;
+	(void)fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, MSG_DONTWAIT);
 }
 
 int spawner_claim(struct spawner *sp, uint32_t id)
@@ -171,9 +215,15 @@ int spawner_ready(struct spawner *sp)
 	spawner_close_fds(fds);
 	if (note.op != SPAWN_NOTE_SUCCEED)
 		return -EPROTO;
+	sp->asked = note.status;
 	sp->waits = false;
 	spawner_poll_again(sp);
 	return 0;
+}
+
+int spawner_asked(const struct spawner *sp)
+{
+	return sp->asked;
 }
 
 void spawner_refuse(struct spawner *sp, const char *words)

@@ -48,8 +48,18 @@ struct spawner {
 	bool (*heir_begun)(void *data, int fd);
 	void *heir_data;
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
-	bool waits;	      /* an heir's: nothing is asked for until it is the daemon */
+	int asked;	      /* spawner_asked() */
+	uint64_t alive_at;    /* log_now() of what spawner_alive() has said last */
+	void (*holder_changed)(void *data, int fd, bool never);
+	void *holder_data;
+	uint32_t
+		holder_number; /* of the last that was heard of; 0: of the one that was inherited */
+	bool waits;	       /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
+	struct turn *turn; /* or NULL */
+	struct turn_speaker acknowledges;
+	uint32_t *over; /* ids of children that are to be acknowledged */
+	size_t nover, cap_over;
 	void (*detached)(void *data);
 	void *detached_data;
 };

@@ -30,9 +30,16 @@ enum spawn_op {
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
 	/* Of the daemon again: */
-	SPAWN_OP_ESTATE, /* if it dies, there is to be another one, with this estate; without a descriptor: not any more */
+	SPAWN_OP_ESTATE, /* here is going to be what it leaves if it dies; without a descriptor: nothing any more. Of an heir likewise,
+			  * before it is ready; of one that has died, a copy, and nothing is answered */
+	SPAWN_OP_SURVIVES, /* now it is there, and the holder with this number has all that it speaks of: if this daemon dies, there is to
+			    * be another one. An heir's counts with SPAWN_OP_READY */
+	SPAWN_OP_ALIVE,	   /* of an heir: it gets on with what it loads */
 	/* Of an heir again, before all else: */
 	SPAWN_OP_CONF, /* what it goes by, in a sealed file in memory, for those who may have to go on where it has died */
+	/* Of the daemon again: */
+	SPAWN_OP_HOLDER, /* the holder with this number does not hear: what is written down from now on can't be relied on before
+			  * there is another one */
 };
 
 /* Flags of a job. */
@@ -58,16 +65,17 @@ enum spawn_note_op {
 	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
 	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
 	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
-	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon */
-	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE; in SCM_RIGHTS a socket to the holder, or none: there is no holder */
+	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon; `status` is the signal by which it was asked to end before, or 0 */
+	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE, and when there is another one; `id` is its number, in SCM_RIGHTS a socket to it, or
+			    * none: there is no holder */
 };
 
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error;		   /* FAILED: -errno */
-	uint32_t step;		   /* FAILED: enum spawn_step; LOG: enum log_level */
-	int32_t status;		   /* EXITED: as from wait(2) */
+	int32_t error;	/* FAILED: -errno; HOLDER without a socket: 0: there will be another one */
+	uint32_t step;	/* FAILED: enum spawn_step; LOG: enum log_level */
+	int32_t status; /* EXITED: as from wait(2) */
 	uint32_t oom_kills;	   /* EXITED: processes of its jail killed by the OOM killer */
 	uint32_t stats;		   /* STARTED: bits of enum cgroup_stat_file */
 	uint32_t kept;		   /* STARTED: the kept directory follows these descriptors */

@@ -4,6 +4,7 @@
 it a signal, or ends its wait for the next run."""
 # timeout: 240
 # backends: local vm
+# night: vm
 # log-allow: interpreter.* ended
 from xsbx import *
 

@@ -23,20 +23,6 @@ sleep 0.05
 """
 
 
-def name_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm", "r").strip()
-    except OSError:
-        return ""
-
-
-def command(pid):
-    try:
-        return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")[:80]
-    except OSError:
-        return ""
-
-
 def groups_of(pid):
     """The directories of a process's control groups, wherever they may be mounted."""
     found = set()
@@ -61,12 +47,12 @@ def bound_sockets():
 class Scene:
     """A mount with many sandboxes."""
 
-    def __init__(self, name, count, mnt=None):
+    def __init__(self, name, count, mnt=None, survive="yes"):
         self.name, self.mnt = name, mnt or f"{SCRATCH}/{name}"
         os.makedirs(self.mnt, exist_ok=True)
         self.sockets = bound_sockets()
         options = ["max_vms=400", "max_vms_user=400", "max_sessions=400", "memory_overcommit=1000",
-                   "cpu_overcommit=1000"]
+                   "cpu_overcommit=1000", f"survive={survive}"]
         self.daemon = start_daemon(self.mnt, *options, log=LOG)
         self.sessions = [Session(f"s{i}", mnt=self.mnt) for i in range(count)]
         for s in self.sessions:
@@ -93,7 +79,7 @@ class Scene:
 
     def clinging(self):
         self.look()
-        return sum(command(pid).startswith("sleep 700") for pid in self.pids)
+        return sum(command_of(pid).startswith("sleep 700") for pid in self.pids)
 
     def look(self):
         """Remembers what there is, and must be gone in the end."""
@@ -125,7 +111,7 @@ class Scene:
         gone = time.monotonic() - begin
         wait_for(lambda: not self.left(), seconds)
         took = time.monotonic() - begin
-        same(f"{self.name}: processes", [(p, command(p)) for p in self.left()], [])
+        same(f"{self.name}: processes", [(p, command_of(p)) for p in self.left()], [])
         ok(f"{self.name}: the mount is gone", wait_for(lambda: not mounted(self.mnt)))
         wait_for(lambda: not any(map(os.path.isdir, self.groups)))
         same(f"{self.name}: control groups", [*filter(os.path.isdir, self.groups)][:5], [])
@@ -156,11 +142,24 @@ def by_signal():
 
 def daemon_killed():
     """Its guard and its spawner live on, and put all in order."""
-    scene = Scene("killed", FEW)
+    scene = Scene("killed", FEW, survive="no")
     begin = time.monotonic()
     os.kill(scene.helper("daemon"), signal.SIGKILL)
     scene.ended(begin)
     same("its end is told", scene.daemon.returncode, -signal.SIGKILL)
+
+
+def daemon_followed():
+    """Another daemon goes on with all of them, and its end is theirs."""
+    scene = Scene("followed", FEW)
+    os.kill(scene.helper("daemon"), signal.SIGKILL)
+    same("those that run", [s.state_of(2) for s in scene.sessions[::4]], ["running"] * len(scene.sessions[::4]))
+    same("those that rest", [s.run("echo on\n").out for s in scene.sessions[1::4]], ["on\n"] * len(scene.sessions[1::4]))
+    ok("and what clings", scene.clinging() >= 2 * FEW, scene.clinging())
+    begin = time.monotonic()
+    same("unmount", shell(f"fusermount3 -u {scene.mnt}")[0], 0)
+    scene.ended(begin)
+    same("its exit status", scene.daemon.returncode, 0)
 
 
 def spawner_killed():
@@ -170,7 +169,7 @@ def spawner_killed():
     begin = time.monotonic()
     os.kill(scene.helper("spawner"), signal.SIGKILL)
     wait_for(lambda: not set(scene.left()) - helpers, 30)
-    same("spawner: no sandbox survives it", [command(p) for p in set(scene.left()) - helpers], [])
+    same("spawner: no sandbox survives it", [command_of(p) for p in set(scene.left()) - helpers], [])
     if scene.daemon.poll() is None:
         scene.daemon.terminate()
     scene.ended(begin)
@@ -183,7 +182,7 @@ def all_killed():
         os.kill(pid, signal.SIGKILL)
     scene.daemon.wait()
     wait_for(lambda: not scene.left(), 30)
-    same("all: no sandbox survives them", [command(p) for p in scene.left()], [])
+    same("all: no sandbox survives them", [command_of(p) for p in scene.left()], [])
     shell(f"umount -l {scene.mnt}")
     again = Scene("again", 1, scene.mnt)
     same("all: control groups of the dead are removed by the next daemon",
@@ -222,4 +221,4 @@ def starting():
         scene.ended(begin)
 
 
-main(unmounted, by_signal, daemon_killed, spawner_killed, all_killed, neighbours, starting)
+main(unmounted, by_signal, daemon_killed, daemon_followed, spawner_killed, all_killed, neighbours, starting)

@@ -196,7 +196,7 @@ class Look:
 def the_daemon():
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs-daemon" and \
+            if name_of(pid) == "xsbxfs-daemon" and \
                     MNT in read(f"/proc/{pid}/cmdline", "r").split("\0"):
                 return pid
         except OSError:  # it has ended

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever has taken over the daemon has its socket to the spawner, which has all rights. What he sends
-there starts nothing but what xsbxfs consists of."""
+"""Whoever has taken over the daemon has its sockets to the spawner, which has all rights, and to the holder, which has none. What
+he sends there starts nothing but what xsbxfs consists of."""
 # mount: none
 # backends: process
 import array
@@ -68,10 +68,24 @@ def version(sock, size):
 def orders():
     host = Host("orders", "[template shown]\nlanguage = raw\npool = 0\n")
     mark = f"{SCRATCH}/ran"
-    sock, = sockets(kin_of(host.daemon.pid)[1])
+    both = sockets(kin_of(host.daemon.pid)[1])
     # The control: the way there is open, and what is allowed is done.
-    size = next((n for n in range(8, 2048, 8) if version(sock, n)), 0)
-    has("it says QEMU's version", version(sock, size) if size else "", "QEMU emulator version")
+    found = [(sock, n) for sock in both for n in range(8, 2048, 8) if version(sock, n)]
+    same("one is the spawner's", (len(both), len(found)), (2, 1))
+    sock, size = found[0]
+    has("it says QEMU's version", version(sock, size), "QEMU emulator version")
+    for sock in both:
+        attack(sock, size, mark)
+    # One is served after the other: when this one has an answer, so have they.
+    s = host.session("after")
+    same("it still serves", s.run("echo served\n").out, "served\n")
+    s.remove()
+    ok("nothing of the sender's was run", not os.path.exists(mark),
+       os.path.exists(mark) and read(mark))
+    host.close()
+
+
+def attack(sock, size, mark):
     # Any program, as it is, as one that may gain privileges, with a library of somebody else's.
     for flags in 0, 8:
         send(sock, command(["/bin/sh", "-c", f"id -u > {mark}"], flags=flags))
@@ -84,13 +98,6 @@ def orders():
             for fds in 1, 2, 3, 7:
                 message = order(program, size, body.encode()[:max(size - 8, 0)])
                 send(sock, message, [1] * fds)
-    # One is served after the other: when this one has an answer, so have they.
-    s = host.session("after")
-    same("it still serves", s.run("echo served\n").out, "served\n")
-    s.remove()
-    ok("nothing of the sender's was run", not os.path.exists(mark),
-       os.path.exists(mark) and read(mark))
-    host.close()
 
 
 main(orders)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs: programs beside a session's interpreter, each with its own output."""
 # backends: local process vm
+# night: vm
 import json
 import time
 

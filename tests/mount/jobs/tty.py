@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terminals: interactive programs are used from the host, by files alone and through scripts/xsbx-tty."""
 # backends: local process vm
+# night: vm
 import select
 import shlex
 import subprocess

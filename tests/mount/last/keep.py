@@ -151,6 +151,22 @@ def power_cut():
     k.end()
 
 
+def whole():
+    """A checkpoint that is said to be whole outlasts a power cut in the next moment."""
+    k = Kept("whole")
+    s = k.make("demo")
+    s.run("echo x > f\n")
+    os.mkdir(s / "checkpoints/c")
+    same("whole", read(s / "checkpoints/c/wait"), b"whole\n")
+    k.power_cut()
+    k.begin()
+    s = k.there("demo")
+    same("and is still", s.json("checkpoints/c/status.json")["state"], "whole")
+    s.ctl("restore c")
+    same("with all that there was", s.run("cat f\n").out, "x\n")
+    k.end()
+
+
 def damaged():
     k = Kept("damaged")
     for name in ("good", "bad", "moved", "saved"):
@@ -278,4 +294,4 @@ def sleeps_on():
     k.end()
 
 
-main(unmount_and_mount, copies, a_run_goes_on, power_cut, damaged, template_gone, refused_directories, sleeps_on)
+main(unmount_and_mount, copies, a_run_goes_on, power_cut, whole, damaged, template_gone, refused_directories, sleeps_on)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sleep: a session without a sandbox, which is read as it was, and wakes when it is used."""
-# backends: local vm
+# backends: local process vm
 # timeout: 120
+import stat
+
 from xsbx import *
 
 
@@ -77,6 +79,31 @@ def reading():
     for node in ("summary", "state", "status.json", "config", "error", "stdout", "exit_code", "console", "ports"):
         read(s / node)
     same("nothing of that wakes it", s.word(), "asleep")
+
+
+def looks():
+    """What files look like does not tell whether the session is asleep."""
+    s = Session("looks", "raw")
+    s.run("mkdir -p d/e empty; echo x > d/a; ln d/a d/h; ln -s a d/l; chmod 750 d; touch -d '2001-02-03 UTC' d/a empty; "
+          "touch -d '2002-03-04 05:06:07.89 UTC' d; for i in $(seq 30); do echo $i > d/e/f$i; done; rm d/e/f7\n")
+
+    def look():
+        shown = {}
+        for path in ("", "d", "d/a", "d/h", "d/l", "d/e", "d/e/f3", "empty"):
+            st = os.lstat(s / f"files/{path}")
+            shown[path] = (st.st_mode, st.st_nlink, st.st_uid, st.st_gid, st.st_mtime_ns,
+                           # Without a jail, its directories are of a file system of this host's.
+                           st.st_size if BACKEND != "local" or not stat.S_ISDIR(st.st_mode) else None)
+        return shown
+
+    before = look()
+    s.ctl("sleep")
+    ok("asleep", s.wait_state("asleep"), s.text("error"))
+    asleep = look()
+    same("asleep", asleep, before)
+    s.ctl("wake")
+    ok("awake", s.wait_state("idle", 30), s.text("error"))
+    same("and awake again", look(), before)
 
 
 def writing():
@@ -175,4 +202,4 @@ def verbs():
         f.ctl("sleep")
 
 
-main(code_wakes, background, job_wakes, reading, writing, open_files, idle, verbs)
+main(code_wakes, background, job_wakes, reading, looks, writing, open_files, idle, verbs)

@@ -15,29 +15,6 @@ from deaths import *
 daemon = Mortal(guard_of())
 
 
-class Later:
-    """Something that waits in a thread."""
-
-    def __init__(self, action):
-        self.result, self.error = None, None
-        self.thread = threading.Thread(target=self.go, args=(action,), daemon=True)
-        self.thread.start()
-
-    def go(self, action):
-        try:
-            self.result = action()
-        except OSError as error:
-            self.error = error.errno
-
-    def waits(self, seconds=0.2):
-        self.thread.join(seconds)
-        return self.thread.is_alive()
-
-    def get(self):
-        self.thread.join(SOON)
-        return self.error or self.result
-
-
 def own(name, *lines, options=()):
     """A mount of its own. Return (mnt, its guard, conf, log)."""
     mnt, conf, log = f"{SCRATCH}/{name}", f"{SCRATCH}/{name}.conf", f"{SCRATCH}/{name}.log"

@@ -4,7 +4,7 @@
 # backends: local
 # option: survive=yes
 # timeout: 120
-# log-allow: the daemon died|the mount ends|was killed by signal|nothing survives|the spawner died|holds descriptors
+# log-allow: the daemon died|the mount ends|was killed by signal|nothing survives|the spawner died|holds descriptors|holds its
 from deaths import *
 
 
@@ -46,17 +46,97 @@ def from_nowhere():
     finished(guard, mnt, 10)
 
 
+def holder_of(guard):
+    """Return: its number, or None."""
+    for pid in children_of(kin_of(guard.pid)[0]):
+        try:
+            if name_of(pid) == "xsbxfs-holder" and read(f"/proc/{pid}/stat", "r").split()[2] != "Z":
+                return pid
+        except OSError:
+            pass
+    return None
+
+
+def another(guard, before):
+    """Wait for another holder, and that it has all."""
+    mnt = guard.args[-1]
+    ok("there is another one", wait_for(lambda: holder_of(guard) not in (None, before), 10))
+    ok("it survives again", wait_for(lambda: survives(mnt), 10))
+
+
 def without_holder():
-    """It is said what has happened, and that the next death is the end."""
+    """The holder is followed by another one, which is given all that the daemon has lent: then a death costs nothing."""
     mnt, guard, log = own("alone")
     ok("it survives", survives(mnt))
-    [holder] = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
-    os.kill(holder, signal.SIGKILL)
-    time.sleep(0.2)
+    has("doctor names it", read(f"{mnt}/doctor", "r"), "ok   death of the daemon: another one goes on: xsbxfs-spawner starts it, and xsbxfs-holder")
+    has("so does isolation", read(f"{mnt}/isolation", "r"), "xsbxfs-holder: has a copy of the daemon's descriptors, for the next daemon; "
+        "seccomp: sends, receives, waits and closes; capabilities: none\n")
+    holder = f"/proc/{holder_of(guard)}"
+    seccomp = 0 if "libasan" in read(f"{holder}/maps", "r") else 2  # see vm/spawn/holder.c
+    for task in os.listdir(f"{holder}/task"):
+        said = read(f"{holder}/task/{task}/status", "r")
+        ok("and is right", f"\nSeccomp:\t{seccomp}\n" in said and "\nCapEff:\t0000000000000000\n" in said, said)
     s = Session("s", mnt=mnt)
-    same("a run", s.run("echo there").out, "there\n")
-    ok("it does not survive", wait_for(lambda: not survives(mnt), 5))
-    has("it says why", read(log, "r"), "the mount ends from now on: the process that holds its descriptors has ended")
+    same("a run", s.run("x=1; echo there >file; head -c 100000 /dev/zero").code, 0)
+    for signum in signal.SIGKILL, signal.SIGKILL:
+        before = holder_of(guard)
+        os.kill(before, signum)
+        another(guard, before)
+        same("a run", s.run("echo $((x += 1))").code, 0)
+        Mortal(guard.pid).die()
+        same("nothing is lost", s.run("echo $x; cat file").out[-6:], "there\n")
+        same("an output is there", len(read(s / "runs/1/stdout")), 100000)
+        ok("it survives", survives(mnt))
+    same("runs", s.run("echo $x").out, "3\n")
+    has("it is said", read(log, "r"), "has ended; another one follows")
+    events = read_ready(f"{mnt}/events").decode()
+    has("that it would have been the end", events, "the daemon's death would end the mount, for a while")
+    has("and is not any more", events, "the daemon's death does not end the mount any more")
+    guard.terminate()
+    finished(guard, mnt, 10)
+
+
+def deaf_holder():
+    """One that does not hear is not waited for."""
+    mnt, guard, _ = own("deaf")
+    s = Session("s", mnt=mnt)
+    s.run("true")
+    before = holder_of(guard)
+    os.kill(before, signal.SIGSTOP)
+    began = time.monotonic()
+    for n in range(200):
+        more = Session(f"s{n}", mnt=mnt)
+        more.run("true")
+        more.remove()
+        if holder_of(guard) != before:
+            break
+    took = time.monotonic() - began
+    another(guard, before)
+    ok("soon", took < 60 * slack(), took)
+    Mortal(guard.pid).die()
+    same("nothing is lost", s.run("echo there").out, "there\n")
+    guard.terminate()
+    finished(guard, mnt, 10)
+
+
+def holders_end():
+    """Not for ever: then the next death is the end, and that is said; so it is if both die at once."""
+    mnt, guard, log = own("both")
+    holder, daemon = holder_of(guard), kin_of(guard.pid)[1]
+    os.kill(holder, signal.SIGKILL)
+    os.kill(daemon, signal.SIGKILL)
+    finished(guard, mnt, 10)
+    has("it says why", read(log, "r"), "the process that holds descriptors for")
+    mnt, guard, log = own("row")
+    for _ in range(6):
+        before = holder_of(guard)
+        os.kill(before, signal.SIGKILL)
+        another(guard, before)
+    os.kill(holder_of(guard), signal.SIGKILL)
+    said = "the mount ends from now on: the process that holds its descriptors has ended"
+    ok("it says why", wait_for(lambda: said in read(log, "r"), 5), read(log, "r"))
+    ok("it does not survive", not survives(mnt))
+    has("and what it was", read(log, "r"), "once too often; nothing survives the daemon any more")
     os.kill(kin_of(guard.pid)[1], signal.SIGKILL)
     finished(guard, mnt, 10)
 
@@ -94,4 +174,4 @@ def without_spawner():
     finished(guard, mnt, 10)
 
 
-main(from_nowhere, without_holder, in_between, without_spawner)
+main(from_nowhere, without_holder, deaf_holder, holders_end, in_between, without_spawner)

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""survive = yes: what a daemon could write that a guest has taken over does not say what the next one does with all its rights."""
+"""survive = yes: what a daemon could write that a guest has taken over does not say what the next one does with all its rights;
+and what of it can't be read costs whoever it is of."""
 # backends: local
-# timeout: 60
-# log-allow: the daemon died|was killed by signal
+# timeout: 90
+# log-allow: the daemon died|was killed by signal|can't be read|open files are lost
+import struct
+
 from deaths import *
 
 BLOCK = 1 << 16
+AREA_AT, AREA_SIZE = 2 << 30, 16 << 30  # of vm/base/estate_internal.h
+ENTRY = struct.Struct("=IIQQQ")
+KEEP_SESSION, KEEP_RUN = 1, 2
+HEAD = 0
 
 
 def memory_of(pid, what, flags):
@@ -47,6 +54,97 @@ def replace(fd, old, new):
         at += BLOCK
 
 
+def spoil_all(fd):
+    """Each page that there is."""
+    at, end = 0, os.fstat(fd).st_size
+    while at < end:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:
+            return
+        at += os.pwrite(fd, b"\xff" * 4096, at)
+
+
+def records(fd):
+    """Where the fields of each record of an estate are, and how long, by its kind, key and sub."""
+    committed, = struct.unpack("=Q", os.pread(fd, 8, 16))
+    at = AREA_AT + (committed >> 63) * AREA_SIZE
+    end = at + (committed & (1 << 63) - 1)
+    found = {}
+    while at < end:
+        length, kind, key, sub, _ = ENTRY.unpack(os.pread(fd, ENTRY.size, at))
+        if kind >> 31:
+            found.pop((kind & (1 << 31) - 1, key, sub), None)
+        else:
+            found[kind, key, sub] = (at + ENTRY.size, length)
+        at += ENTRY.size + (length + 7 & ~7)
+    return found
+
+
+def spoil(pid, which):
+    """Overwrite the beginning of the first record of a kind, of each session by its name."""
+    os.kill(pid, signal.SIGSTOP)
+    fd = estate_of(pid)
+    found = records(fd)
+    names = {}
+    for (kind, key, sub), (at, length) in found.items():
+        if (kind, sub) == (KEEP_SESSION, HEAD):
+            text = os.pread(fd, length, at)
+            names[text[5:5 + text[1]].decode()] = key  # its first field
+    for name, kind in which.items():
+        at, length = next(where for (k, key, _), where in found.items() if (k, key) == (kind, names[name]))
+        os.pwrite(fd, b"\xff" * min(length, 8), at)
+    os.close(fd)
+
+
+def agents(guard):
+    return [p for p in children_of(kin_of(guard)[0]) if read(f"/proc/{p}/comm", "r") == "xsbx-agent\n"]
+
+
+def damaged():
+    """A record of a session, and the head of another one, can't be read: those two are lost, with words, and nobody else."""
+    mnt, conf, log = f"{SCRATCH}/damaged", f"{SCRATCH}/damaged.conf", f"{SCRATCH}/damaged.log"
+    os.makedirs(mnt, exist_ok=True)
+    write(conf, "survive = yes\n" + read(os.environ["CONF"], "r"))
+    guard = start_daemon(mnt, log=log, conf=conf)
+    mortal = Mortal(guard.pid)
+    for name in ("bad", "nameless", "good"):
+        good = Session(name, mnt=mnt)
+        same(f"{name}: a run", good.run(f"A={name}; echo $A").out, f"{name}\n")
+    its, mine, gone = (os.open(f"{mnt}/raw/{name}/stdout", os.O_RDONLY) for name in ("good", "bad", "nameless"))
+    before = agents(guard.pid)
+    same("each has a process", len(before), 3)
+    spoil(mortal.now(), {"bad": KEEP_RUN, "nameless": KEEP_SESSION})
+    mortal.die()
+    same("the neighbour goes on", good.run("echo still $A").out, "still good\n")
+    same("so does what is open of it", os.pread(its, 100, 0), b"good\n")
+    same("one is failed", read(f"{mnt}/raw/bad/state", "r"), "failed\n")
+    has("with words", read(f"{mnt}/raw/bad/error", "r"), "one of its runs is damaged")
+    with raises("what is open of it is lost", errno.EIO):
+        os.pread(mine, 100, 0)
+    with raises("it takes no program", errno.ESTALE):
+        write(f"{mnt}/raw/bad/in", "echo x")
+    ok("the other one is gone", "nameless" not in os.listdir(f"{mnt}/raw"))
+    with raises("and what is open of it", errno.EIO):
+        os.pread(gone, 100, 0)
+    fd = os.open(f"{mnt}/events", os.O_RDONLY | os.O_NONBLOCK)
+    events = os.read(fd, 1 << 16).decode()
+    os.close(fd)
+    has("that is told", events, "the daemon died, and what it left of one of its runs can't be read")
+    has("of both", events, "is gone: the daemon died, and what it left of it can't be read")
+    ok("their processes are", wait_for(lambda: len(agents(guard.pid)) == 1, 10))
+    os.rmdir(f"{mnt}/raw/bad")
+    again = Session("bad", mnt=mnt)
+    same("there is one of that name again", again.run("echo new $A").out, "new\n")
+    mortal.die()
+    same("the next death costs nothing", good.run("echo again $A").out, "again good\n")
+    same("nor of the new one", again.run("echo it").out, "it\n")
+    for fd in (its, mine, gone):
+        os.close(fd)
+    guard.terminate()
+    ok("and ends", wait_for(lambda: guard.poll() is not None, 30))
+
+
 def tampered():
     mnt, conf = f"{SCRATCH}/tampered", f"{SCRATCH}/tampered.conf"
     good, evil = f"{SCRATCH}/state-good", f"{SCRATCH}/state-evil"
@@ -55,7 +153,7 @@ def tampered():
     guard = start_daemon(mnt, log=f"{SCRATCH}/tampered.log", conf=conf)
     mortal = Mortal(guard.pid)
     os.mkdir(f"{mnt}/raw/living")
-    holders = [p for p in children_of(kin_of(guard.pid)[0]) if read(f"/proc/{p}/comm", "r") == "xsbxfs-holder\n"]
+    holders = [p for p in children_of(kin_of(guard.pid)[0]) if name_of(p) == "xsbxfs-holder"]
     same("there is one holder", len(holders), 1)
     status = read(f"/proc/{holders[0]}/status", "r").splitlines()
     # AddressSanitizer does at its end what the filter forbids: a holder built with it has none, see vm/spawn/holder.c.
@@ -66,12 +164,16 @@ def tampered():
     mark = b"written by somebody else"
     os.pwrite(estate, mark, 2048)  # behind its head
     replace(estate, f"state_dir = {good}".encode(), f"state_dir = {evil}".encode())
-    os.close(estate)
     mortal.die()
     has("another one serves", " ".join(os.listdir(f"{mnt}/raw")), "living")
-    estate = estate_of(mortal.now())
-    same("it goes on with what was written to", os.pread(estate, len(mark), 2048), mark)
+    its = estate_of(mortal.now())
+    same("what it goes on with is its own", os.pread(its, len(mark), 2048), bytes(len(mark)))
+    os.close(its)
+    spoil_all(estate)  # who has it still can write there, and nobody reads it any more
     os.close(estate)
+    same("it goes on", read(f"{mnt}/raw/living/state", "r"), "new\n")
+    mortal.die()
+    has("and another one serves", " ".join(os.listdir(f"{mnt}/raw")), "living")
     ok("its directory is the one that was said at the start", os.path.isdir(good) and not os.path.exists(evil))
     guard.terminate()
     ok("and ends", wait_for(lambda: guard.poll() is not None, 30))
@@ -105,4 +207,4 @@ def taken_over():
 
 if os.geteuid():
     skip("only root may look into the daemon")
-main(tampered, taken_over)
+main(tampered, damaged, taken_over)

@@ -26,29 +26,6 @@ def taken(what, *args):
     return pid
 
 
-class Later:
-    """Something that waits in a thread."""
-
-    def __init__(self, action):
-        self.result, self.error = None, None
-        self.thread = threading.Thread(target=self.go, args=(action,), daemon=True)
-        self.thread.start()
-
-    def go(self, action):
-        try:
-            self.result = action()
-        except OSError as error:
-            self.error = error.errno
-
-    def waits(self, seconds=0.3):
-        self.thread.join(seconds)
-        return self.thread.is_alive()
-
-    def get(self):
-        self.thread.join(SOON)
-        return self.error or self.result
-
-
 def plain():
     before = {name: os.stat(f"{MNT}/{name}").st_ino for name in os.listdir(MNT)}
     requests = int(re.search(r"requests\S* (\d+)", read(f"{MNT}/metrics", "r"))[1])
@@ -306,7 +283,7 @@ def refused():
     try:
         write(CONF, text + "\nnonsense = 1\n")
         said = take_over(conf=f"{SCRATCH}/kept.conf")
-        has("a configuration that is wrong", said, "is served as before")
+        has("a configuration that is wrong", said, "was not taken over")
         has("says what", said, "nonsense")
         write(CONF, text + "\n[limits]\nmax_processes = 1234\n")
         has("one that permits other things", take_over(conf=f"{SCRATCH}/kept.conf"), "permits sandboxes other things")
@@ -358,7 +335,7 @@ def ends():
     for how in ("unmount", "term", "kill"):
         mnt = f"{SCRATCH}/end"
         os.makedirs(mnt, exist_ok=True)
-        daemon = start_daemon(mnt, log=f"{SCRATCH}/end.log")
+        daemon = start_daemon(mnt, *(["survive=no"] if how == "kill" else []), log=f"{SCRATCH}/end.log")
         pid = taken(f"{how}: takeover", mnt)
         same(f"{how}: whose child it is", kin_of(daemon.pid)[1], pid)
         if how == "unmount":

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--takeover, again and again, while the mount is used: every answer is right, and nobody sees an error."""
 # backends: local vm
+# night: vm
 # timeout: 240
 # log-allow: is not taken over now
 from busy import *

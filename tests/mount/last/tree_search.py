@@ -3,7 +3,7 @@
 """A search over a tree of sessions, as scripts/tree-search does it: 32 branches a level, three levels, and the same by
 starting over. That takes longer or not, which is printed."""
 # backends: local vm
-# night: vm
+# night: local vm
 # timeout: 300
 # conf: max_sessions = 0
 # conf: boot_timeout_s = 240

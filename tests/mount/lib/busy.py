@@ -131,29 +131,15 @@ def gaps():
     return [f"{1000 * t:.1f}" for t in slowest[-20:]]
 
 
-def child(pipe, action, *args):
-    try:
-        pipe.send(action(*args))
-    except BaseException as error:
-        pipe.send(repr(error))
-
-
-def begin(action, *args):
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=child, args=(theirs, action, *args), daemon=True)
-    process.start()
-    return action.__name__, process, ours
-
-
 class Busy:
     """All of them at work."""
 
     def __init__(self, *more):
         self.counting = Session("counting")
         self.counting.run("echo -n 0 > n")
-        self.at_work = [begin(action) for action in (runs, output, files, jobs, sessions, gaps, *more)]
-        self.at_work += [begin(counter, self.counting / "files/n") for _ in range(3)]
-        self.at_work.append(begin(events))
+        self.at_work = [aside(action) for action in (runs, output, files, jobs, sessions, gaps, *more)]
+        self.at_work += [aside(counter, self.counting / "files/n") for _ in range(3)]
+        self.at_work.append(aside(events))
         for _ in range(4):
             ok("a sandbox is up", up.acquire(timeout=SOON))
 

@@ -109,30 +109,16 @@ def counts(files, who):
     return n
 
 
-def child(pipe, action, *args):
-    try:
-        pipe.send(action(*args))
-    except BaseException as error:
-        pipe.send(repr(error))
-
-
-def begin(action, *args):
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=child, args=(theirs, action, *args), daemon=True)
-    process.start()
-    return action.__name__, process, ours
-
-
 class Crew:
     """Several of each at work in a session's files."""
 
     def __init__(self, s, writers):
         stop.clear()
         self.s, self.writers = s, writers
-        self.at_work = [begin(action, s / "files", who) for who in range(writers) for action in (appends, names)]
-        self.at_work += [begin(action, s / "files", who) for who in range(2) for action in (big, reads)]
+        self.at_work = [aside(action, s / "files", who) for who in range(writers) for action in (appends, names)]
+        self.at_work += [aside(action, s / "files", who) for who in range(2) for action in (big, reads)]
         write(s / "files/n", "0")
-        self.at_work += [begin(counts, s / "files", who) for who in range(4)]
+        self.at_work += [aside(counts, s / "files", who) for who in range(4)]
 
     def get_on(self, least=20):
         before = steps.value

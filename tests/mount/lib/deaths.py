@@ -9,11 +9,11 @@ def guard_of(mnt=MNT):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = read(f"/proc/{pid}/cmdline").split(b"\0")
-            daemons = [p for p in children_of(int(pid)) if read(f"/proc/{p}/comm", "r") == "xsbxfs-daemon\n"]
+            daemons = [p for p in children_of(int(pid)) if name_of(p) == "xsbxfs-daemon"]
         except OSError:
             continue
         if words[-2:-1] == [mnt.encode()] and daemons and b"--takeover" not in words and \
-                read(f"/proc/{daemons[0]}/comm", "r") == "xsbxfs-daemon\n" and parent_of(parent_of(daemons[0])) == int(pid):
+                name_of(daemons[0]) == "xsbxfs-daemon" and parent_of(parent_of(daemons[0])) == int(pid):
             return int(pid)
     raise RuntimeError(f"nobody has mounted {mnt}")
 

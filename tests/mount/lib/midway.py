@@ -95,16 +95,19 @@ class Midway:
         s.remove()
 
     def ended(self):
-        """Its first process is killed, and what becomes of its run is told once."""
-        for n, delay in enumerate(DELAYS):
+        """Its first process is killed, and what becomes of its run is told once, and of what. A jail's first process is only
+        killed by SIGKILL, which is what a daemon says who knows nothing."""
+        signum = signal.SIGKILL if BACKEND == "process" else signal.SIGABRT
+        for n, delay in enumerate(DELAYS + DELAYS):
             s = Session(f"ended{n}")
             s.run("true")
             s.submit("sleep 1000")
             ok("it runs", s.wait_run(2, "running", 20))
-            os.kill(s.pid(), signal.SIGKILL)
+            os.kill(s.pid(), signum)
             what = self.midway("an end", delay)
             ok(f"{what}: lost", s.wait_run(2, "lost", 20), s.state_of(2))
             ok(f"{what}: closed", s.wait_state("closed", 20), s.text("error"))
+            has(f"{what}: of what", s.text("error"), f"signal {int(signum)}")
             s.ctl("reset")
             same(f"{what}: and anew", s.run("echo anew").out, "anew\n")
             s.remove()

@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -326,7 +327,7 @@ def children_of(pid):
 
 def kin_of(pid):
     """(spawner, daemon) of a guard."""
-    table = {p: read(f"/proc/{p}/comm", "r").strip() for p in children_of(pid) if alive(p)}
+    table = {p: name_of(p) for p in children_of(pid) if alive(p)}
     [daemon] = [p for p, name in table.items() if name == "xsbxfs-daemon"]
     spawner = parent_of(daemon)
     return spawner, daemon
@@ -341,6 +342,60 @@ def alive(pid):
         return read(f"/proc/{pid}/stat", "r").rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def name_of(pid):
+    """What the kernel calls it; "": it is gone."""
+    try:
+        return read(f"/proc/{pid}/comm", "r").strip()
+    except OSError:
+        return ""
+
+
+def command_of(pid):
+    """The words of its command line; "": it is gone."""
+    try:
+        return read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class Later:
+    """Something that waits in a thread."""
+
+    def __init__(self, action):
+        self.result, self.error = None, None
+        self.thread = threading.Thread(target=self.go, args=(action,), daemon=True)
+        self.thread.start()
+
+    def go(self, action):
+        try:
+            self.result = action()
+        except OSError as error:
+            self.error = error.errno
+
+    def waits(self, seconds=0.3):
+        self.thread.join(seconds)
+        return self.thread.is_alive()
+
+    def get(self):
+        self.thread.join(SOON)
+        return self.error or self.result
+
+
+def in_child(pipe, action, *args):
+    try:
+        pipe.send(action(*args))
+    except BaseException as error:
+        pipe.send(repr(error))
+
+
+def aside(action, *args):
+    """In a process of its own. Return (its name, the process, where what it returns comes)."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=in_child, args=(theirs, action, *args), daemon=True)
+    process.start()
+    return action.__name__, process, ours
 
 
 def mounted(path):

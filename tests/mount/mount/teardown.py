@@ -11,7 +11,7 @@ def daemon():
         try:
             words = read(f"/proc/{pid}/cmdline").split(b"\0")
             if os.environ["XSBXFS"].encode() in words and MNT.encode() in words:
-                if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs-daemon":
+                if name_of(pid) == "xsbxfs-daemon":
                     return int(pid)
         except OSError:
             pass

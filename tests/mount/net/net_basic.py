@@ -49,14 +49,7 @@ def fetch(session, url, *more):
 
 
 def helpers(daemon):
-    return [pid for pid in children_of(daemon.pid) if command(pid).startswith("/program --control")]
-
-
-def command(pid):
-    try:
-        return read(f"/proc/{pid}/cmdline", "r").replace("\0", " ")
-    except OSError:
-        return ""
+    return [pid for pid in children_of(daemon.pid) if command_of(pid).startswith("/program --control")]
 
 
 PORT = serve()
@@ -140,7 +133,7 @@ def has_server(session):
 
 
 def dialer():
-    return [pid for pid in children_of(daemon.pid) if command(pid).startswith("/program 3")]
+    return [pid for pid in children_of(daemon.pid) if command_of(pid).startswith("/program 3")]
 
 
 def test_dialer_dies():

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`output` has both streams in the order in which they were written, also while the host is busy."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 from xsbx import *
 

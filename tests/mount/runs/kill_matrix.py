@@ -44,29 +44,13 @@ def pools_full(mnt):
     return not any(p["filling"] for p in pools) and any(p["ready"] for p in pools)
 
 
-def told(pid, what):
-    """b"" of one that has ended: some are there for a moment only, while others are being made."""
-    try:
-        return read(f"/proc/{pid}/{what}")
-    except OSError:
-        return b""
-
-
-def command(pid):
-    return told(pid, "cmdline").replace(b"\0", b" ").decode()[:80]
-
-
-def name_of(pid):
-    return told(pid, "comm").decode().strip()
-
-
 def forget_users(pids):
     """Where not even the spawner lives to clean up, nothing ends what a program left running on
     this host, beside its agent, which may have died after it stopped them and before it killed them. In a
     machine it ends with the machine, in a jail with the jail."""
     if BACKEND == "local":
         for pid in {*pids, *children_of(os.getppid())}:
-            if alive(pid) and command(pid).startswith("sleep "):
+            if alive(pid) and command_of(pid).startswith("sleep "):
                 os.kill(pid, signal.SIGKILL)
 
 
@@ -77,7 +61,7 @@ def nothing_left(name, mnt, daemon, pids, seconds=30):
         fail(f"{name}: the daemon does not end")
         daemon.kill()
     wait_for(lambda: not any(alive(p) for p in pids), 5)
-    same(f"{name}: processes", [(p, command(p)) for p in pids if alive(p)], [])
+    same(f"{name}: processes", [(p, command_of(p)) for p in pids if alive(p)], [])
     ok(f"{name}: the mount is gone", wait_for(lambda: not mounted(mnt)))
     run = os.environ["XDG_RUNTIME_DIR"]
     same(f"{name}: files of the daemon", [
@@ -165,7 +149,7 @@ def everything_killed():
     time.sleep(0.5)
     forget_users(pids)
     wait_for(lambda: not any(alive(p) for p in pids), 5)
-    same(f"{name}: no sandbox lives on", [command(p) for p in pids if alive(p)], [])
+    same(f"{name}: no sandbox lives on", [command_of(p) for p in pids if alive(p)], [])
     ok("the mount is dead", mounted(mnt))
     with raises("and says so", errno.ENOTCONN, errno.ECONNABORTED):
         os.listdir(mnt)
@@ -200,7 +184,7 @@ def two_mounts():
     two, second, _ = scene("two", busy=False)
     if BACKEND == "process":
         ok("its pool is full", wait_for(lambda: pools_full(two), 10))
-    more = {p: command(p) for p in children_of(second.pid)}
+    more = {p: command_of(p) for p in children_of(second.pid)}
     os.kill(first.pid, signal.SIGKILL)
     time.sleep(0.5)
     same("the other goes on", (write(f"{two}/raw/idle/in", "echo on\n"),

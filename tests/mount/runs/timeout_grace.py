@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run whose time is up gets SIGTERM, and SIGKILL when it is still there grace_s later."""
 # backends: local vm
+# night: vm
 # timeout: 90
 from xsbx import *
 

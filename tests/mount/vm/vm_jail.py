@@ -85,7 +85,7 @@ def machine():
 
 def cell():
     [daemon] = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-                if read(f"/proc/{pid}/comm", "r").strip() == "xsbxfs-daemon" and
+                if name_of(pid) == "xsbxfs-daemon" and
                 MNT in read(f"/proc/{pid}/cmdline", "r").split("\0")]
     control = look(os.getpid(), os.getppid())
     for name in "no_new_privs", "seccomp", "/etc/passwd", "/tmp", "programs":

@@ -11,6 +11,7 @@ XSBX_SEED chooses the moments (it is printed), XSBX_ROUNDS how many are drawn at
 # log-allow: snapshot of
 # log-allow: no snapshots of
 # log-allow: a clone of
+# log-allow: the daemon died
 import random
 
 from xsbx import *
@@ -28,7 +29,7 @@ scenes = 0
 class Scene:
     """A mount with a cache of its own, which another scene may inherit."""
 
-    def __init__(self, cache=None, mnt=None, conf=""):
+    def __init__(self, cache=None, mnt=None, conf="", survive="no"):
         global scenes
         scenes += 1
         self.mnt = mnt or f"{SCRATCH}/m{scenes}"
@@ -41,7 +42,7 @@ class Scene:
         # A busy host is no reason to fail.
         write(f"{SCRATCH}/conf{scenes}", f"boot_timeout_s = 240\n{conf}")
         self.count, self.seen, self.groups = 0, set(), set()
-        self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}",
+        self.daemon = start_daemon(self.mnt, f"cache_dir={self.cache}", f"survive={survive}",
                                    conf=f"{SCRATCH}/conf{scenes}", log=LOG)
         self.kin = kin_of(self.daemon.pid)
 
@@ -280,6 +281,24 @@ def daemons():
     once("unmount", "storing")
 
 
+def followed():
+    """Another daemon follows the one that is killed, and goes on: all that is made is whole, and it is made in the end."""
+    for moment in ("booting", "storing", "filling", "hand-over"):
+        what = f"daemon followed, {moment}"
+        scene = Scene(survive="yes")
+        s = scene.submit("echo first\n")
+        MOMENTS[moment](scene)
+        scene.look()
+        hurt(scene.one("daemon"))
+        got = s.result()
+        same(f"{what}: the session of before", (got.stdout, got.code), (b"first\n", 0))
+        s.remove()
+        scene.works(what)
+        scene.wait_pool(what)
+        same(f"{what}: from the pool", scene.works(f"{what}, then"), "warm")
+        scene.end(what)
+
+
 def loading():
     """Killed, or unmounted, while a snapshot is read."""
     scene = Scene()
@@ -416,4 +435,4 @@ def disk():
 
 
 print(f"XSBX_SEED={SEED}", flush=True)
-main(machines, taken, daemons, loading, halves, disk, at_random)
+main(machines, taken, daemons, followed, loading, halves, disk, at_random)

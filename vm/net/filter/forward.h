@@ -9,8 +9,8 @@
 
 struct net;
 
-/* Forwards from @listener, which is owned here, to the guest's @port, instead of what was forwarded there; -1: do nothing.
- * Return: 0 or -EPROTO. */
+/* Forwards from @listener, which is owned here, to the guest's @port, instead of what was forwarded
+ * there; -1: do nothing. Return: 0 or -EPROTO. */
 int forward_add(struct net *net, uint32_t port, int listener);
 
 /* Stops forwarding, if there is such a port; open connections stay. Return: 0. */

@@ -23,6 +23,24 @@ static int load_args(struct conf *c, const char *const *argv)
 /* xsbxfs ARGUMENT... */
 #define load(c, ...) load_args(c, (const char *[]){"xsbxfs", ##__VA_ARGS__, NULL})
 
+/* Where the mount is, and nothing else: the rest is for its own command line to say. */
+static void test_takeover(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load(&c, "--takeover", "-o", "runtime_dir=/run/elsewhere", "mnt"), 0);
+	assert_int_equal(c.action, CONF_TAKEOVER);
+	assert_string_equal(c.vm.runtime_dir, "/run/elsewhere");
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--takeover", "-o", "runtime_dir=/run,max_vms=2", "mnt"),
+			 -EINVAL);
+	assert_non_null(strstr(why, "max_vms"));
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--takeover", "-o", "allow_other", "mnt"), -EINVAL);
+	conf_clear(&c);
+}
+
 static void test_command_line(void **state)
 {
 	char expected[128];
@@ -217,6 +235,7 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_takeover),
 		cmocka_unit_test(test_command_line),
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),

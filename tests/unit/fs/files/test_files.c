@@ -1,119 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `files/`: what goes to the sandbox, when, and what becomes of it when somebody lets go. */
-/* modules: tests/unit/fixture/fixture.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/fixture_files.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <stdio.h>
 
-#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/fixture_files.h"
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 
 #define FILES "python/demo/files"
-
-static const struct vm_file_reply a_file = {
-	.node = 7,
-	.handle = 70,
-	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
-static const struct vm_file_reply a_dir = {
-	.node = 8, .handle = 80, .attr = {.ino = 4712, .mode = S_IFDIR | 0755, .nlink = 2}};
-
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
-static struct req *create(struct fixture *fx, uint64_t dir, const char *name)
-{
-	struct fuse_file_info fi = {.flags = O_WRONLY};
-	struct req *req = req_new(fx->pid);
-
-	ops.create(native(req), dir, name, 0644, &fi);
-	return req;
-}
-
-static struct req *open_ino(struct fixture *fx, uint64_t ino, int flags)
-{
-	struct fuse_file_info fi = {.flags = flags};
-	struct req *req = req_new(fx->pid);
-
-	ops.open(native(req), ino, &fi);
-	return req;
-}
-
-static struct req *opendir_ino(struct fixture *fx, uint64_t ino)
-{
-	struct fuse_file_info fi = {.flags = O_RDONLY};
-	struct req *req = req_new(fx->pid);
-
-	ops.opendir(native(req), ino, &fi);
-	return req;
-}
-
-static struct req *readdir_fh(struct fixture *fx, uint64_t ino, uint64_t fh, size_t size,
-			      uint64_t at)
-{
-	struct fuse_file_info fi = {.fh = fh};
-	struct req *req = req_new(fx->pid);
-
-	ops.readdir(native(req), ino, size, (off_t)at, &fi);
-	return req;
-}
-
-static void release(uint64_t ino, uint64_t fh, bool dir)
-{
-	struct fuse_file_info fi = {.fh = fh};
-	struct req *req = req_new(0);
-
-	(dir ? ops.releasedir : ops.release)(native(req), ino, &fi);
-	assert_error(req, 0);
-}
-
-static struct req *getattr(struct fixture *fx, uint64_t ino)
-{
-	struct req *req = req_new(fx->pid);
-
-	ops.getattr(native(req), ino, NULL);
-	return req;
-}
-
-static void forget(uint64_t ino, uint64_t n)
-{
-	struct req *req = req_new(0);
-
-	ops.forget(native(req), ino, n);
-	assert_int_equal(req->kind, ANSWER_NOTHING);
-}
-
-/* Looks up a name for which the agent has @reply. Return: the inode number. */
-static uint64_t found(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
-		      const struct vm_file_reply *reply)
-{
-	struct req *req = fx_lookup(fx, dir, name);
-
-	assert_waits(req);
-	assert_int_equal(s->file[s->nfiles - 1].rq.op, VM_LOOKUP);
-	assert_string_equal(s->file[s->nfiles - 1].rq.name, name);
-	fake_answer_at(s, s->nfiles - 1, 0, reply);
-	assert_int_equal(req->kind, ANSWER_ENTRY);
-	return req->ino;
-}
-
-/* The same for a link, whose target is asked for as well. */
-static uint64_t found_link(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
-			   const struct vm_file_reply *reply, const char *target)
-{
-	const struct vm_file_reply t = {.data = target, .size = strlen(target)};
-	struct req *req = fx_lookup(fx, dir, name);
-
-	fake_answer_at(s, s->nfiles - 1, 0, reply);
-	assert_waits(req);
-	assert_int_equal(s->file[s->nfiles - 1].rq.op, VM_READLINK);
-	assert_int_equal(s->file[s->nfiles - 1].rq.node, reply->node);
-	fake_answer_at(s, s->nfiles - 1, 0, &t);
-	assert_int_equal(req->kind, ANSWER_ENTRY);
-	return req->ino;
-}
 
 /* ---- without a sandbox ---- */
 
@@ -132,7 +28,7 @@ static void test_empty_and_starting_nothing(void **state)
 	assert_int_equal(fx_stat(fx, FILES, &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
 	assert_int_equal(st.st_uid, 1000);
-	ops.statfs(native(req), root);
+	ops.statfs(req_native(req), root);
 	assert_int_equal(req->kind, ANSWER_STATFS);
 	assert_int_equal(fake_count(), 0);
 }
@@ -141,7 +37,7 @@ static void test_writing_starts_one_and_waits(void **state)
 {
 	struct fixture *fx = *state;
 	uint64_t root = fx_ino(fx, FILES);
-	struct req *made = create(fx, root, "new"), *looked = fx_lookup(fx, root, "new");
+	struct req *made = fx_create(fx, root, "new"), *looked = fx_lookup(fx, root, "new");
 	struct sandbox *s = fake_sandbox();
 
 	assert_non_null(s);
@@ -154,36 +50,36 @@ static void test_writing_starts_one_and_waits(void **state)
 	assert_int_equal(s->file[0].rq.op, VM_CREATE);
 	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
 	assert_string_equal(s->file[0].rq.name, "new");
-	fake_answer(s, 0, &a_file);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(made->kind, ANSWER_CREATE);
 	assert_int_equal(looked->ino, made->ino);
 	assert_int_equal(made->st.st_size, 5);
 	assert_int_equal(made->st.st_uid, 1000);
 	assert_int_equal(made->st.st_mode, S_IFREG | 0640);
-	release(made->ino, made->fh, false);
+	fx_release_ino(made->ino, made->fh, false);
 	assert_int_equal(s->nreleases, 1);
-	forget(made->ino, 1);
+	fx_forget_ino(made->ino, 1);
 	assert_int_equal(s->forgotten, 0);
-	forget(made->ino, 1);
+	fx_forget_ino(made->ino, 1);
 	assert_int_equal(s->forgotten, 2);
 }
 
 static void test_sandbox_fails_while_one_waits(void **state)
 {
 	struct fixture *fx = *state;
-	struct req *made = create(fx, fx_ino(fx, FILES), "new");
+	struct req *made = fx_create(fx, fx_ino(fx, FILES), "new");
 
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	assert_error(made, -EIO);
 	fake_faults.new_err = -ENOMEM;
-	assert_error(create(fx, fx_ino(fx, FILES), "new"), -EIO);
+	assert_error(fx_create(fx, fx_ino(fx, FILES), "new"), -EIO);
 }
 
 static void test_session_closed_while_one_waits(void **state)
 {
 	struct fixture *fx = *state;
-	struct req *made = create(fx, fx_ino(fx, FILES), "new");
+	struct req *made = fx_create(fx, fx_ino(fx, FILES), "new");
 
 	assert_waits(made);
 	assert_int_equal(fx_put(fx, "python/demo/ctl", "close\n"), 0);
@@ -194,13 +90,13 @@ static void test_listing_from_before_the_sandbox(void **state)
 {
 	struct fixture *fx = *state;
 	uint64_t root = fx_ino(fx, FILES);
-	struct req *dir = opendir_ino(fx, root), *r;
+	struct req *dir = fx_opendir_ino(fx, root), *r;
 
 	fx_ready(fx);
-	r = readdir_fh(fx, root, dir->fh, 4096, 2);
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, 2);
 	assert_int_equal(r->kind, ANSWER_BUF);
 	assert_int_equal(r->size, 0);
-	release(root, dir->fh, true);
+	fx_release_ino(root, dir->fh, true);
 	assert_int_equal(fake_sandbox()->nreleases, 0);
 }
 
@@ -210,15 +106,15 @@ static void test_requests_reach_the_agent(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
-	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
-	struct req *opened = open_ino(fx, ino, O_RDWR | O_APPEND), *r;
+	uint64_t root = fx_ino(fx, FILES), ino = fx_found(fx, s, root, "x", &fx_a_file);
+	struct req *opened = fx_open_ino(fx, ino, O_RDWR | O_APPEND), *r;
 	struct file f = {.ino = ino};
 	struct vm_file_reply data = {.data = "hello", .size = 5};
 
 	assert_int_equal(s->file[0].rq.op, VM_OPEN);
 	assert_int_equal(s->file[0].rq.node, 7);
 	assert_int_equal(s->file[0].rq.flags, O_RDWR | O_APPEND);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	f.fh = opened->fh;
 	f.offset = 1000;
 	r = fx_read(fx, &f, 4096, 0);
@@ -232,9 +128,9 @@ static void test_requests_reach_the_agent(void **state)
 	fake_answer(s, -EIO, NULL);
 	assert_error(r, -EIO);
 	assert_int_equal(fx_flush(fx, &f), 0);
-	release(ino, f.fh, false);
+	fx_release_ino(ino, f.fh, false);
 	assert_int_equal(s->nreleases, 1);
-	assert_error(fx_read(fx, &f, 1, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 1, 0), -EIO);
 }
 
 static void test_answers_in_any_order(void **state)
@@ -243,15 +139,15 @@ static void test_answers_in_any_order(void **state)
 	struct sandbox *s = fx_ready(fx);
 	uint64_t root = fx_ino(fx, FILES);
 	struct req *a = fx_lookup(fx, root, "a"), *c = fx_lookup(fx, root, "c"),
-		   *g = getattr(fx, root);
+		   *g = fx_getattr_ino(fx, root);
 
 	assert_int_equal(s->nfiles, 3);
-	fake_answer_at(s, 2, 0, &a_dir);
+	fake_answer_at(s, 2, 0, &fx_a_dir);
 	assert_int_equal(g->kind, ANSWER_ATTR);
 	assert_int_equal(g->st.st_mode,
 			 S_IFDIR | 0700); /* the session's, whatever the guest made of it */
 	assert_int_equal(g->st.st_ino, root);
-	fake_answer_at(s, 1, 0, &a_dir);
+	fake_answer_at(s, 1, 0, &fx_a_dir);
 	assert_waits(a);
 	fake_answer(s, -ENOENT, NULL);
 	assert_error(a, -ENOENT);
@@ -269,11 +165,11 @@ static void test_listing(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	uint64_t root = fx_ino(fx, FILES), next;
-	struct req *dir = opendir_ino(fx, root), *r;
+	struct req *dir = fx_opendir_ino(fx, root), *r;
 	size_t pos = 0;
 
-	fake_answer(s, 0, &a_dir);
-	r = readdir_fh(fx, root, dir->fh, 4096, 0);
+	fake_answer(s, 0, &fx_a_dir);
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, 0);
 	assert_int_equal(s->file[0].rq.offset, 0);
 	fake_answer(s, 0, &both);
 	assert_string_equal(req_dirent(r, &pos, &next), ".");
@@ -282,15 +178,15 @@ static void test_listing(void **state)
 	assert_string_equal(req_dirent(r, &pos, &next), "two");
 	assert_null(req_dirent(r, &pos, &next));
 	assert_int_equal(next, 202);
-	r = readdir_fh(fx, root, dir->fh, 4096, 1); /* behind "." */
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, 1); /* behind "." */
 	fake_answer(s, 0, &both);
 	pos = 0;
 	assert_string_equal(req_dirent(r, &pos, &next), "..");
-	r = readdir_fh(fx, root, dir->fh, 4096, 202);
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, 202);
 	assert_int_equal(s->file[0].rq.offset, 200);
 	fake_answer(s, 0, &none);
 	assert_int_equal(r->size, 0);
-	release(root, dir->fh, true);
+	fx_release_ino(root, dir->fh, true);
 	assert_int_equal(s->nreleases, 1);
 }
 
@@ -306,14 +202,14 @@ static void test_listing_counted(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	uint64_t root = fx_ino(fx, FILES), at = 0, next;
-	struct req *dir = opendir_ino(fx, root), *r;
+	struct req *dir = fx_opendir_ino(fx, root), *r;
 
-	fake_answer(s, 0, &a_dir);
+	fake_answer(s, 0, &fx_a_dir);
 	for (size_t i = 0; i < 3; i++) {
 		const struct vm_file_reply one = {.entries = &rows[i], .nentries = 1};
 		size_t pos = 0;
 
-		r = readdir_fh(fx, root, dir->fh, 4096, at);
+		r = fx_readdir_ino(fx, root, dir->fh, 4096, at);
 		assert_int_equal(s->file[0].rq.offset, i ? rows[i - 1].next : 0);
 		fake_answer(s, 0, &one);
 		if (i == 0) {
@@ -324,11 +220,11 @@ static void test_listing_counted(void **state)
 		assert_null(req_dirent(r, &pos, &next));
 		at = next;
 	}
-	r = readdir_fh(fx, root, dir->fh, 4096, at);
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, at);
 	assert_int_equal(s->file[0].rq.offset, INT64_MAX);
 	fake_answer(s, 0, &none);
 	assert_int_equal(r->size, 0);
-	release(root, dir->fh, true);
+	fx_release_ino(root, dir->fh, true);
 }
 
 static void test_links_of_the_sandbox(void **state)
@@ -342,17 +238,17 @@ static void test_links_of_the_sandbox(void **state)
 		    {"a/../..", ".outside-files/%2E/a/%2E%2E/%2E%2E"}};
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
-	uint64_t dir = found(fx, s, fx_ino(fx, FILES), "d", &a_dir), link;
-	struct vm_file_reply l = a_file;
+	uint64_t dir = fx_found(fx, s, fx_ino(fx, FILES), "d", &fx_a_dir), link;
+	struct vm_file_reply l = fx_a_file;
 
 	l.attr.mode = S_IFLNK | 0777;
-	link = found_link(fx, s, dir, "l", &l, "/a");
+	link = fx_found_link(fx, s, dir, "l", &l, "/a");
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct vm_file_reply t = {.data = rows[i].target,
 						.size = strlen(rows[i].target)};
 		struct req *r = req_new(0);
 
-		ops.readlink(native(r), link);
+		ops.readlink(req_native(r), link);
 		fake_answer(s, 0, &t);
 		assert_int_equal(r->kind, ANSWER_READLINK);
 		assert_string_equal(r->data, rows[i].shown);
@@ -366,24 +262,24 @@ static void test_size_of_links(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	uint64_t root = fx_ino(fx, FILES), link;
-	struct vm_file_reply l = a_file;
+	struct vm_file_reply l = fx_a_file;
 	struct req *req;
 
 	l.attr.mode = S_IFLNK | 0777;
-	link = found_link(fx, s, root, "l", &l, "/etc/passwd");
-	req = getattr(fx, link);
+	link = fx_found_link(fx, s, root, "l", &l, "/etc/passwd");
+	req = fx_getattr_ino(fx, link);
 	fake_answer(s, 0, &l);
 	assert_waits(req);
 	fake_answer(s, 0, &t);
 	assert_int_equal(req->kind, ANSWER_ATTR);
 	assert_int_equal(req->st.st_size, strlen(".outside-files/etc/passwd"));
-	req = getattr(fx, link);
+	req = fx_getattr_ino(fx, link);
 	fake_answer(s, 0, &l);
 	fake_answer(s, -EIO, NULL);
 	assert_int_equal(req->kind, ANSWER_ATTR);
-	assert_int_equal(req->st.st_size, a_file.attr.size);
+	assert_int_equal(req->st.st_size, fx_a_file.attr.size);
 	req = req_new(0);
-	ops.symlink(native(req), ".outside-files/%2E/%2E%2E/x", root, "m");
+	ops.symlink(req_native(req), ".outside-files/%2E/%2E%2E/x", root, "m");
 	assert_string_equal(s->file[0].newname, "../x");
 	l.node = 9;
 	fake_answer(s, 0, &l);
@@ -397,136 +293,33 @@ static void test_two_directories(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
-	uint64_t root = fx_ino(fx, FILES), dir = found(fx, s, root, "d", &a_dir),
-		 file = found(fx, s, root, "f", &a_file);
+	uint64_t root = fx_ino(fx, FILES), dir = fx_found(fx, s, root, "d", &fx_a_dir),
+		 file = fx_found(fx, s, root, "f", &fx_a_file);
 	struct req *r = req_new(0);
 
-	ops.rename(native(r), root, "f", dir, "g", RENAME_NOREPLACE);
+	ops.rename(req_native(r), root, "f", dir, "g", RENAME_NOREPLACE);
 	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
 	assert_int_equal(s->file[0].rq.newparent, 8);
 	assert_string_equal(s->file[0].rq.newname, "g");
 	assert_int_equal(s->file[0].rq.flags, RENAME_NOREPLACE);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_error(r, 0);
 	r = req_new(0);
-	ops.link(native(r), file, dir, "h");
+	ops.link(req_native(r), file, dir, "h");
 	assert_int_equal(s->file[0].rq.node, 7);
 	assert_int_equal(s->file[0].rq.newparent, 8);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(r->ino, file);
 	fx_mkdir(fx, "python/two");
 	r = req_new(0);
-	ops.rename(native(r), root, "f", fx_ino(fx, "python/two/files"), "f", 0);
+	ops.rename(req_native(r), root, "f", fx_ino(fx, "python/two/files"), "f", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.rename(native(r), root, "f", fx_ino(fx, "python/demo"), "in", 0);
+	ops.rename(req_native(r), root, "f", fx_ino(fx, "python/demo"), "in", 0);
 	assert_error(r, -EXDEV);
 	r = req_new(0);
-	ops.link(native(r), file, fx_ino(fx, "python/two/files"), "f");
+	ops.link(req_native(r), file, fx_ino(fx, "python/two/files"), "f");
 	assert_error(r, -EXDEV);
-}
-
-/* ---- what the kernel may keep ---- */
-
-/* Looks a name up during a lease. Return: what the kernel may keep. */
-static enum reply_keep kept(struct fixture *fx, struct sandbox *s, uint64_t dir, const char *name,
-			    const struct vm_file_reply *like)
-{
-	struct vm_file_reply reply = *like;
-	struct req *req = fx_lookup(fx, dir, name);
-
-	reply.leased = true;
-	fake_answer(s, 0, &reply);
-	assert_int_equal(req->kind, ANSWER_ENTRY);
-	return req->keep;
-}
-
-static void end_run(struct fixture *fx, struct sandbox *s)
-{
-	fake_exit(s, VM_DONE, 0);
-	fake_state(s, SANDBOX_READY);
-	assert_null(fx_demo(fx)->active);
-}
-
-/* Attributes, during a lease; they are dropped before a run, and before a reset. */
-static void test_attributes_for_a_moment(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_ready(fx);
-	struct reply_fake_dropped dropped = {0};
-	const uint64_t root = fx_ino(fx, FILES), file = found(fx, s, root, "f", &a_file);
-	struct vm_file_reply leased = a_file;
-	struct req *req;
-
-	fx->fs->kernel = (struct kernel *)&dropped;
-	leased.leased = true;
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	req = getattr(fx, file);
-	fake_answer(s, 0, &leased);
-	assert_int_equal(req->keep, REPLY_KEEP_ATTR);
-	req = getattr(fx, file);
-	fake_answer(s, 0, &a_file);
-	assert_int_equal(req->keep, REPLY_KEEP_NOTHING);
-	assert_int_equal(dropped.n, 0);
-	(void)fx_run(fx, "1");
-	assert_int_equal(dropped.n, 1);
-	assert_int_equal(dropped.ino[0], file);
-	end_run(fx, s);
-	(void)fx_run(fx, "2");
-	assert_int_equal(dropped.n, 1);
-	end_run(fx, s);
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	fake_stirs(s);
-	assert_int_equal(dropped.n, 2);
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	assert_int_equal(session_reset(fx_demo(fx)), 0);
-	assert_int_equal(dropped.n, 3);
-	fx->fs->kernel = NULL;
-}
-
-/* Not of what the kernel meets for the first time, of what is shown differently to others, of a directory in two
- * places. */
-static void test_attributes_not_kept(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_ready(fx);
-	struct reply_fake_dropped dropped = {0};
-	const enum owner_shown shown = fx->fs->shown;
-	const uint64_t root = fx_ino(fx, FILES);
-
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING);
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING); /* no kernel */
-	fx->fs->kernel = (struct kernel *)&dropped;
-	fx->fs->shown = OWNER_NOBODY_BY_STAT;
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_NOTHING);
-	fx->fs->shown = shown;
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_NOTHING);
-	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_ATTR);
-	assert_int_equal(kept(fx, s, root, "e", &a_dir), REPLY_KEEP_NOTHING);
-	assert_int_equal(kept(fx, s, root, "e", &a_dir), REPLY_KEEP_NOTHING);
-	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_NOTHING);
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	fx->fs->kernel = NULL;
-}
-
-/* Nothing is told of nodes that are forgotten, and all of the others when the sandbox is gone. */
-static void test_attributes_at_the_end(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_ready(fx);
-	struct reply_fake_dropped dropped = {0};
-	const uint64_t root = fx_ino(fx, FILES), file = found(fx, s, root, "f", &a_file),
-		       dir = found(fx, s, root, "d", &a_dir);
-
-	fx->fs->kernel = (struct kernel *)&dropped;
-	assert_int_equal(kept(fx, s, root, "f", &a_file), REPLY_KEEP_ATTR);
-	assert_int_equal(kept(fx, s, root, "d", &a_dir), REPLY_KEEP_ATTR);
-	forget(file, 2);
-	fake_die(s, PROBLEM_QEMU_FAILED);
-	assert_int_equal(dropped.n, 1);
-	assert_int_equal(dropped.ino[0], dir);
-	fx->fs->kernel = NULL;
 }
 
 /* ---- letting go ---- */
@@ -534,7 +327,7 @@ static void test_attributes_at_the_end(void **state)
 static void test_interrupted_before_it_was_sent(void **state)
 {
 	struct fixture *fx = *state;
-	struct req *made = create(fx, fx_ino(fx, FILES), "x");
+	struct req *made = fx_create(fx, fx_ino(fx, FILES), "x");
 
 	req_interrupt(made);
 	assert_error(made, -EINTR); /* at once */
@@ -547,15 +340,15 @@ static void test_interrupted_in_flight(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	uint64_t root = fx_ino(fx, FILES);
-	struct req *made = create(fx, root, "x"), *looked = fx_lookup(fx, root, "y"),
-		   *dir = opendir_ino(fx, root), *quick = getattr(fx, root);
+	struct req *made = fx_create(fx, root, "x"), *looked = fx_lookup(fx, root, "y"),
+		   *dir = fx_opendir_ino(fx, root), *quick = fx_getattr_ino(fx, root);
 
 	req_interrupt(made);
 	req_interrupt(looked);
 	req_interrupt(dir);
 	req_interrupt(quick);
 	assert_int_equal(req_waiting(), 4); /* the answer may be near */
-	fake_answer_at(s, 3, 0, &a_dir);
+	fake_answer_at(s, 3, 0, &fx_a_dir);
 	assert_int_equal(quick->kind, ANSWER_ATTR);
 	clock_advance(999);
 	assert_int_equal(req_waiting(), 3);
@@ -564,12 +357,12 @@ static void test_interrupted_in_flight(void **state)
 	assert_error(looked, -EINTR);
 	assert_error(dir, -EINTR);
 	/* What the agent gave is given back. */
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(s->nreleases, 1);
 	assert_int_equal(s->forgotten, 1);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(s->forgotten, 2);
-	fake_answer(s, 0, &a_dir);
+	fake_answer(s, 0, &fx_a_dir);
 	assert_int_equal(s->nreleases, 2);
 	assert_int_equal(fx_demo(fx)->files->nodes.n, 0);
 }
@@ -578,7 +371,7 @@ static void test_interrupted_in_flight(void **state)
 static void test_waits_that_are_too_long(void **state)
 {
 	struct fixture *fx = *state;
-	struct req *pending = create(fx, fx_ino(fx, FILES), "x"), *sent, *later;
+	struct req *pending = fx_create(fx, fx_ino(fx, FILES), "x"), *sent, *later;
 	struct files *files = fx_demo(fx)->files;
 	struct sandbox *s;
 
@@ -588,14 +381,14 @@ static void test_waits_that_are_too_long(void **state)
 	files_renew(files, uv_now(fx->fs->loop) - 10);
 	assert_error(pending, -EAGAIN);
 	s = fx_ready(fx);
-	sent = create(fx, fx_ino(fx, FILES), "y");
+	sent = fx_create(fx, fx_ino(fx, FILES), "y");
 	clock_advance(10);
-	later = create(fx, fx_ino(fx, FILES), "z");
+	later = fx_create(fx, fx_ino(fx, FILES), "z");
 	files_renew(files, uv_now(fx->fs->loop) - 10);
 	assert_error(sent, -EAGAIN);
-	fake_answer(s, 0, &a_file); /* it was made all the same */
+	fake_answer(s, 0, &fx_a_file); /* it was made all the same */
 	assert_int_equal(s->nreleases, 1);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(later->kind, ANSWER_CREATE);
 }
 
@@ -603,11 +396,11 @@ static void test_sandbox_goes(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx), *next;
-	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
-	struct req *opened = open_ino(fx, ino, O_RDWR), *r;
+	uint64_t root = fx_ino(fx, FILES), ino = fx_found(fx, s, root, "x", &fx_a_file);
+	struct req *opened = fx_open_ino(fx, ino, O_RDWR), *r;
 	struct file f = {.ino = ino};
 
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	f.fh = opened->fh;
 	r = fx_read(fx, &f, 10, 0);
 	fx_put(fx, "python/demo/ctl", "close\n");
@@ -615,19 +408,20 @@ static void test_sandbox_goes(void **state)
 	fake_settle();
 	assert_error(r, -ESTALE);
 	assert_error(fx_lookup(fx, root, "x"), -ESTALE);
-	assert_error(create(fx, root, "x"), -ESTALE);
-	assert_error(opendir_ino(fx, root), -ESTALE);
-	assert_error(getattr(fx, ino), -ESTALE);
+	assert_error(fx_create(fx, root, "x"), -ESTALE);
+	assert_error(fx_opendir_ino(fx, root), -ESTALE);
+	assert_error(fx_getattr_ino(fx, ino), -ESTALE);
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
 	fx_put(fx, "python/demo/ctl", "reset\n");
 	next = fx_ready(fx);
 	assert_ptr_not_equal(next, s);
-	assert_error(getattr(fx, ino), -ESTALE); /* another sandbox's node 7 is another file */
+	assert_error(fx_getattr_ino(fx, ino),
+		     -ESTALE); /* another sandbox's node 7 is another file */
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
-	assert_error(open_ino(fx, ino, O_RDONLY), -ESTALE);
-	assert_int_not_equal(found(fx, next, root, "x", &a_file), ino);
-	release(ino, f.fh, false);
-	forget(ino, 1);
+	assert_error(fx_open_ino(fx, ino, O_RDONLY), -ESTALE);
+	assert_int_not_equal(fx_found(fx, next, root, "x", &fx_a_file), ino);
+	fx_release_ino(ino, f.fh, false);
+	fx_forget_ino(ino, 1);
 	assert_int_equal(next->nreleases, 0); /* the new one knows nothing of it */
 	assert_int_equal(next->forgotten, 0);
 }
@@ -636,16 +430,16 @@ static void test_session_removed_in_flight(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
-	uint64_t root = fx_ino(fx, FILES), ino = found(fx, s, root, "x", &a_file);
-	struct req *r = getattr(fx, ino), *opened = open_ino(fx, ino, O_RDONLY);
+	uint64_t root = fx_ino(fx, FILES), ino = fx_found(fx, s, root, "x", &fx_a_file);
+	struct req *r = fx_getattr_ino(fx, ino), *opened = fx_open_ino(fx, ino, O_RDONLY);
 
 	fx_rmdir(fx, "python/demo");
-	assert_error(getattr(fx, ino), -ESTALE);
-	fake_answer(s, 0, &a_file); /* an answer that was on its way */
+	assert_error(fx_getattr_ino(fx, ino), -ESTALE);
+	fake_answer(s, 0, &fx_a_file); /* an answer that was on its way */
 	assert_error(r, -ESTALE);
 	fake_settle();
 	assert_error(opened, -ESTALE);
-	forget(ino, 1);
+	fx_forget_ino(ino, 1);
 }
 
 static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
@@ -658,7 +452,7 @@ static void test_closed_by_an_idle_timeout_but_not_in_use(void **state)
 	s = fx_ready(fx);
 	for (int i = 0; i < 5; i++) {
 		clock_advance(9000);
-		found(fx, s, root, "x", &a_file); /* use */
+		fx_found(fx, s, root, "x", &fx_a_file); /* use */
 	}
 	fx_expect(fx, "python/demo/state", "idle\n");
 	clock_advance(10000);
@@ -675,15 +469,15 @@ static void test_during_commit(void **state)
 
 	fake_exit(s, VM_DONE, 0);
 	fx_demo(fx)->changes.committing = true;
-	assert_error(create(fx, dir, "new"), -EBUSY);
+	assert_error(fx_create(fx, dir, "new"), -EBUSY);
 	assert_int_equal(s->nfiles, 0);
 	assert_int_equal(session_reset(fx_demo(fx)), -EBUSY);
-	req = opendir_ino(fx, dir);
+	req = fx_opendir_ino(fx, dir);
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
 	assert_error(req, -EIO);
 	fx_demo(fx)->changes.committing = false;
-	req = create(fx, dir, "new");
+	req = fx_create(fx, dir, "new");
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -EIO, NULL);
 	assert_error(req, -EIO);
@@ -705,9 +499,6 @@ int main(void)
 		fx_test(test_links_of_the_sandbox),
 		fx_test(test_size_of_links),
 		fx_test(test_two_directories),
-		fx_test(test_attributes_for_a_moment),
-		fx_test(test_attributes_not_kept),
-		fx_test(test_attributes_at_the_end),
 		fx_test(test_interrupted_before_it_was_sent),
 		fx_test(test_interrupted_in_flight),
 		fx_test(test_waits_that_are_too_long),

@@ -16,11 +16,6 @@
 #define FILES "python/demo/files"
 #define NOTES "python/demo/notes"
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 /* fcntl(2) by an owner. @len 0: to the end. */
 static struct req *setlk(const struct file *f, uint64_t owner, short type, off_t start, off_t len,
 			 bool wait)
@@ -29,7 +24,7 @@ static struct req *setlk(const struct file *f, uint64_t owner, short type, off_t
 	struct flock fl = {.l_type = type, .l_start = start, .l_len = len, .l_pid = 7};
 	struct req *req = req_new(0);
 
-	ops.setlk(native(req), f->ino, &fi, &fl, wait);
+	ops.setlk(req_native(req), f->ino, &fi, &fl, wait);
 	return req;
 }
 
@@ -38,7 +33,7 @@ static struct req *lock_whole(const struct file *f, uint64_t owner, int how)
 	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
 	struct req *req = req_new(0);
 
-	ops.flock(native(req), f->ino, &fi, how);
+	ops.flock(req_native(req), f->ino, &fi, how);
 	return req;
 }
 
@@ -47,7 +42,7 @@ static void flush(const struct file *f, uint64_t owner)
 	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
 	struct req *req = req_new(0);
 
-	ops.flush(native(req), f->ino, &fi);
+	ops.flush(req_native(req), f->ino, &fi);
 	assert_error(req, 0);
 }
 
@@ -62,7 +57,7 @@ static struct file open_remote(struct fixture *fx, struct sandbox *s)
 	struct fuse_file_info fi = {.flags = O_RDWR};
 	struct req *req = req_new(fx->pid);
 
-	ops.create(native(req), fx_ino(fx, FILES), "x", 0644, &fi);
+	ops.create(req_native(req), fx_ino(fx, FILES), "x", 0644, &fi);
 	fake_answer(s, 0, &file);
 	assert_int_equal(req->kind, ANSWER_CREATE);
 	return (struct file){.ino = req->ino, .fh = req->fh, .flags = O_RDWR};
@@ -79,7 +74,7 @@ static void test_interrupted_at_once(void **state)
 	struct req *req = req_new(0);
 
 	req->interrupted = true;
-	ops.setlk(native(req), f.ino, &fi, &fl, true);
+	ops.setlk(req_native(req), f.ino, &fi, &fl, true);
 	assert_error(req, -EINTR);
 	assert_int_equal(s->nfiles, 0);
 	assert_int_equal(s->ncancels, 0);
@@ -175,7 +170,7 @@ static void test_close_without_an_answer(void **state)
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);
 	req = req_new(0);
-	ops.flush(native(req), f.ino, &fi);
+	ops.flush(req_native(req), f.ino, &fi);
 	assert_waits(req);
 	req_interrupt(req);
 	clock_advance(1000);
@@ -212,7 +207,7 @@ static void test_share_of_a_user(void **state)
 	/* Another has a share of his own. */
 	req = req_new(0);
 	req->ctx.uid = 1001;
-	ops.setlk(native(req), f.ino, &fi, &fl, false);
+	ops.setlk(req_native(req), f.ino, &fi, &fl, false);
 	assert_error(req, 0);
 	/* What is there can be given back, with holes too, and then there is room. */
 	assert_error(setlk(&f, 1, F_UNLCK, 2, 1, false), 0);

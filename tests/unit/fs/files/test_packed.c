@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that were saved: of checkpoints, and of sessions that are asleep. */
-/* modules: tests/unit/fixture/fixture.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/fixture_files.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <stdio.h>
 
-#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/fixture_files.h"
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 
 #define TOP   "python/demo/"
 #define FILES TOP "files"
 #define SAVED TOP "checkpoints/a/files"
-
-static const struct vm_file_reply a_file = {
-	.node = 7,
-	.handle = 70,
-	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
-
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
 
 static struct sandbox *with_checkpoint(struct fixture *fx)
 {
@@ -30,15 +20,6 @@ static struct sandbox *with_checkpoint(struct fixture *fx)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	fx_saved(s);
 	return s;
-}
-
-static void asleep(struct fixture *fx)
-{
-	struct sandbox *s = fx_idle(fx);
-
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_saved(s);
-	fake_settle();
 }
 
 static const char *ls(uint64_t ino)
@@ -50,17 +31,17 @@ static const char *ls(uint64_t ino)
 	uint64_t next;
 	size_t pos = 0;
 
-	ops.opendir(native(req), ino, &fi);
+	ops.opendir(req_native(req), ino, &fi);
 	assert_int_equal(req->kind, ANSWER_OPEN);
 	fi.fh = req->fh;
 	req = req_new(0);
-	ops.readdir(native(req), ino, 65536, 0, &fi);
+	ops.readdir(req_native(req), ino, 65536, 0, &fi);
 	assert_int_equal(req->kind, ANSWER_BUF);
 	names[0] = '\0';
 	while ((name = req_dirent(req, &pos, &next)))
 		sprintf(names + strlen(names), "%s ", name);
 	req = req_new(0);
-	ops.releasedir(native(req), ino, &fi);
+	ops.releasedir(req_native(req), ino, &fi);
 	assert_error(req, 0);
 	return names;
 }
@@ -69,7 +50,7 @@ static const char *readlink_of(uint64_t ino)
 {
 	struct req *req = req_new(0);
 
-	ops.readlink(native(req), ino);
+	ops.readlink(req_native(req), ino);
 	assert_int_equal(req->kind, ANSWER_READLINK);
 	return req->data;
 }
@@ -79,34 +60,8 @@ static struct req *setattr(uint64_t ino)
 	struct stat st = {.st_mode = 0600};
 	struct req *req = req_new(0);
 
-	ops.setattr(native(req), ino, &st, FUSE_SET_ATTR_MODE, NULL);
+	ops.setattr(req_native(req), ino, &st, FUSE_SET_ATTR_MODE, NULL);
 	return req;
-}
-
-static struct req *create(uint64_t dir, const char *name)
-{
-	struct fuse_file_info fi = {.flags = O_WRONLY};
-	struct req *req = req_new(0);
-
-	ops.create(native(req), dir, name, 0644, &fi);
-	return req;
-}
-
-static struct req *open_for(uint64_t ino, int flags)
-{
-	struct fuse_file_info fi = {.flags = flags};
-	struct req *req = req_new(0);
-
-	ops.open(native(req), ino, &fi);
-	return req;
-}
-
-static void forget(uint64_t ino, uint64_t n)
-{
-	struct req *req = req_new(0);
-
-	ops.forget(native(req), ino, n);
-	assert_int_equal(req->kind, ANSWER_NOTHING);
 }
 
 /* All of the tree at @top, of which fake_saved_new() says what is in it. */
@@ -162,9 +117,9 @@ static void test_nothing_can_be_written(void **state)
 	with_checkpoint(fx);
 	dir = fx_ino(fx, SAVED);
 	file = fx_ino(fx, SAVED "/a.txt");
-	assert_error(create(dir, "new"), -EROFS);
-	assert_error(open_for(file, O_WRONLY), -EROFS);
-	assert_error(open_for(file, O_RDONLY | O_TRUNC), -EROFS);
+	assert_error(fx_create(fx, dir, "new"), -EROFS);
+	assert_error(fx_open_ino(fx, file, O_WRONLY), -EROFS);
+	assert_error(fx_open_ino(fx, file, O_RDONLY | O_TRUNC), -EROFS);
 	assert_error(setattr(file), -EROFS);
 	assert_error(setattr(dir), -EROFS);
 	assert_int_equal(fx_mkdir(fx, SAVED "/new"), -EROFS);
@@ -173,7 +128,7 @@ static void test_nothing_can_be_written(void **state)
 	assert_int_equal(fx_rmdir(fx, SAVED), -EROFS);
 	assert_int_equal(fx_rename(fx, SAVED "/a.txt", SAVED "/b", 0), -EROFS);
 	assert_int_equal(fx_rename(fx, FILES "/a.txt", SAVED "/b", 0), -EROFS);
-	assert_error(open_for(fx_ino(fx, SAVED "/sock"), O_RDONLY), -EPERM);
+	assert_error(fx_open_ino(fx, fx_ino(fx, SAVED "/sock"), O_RDONLY), -EPERM);
 	assert_true(fx_exists(fx, SAVED "/a.txt"));
 }
 
@@ -216,7 +171,7 @@ static void test_two_checkpoints(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	fx_saved(s);
 	assert_int_equal(fx_stat_ino(fx, ino, &a), -ESTALE);
-	forget(ino, 3);
+	fx_forget_ino(ino, 3);
 }
 
 /* ---- of a session that is asleep ---- */
@@ -226,7 +181,7 @@ static void test_tree_of_a_sleeper(void **state)
 	struct fixture *fx = *state;
 	struct stat st;
 
-	asleep(fx);
+	fx_asleep(fx);
 	check_tree(fx, FILES);
 	assert_int_equal(fx_stat(fx, FILES, &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
@@ -240,8 +195,8 @@ static void test_creating_wakes(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	asleep(fx);
-	req = create(fx_ino(fx, FILES), "new");
+	fx_asleep(fx);
+	req = fx_create(fx, fx_ino(fx, FILES), "new");
 	assert_waits(req);
 	s = fake_sandbox();
 	assert_non_null(s->from);
@@ -249,7 +204,7 @@ static void test_creating_wakes(void **state)
 	fake_state(s, SANDBOX_READY);
 	assert_int_equal(s->nfiles, 2);
 	assert_int_equal(s->file[0].rq.op, VM_CREATE);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(req->kind, ANSWER_CREATE);
 	fake_answer(s, -ENOENT, NULL);
 	{
@@ -257,7 +212,7 @@ static void test_creating_wakes(void **state)
 		const uint64_t ino = req->ino;
 
 		req = req_new(0);
-		ops.release(native(req), ino, &fi);
+		ops.release(req_native(req), ino, &fi);
 	}
 }
 
@@ -271,10 +226,10 @@ static void test_writing_a_file_wakes(void **state)
 	struct req *req, *dir;
 	uint64_t file;
 
-	asleep(fx);
+	fx_asleep(fx);
 	file = fx_ino(fx, FILES "/a.txt");
-	dir = create(fx_ino(fx, FILES "/d"), "new");
-	req = open_for(file, O_WRONLY);
+	dir = fx_create(fx, fx_ino(fx, FILES "/d"), "new");
+	req = fx_open_ino(fx, file, O_WRONLY);
 	assert_waits(req);
 	assert_waits(dir);
 	s = fake_sandbox();
@@ -283,10 +238,10 @@ static void test_writing_a_file_wakes(void **state)
 	assert_error(dir, -ESTALE);
 	assert_int_equal(s->nfiles, 0);
 	assert_int_equal(fx_stat_ino(fx, file, &st), -ESTALE);
-	forget(file, 1);
+	fx_forget_ino(file, 1);
 	assert_int_equal(s->forgotten, 0); /* the sandbox knows nothing of it */
 	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
 }
 
@@ -297,7 +252,7 @@ static void test_open_when_it_wakes(void **state)
 	struct sandbox *s;
 	struct file f;
 
-	asleep(fx);
+	fx_asleep(fx);
 	f = fx_opened(fx, FILES "/a.txt", O_RDONLY);
 	assert_bytes(fx_read(fx, &f, 10, 0), "hello");
 	fx_put(fx, TOP "in", "y");
@@ -316,7 +271,7 @@ static void test_other_files_after_a_restore(void **state)
 	struct stat st;
 	uint64_t file;
 
-	asleep(fx);
+	fx_asleep(fx);
 	file = fx_ino(fx, FILES "/a.txt");
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
@@ -329,12 +284,13 @@ static void test_a_wake_that_fails(void **state)
 	struct fixture *fx = *state;
 	struct req *req;
 
-	asleep(fx);
-	req = create(fx_ino(fx, FILES), "new");
+	fx_asleep(fx);
+	req = fx_create(fx, fx_ino(fx, FILES), "new");
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	assert_error(req, -EIO);
 	fx_expect(fx, FILES "/a.txt", "hello");
-	req = create(fx_ino(fx, FILES), "new"); /* its memory does not fit: another one is made */
+	req = fx_create(fx, fx_ino(fx, FILES),
+			"new"); /* its memory does not fit: another one is made */
 	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
 	assert_waits(req);
 	req_interrupt(req);
@@ -359,7 +315,7 @@ static void test_of_a_copy_that_waits(void **state)
 	assert_int_equal(fake_count(), 1);
 	fx_mkdir(fx, "python/third");
 	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\n"), 0);
-	write = create(fx_ino(fx, "python/third/files"), "new");
+	write = fx_create(fx, fx_ino(fx, "python/third/files"), "new");
 	assert_waits(write);
 	fx_saved(s);
 	assert_int_equal(fake_count(), 2);
@@ -407,7 +363,7 @@ static void test_writes_wait_for_a_save(void **state)
 	assert_int_equal(s->nfiles, 1);
 	fake_answer(s, -ENOENT, NULL);
 	assert_error(read, -ENOENT);
-	write = create(fx_ino(fx, FILES), "new");
+	write = fx_create(fx, fx_ino(fx, FILES), "new");
 	assert_int_equal(s->nfiles, 0);
 	fx_saved(s);
 	fx_expect(fx, TOP "state", "idle\n"); /* it was used */
@@ -428,16 +384,16 @@ static void test_open_files_keep_it_awake(void **state)
 	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
 	fake_exit(s, VM_DONE, 0);
 	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	ino = req->ino;
-	req = open_for(ino, O_RDONLY);
-	fake_answer(s, 0, &a_file);
+	req = fx_open_ino(fx, ino, O_RDONLY);
+	fake_answer(s, 0, &fx_a_file);
 	fi.fh = req->fh;
 	clock_advance(35000);
 	assert_false(s->saving);
 	fx_expect(fx, TOP "state", "idle\n");
 	req = req_new(0);
-	ops.release(native(req), ino, &fi);
+	ops.release(req_native(req), ino, &fi);
 	clock_advance(10000);
 	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
@@ -452,7 +408,7 @@ static struct saved *sleeps_on_disk(struct fixture *fx)
 {
 	struct saved *saved;
 
-	asleep(fx);
+	fx_asleep(fx);
 	saved = fx_demo(fx)->asleep.saved;
 	fake_saved_store(saved);
 	return saved;
@@ -476,7 +432,7 @@ static void test_waits_for_the_disk(void **state)
 	assert_error(req[2], -ENOENT);
 	assert_int_equal(fake_alive(), 0);
 	check_tree(fx, FILES);
-	forget(req[0]->ino, 1);
+	fx_forget_ino(req[0]->ino, 1);
 }
 
 static void test_the_disk_is_damaged(void **state)
@@ -494,7 +450,7 @@ static void test_the_disk_is_damaged(void **state)
 	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
 	fake_saved_loaded(saved, NULL);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
-	forget(req->ino, 1);
+	fx_forget_ino(req->ino, 1);
 }
 
 /* What becomes of its session meanwhile. */
@@ -522,10 +478,10 @@ static void test_goes_while_the_disk_is_read(void **state)
 	fake_saved_loaded(saved, NULL);
 	assert_error(below, -ESTALE);
 	assert_waits(req);
-	fake_answer(s, 0, &a_file);
+	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
-	forget(req->ino, 1);
-	forget(dir, 1);
+	fx_forget_ino(req->ino, 1);
+	fx_forget_ino(dir, 1);
 	saved_unref(saved);
 }
 
@@ -542,7 +498,7 @@ static void test_checkpoint_on_disk(void **state)
 	assert_waits(req);
 	fake_saved_loaded(saved, NULL);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
-	forget(req->ino, 1);
+	fx_forget_ino(req->ino, 1);
 	check_tree(fx, SAVED);
 
 	/* It is removed while it is read; and its session is. */
@@ -553,7 +509,7 @@ static void test_checkpoint_on_disk(void **state)
 	fake_saved_loaded(saved, NULL);
 	assert_error(req, -ESTALE);
 	saved_unref(saved);
-	asleep(fx);
+	fx_asleep(fx);
 	saved = saved_ref(fx_demo(fx)->asleep.saved);
 	fake_saved_store(saved);
 	other = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/fixture/handed.h"
 #include "tests/unit/fixture/ledger.h"
 #include "tests/unit/fixture/own_mount.h"
-#include "vm/base/estate.h"
 #include "vm/base/util.h"
 
 #define SKIP		77
@@ -267,10 +267,10 @@ static pid_t start_daemon(const struct ledger_order *o)
 }
 
 /* Return: it was killed, and by nobody else than us. */
-static bool one_life(int connection, int estate, unsigned *seed)
+static bool one_life(int connection, struct handed *handed, unsigned *seed)
 {
 	const unsigned points = 2 * LEDGER_NPOINTS; /* half of them are none */
-	struct ledger_order o = {connection, dup(estate), (unsigned)rand_r(seed) % points, 0};
+	struct ledger_order o = {connection, handed, (unsigned)rand_r(seed) % points, 0};
 	struct pollfd p;
 	int status;
 	pid_t pid;
@@ -279,7 +279,6 @@ static bool one_life(int connection, int estate, unsigned *seed)
 		o.point = LEDGER_NOWHERE;
 	o.after = 1 + (unsigned)rand_r(seed) % (rand_r(seed) % 4 ? 4 : 40);
 	pid = start_daemon(&o);
-	close(o.estate);
 	if (o.point == LEDGER_NOWHERE) {
 		usleep((unsigned)rand_r(seed) % RANDOM_US);
 	} else {
@@ -288,8 +287,10 @@ static bool one_life(int connection, int estate, unsigned *seed)
 		close(p.fd);
 	}
 	kill(pid, SIGKILL);
-	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
-	       WTERMSIG(status) == SIGKILL;
+	if (waitpid(pid, &status, 0) != pid)
+		return false;
+	handed_take(handed);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 static uint64_t now_ms(void)
@@ -301,9 +302,9 @@ static uint64_t now_ms(void)
 }
 
 /* The last daemon lives until all are done. Return: 0, or 1, with words. */
-static int finish(const pid_t *client, int connection, int estate)
+static int finish(const pid_t *client, int connection, const struct handed *handed)
 {
-	const struct ledger_order o = {.connection = connection, .estate = dup(estate)};
+	const struct ledger_order o = {.connection = connection, .handed = handed};
 	const uint64_t until = now_ms() + FINISH_SEC * 1000;
 	const pid_t daemon = start_daemon(&o);
 	unsigned left = NCLIENTS;
@@ -361,24 +362,22 @@ static int check(void)
 static int test(unsigned kills, unsigned seed)
 {
 	pid_t client[NCLIENTS];
-	struct estate *e;
-	int connection = own_mount(top), estate, bad = 0;
+	struct handed handed;
+	int connection = own_mount(top), bad = 0;
 
 	if (connection < 0) {
 		printf("no mount here: %s\n", strerror(-connection));
 		return SKIP;
 	}
-	if (estate_new(&e) < 0)
+	if (handed_init(&handed) < 0)
 		return 1;
-	estate = dup(estate_fd(e));
-	estate_free(e);
 	for (unsigned i = 0; i < NCLIENTS; i++)
 		client[i] = start_client(i, connection);
 	printf("%u kills, seed %u\n", kills, seed);
 	fflush(stdout);
 	for (unsigned i = 0; !bad && !*shared->failure && i < kills; i++)
-		bad = !one_life(connection, estate, &seed);
-	bad |= finish(client, connection, estate);
+		bad = !one_life(connection, &handed, &seed);
+	bad |= finish(client, connection, &handed);
 	if (!bad)
 		bad = check();
 	for (unsigned i = 0; i < NCLIENTS; i++)

@@ -14,18 +14,13 @@ static const struct vm_file_reply a_file = {
 	.handle = 70,
 	.attr = {.ino = 4711, .mode = S_IFREG | 0640, .nlink = 1, .size = 5}};
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 /* A file of the sandbox, open. */
 static struct file open_file(struct fixture *fx, struct sandbox *s)
 {
 	struct fuse_file_info fi = {.flags = O_RDWR};
 	struct req *made = req_new(0);
 
-	ops.create(native(made), fx_ino(fx, TOP "files"), "f", 0644, &fi);
+	ops.create(req_native(made), fx_ino(fx, TOP "files"), "f", 0644, &fi);
 	fake_answer(s, 0, &a_file);
 	assert_int_equal(made->kind, ANSWER_CREATE);
 	return (struct file){.ino = made->ino, .fh = made->fh, .flags = O_RDWR};
@@ -36,7 +31,7 @@ static struct req *setattr(uint64_t ino, const struct stat *attr, int valid)
 	struct stat st = *attr;
 	struct req *req = req_new(0);
 
-	ops.setattr(native(req), ino, &st, valid, NULL);
+	ops.setattr(req_native(req), ino, &st, valid, NULL);
 	return req;
 }
 
@@ -114,28 +109,28 @@ static void test_space_and_seeking(void **state)
 				   place = {.offset = 99}, written = {.size = 4};
 	struct req *r = req_new(0);
 
-	ops.statfs(native(r), f.ino);
+	ops.statfs(req_native(r), f.ino);
 	fake_answer(s, 0, &space);
 	assert_int_equal(r->statvfs.f_blocks, 10);
 	assert_int_equal(r->statvfs.f_bavail, 3);
-	ops.lseek(native(r = req_new(0)), f.ino, 5, SEEK_HOLE, &fi);
+	ops.lseek(req_native(r = req_new(0)), f.ino, 5, SEEK_HOLE, &fi);
 	assert_int_equal(s->file[0].rq.flags, SEEK_HOLE);
 	fake_answer(s, 0, &place);
 	assert_int_equal(r->number, 99);
-	ops.lseek(native(r = req_new(0)), fixed.ino, 5, SEEK_HOLE, &fi2);
+	ops.lseek(req_native(r = req_new(0)), fixed.ino, 5, SEEK_HOLE, &fi2);
 	assert_error(r, -EINVAL);
-	ops.fallocate(native(r = req_new(0)), f.ino, 0, 1, 2, &fi);
+	ops.fallocate(req_native(r = req_new(0)), f.ino, 0, 1, 2, &fi);
 	assert_int_equal(s->file[0].rq.length, 2);
 	fake_answer(s, 0, &a_file);
 	assert_error(r, 0);
-	ops.fallocate(native(r = req_new(0)), fixed.ino, 0, 1, 2, &fi2);
+	ops.fallocate(req_native(r = req_new(0)), fixed.ino, 0, 1, 2, &fi2);
 	assert_error(r, -EOPNOTSUPP);
-	ops.fsync(native(r = req_new(0)), f.ino, 0, &fi);
+	ops.fsync(req_native(r = req_new(0)), f.ino, 0, &fi);
 	fake_answer(s, 0, &a_file);
 	assert_error(r, 0);
-	ops.fsync(native(r = req_new(0)), fixed.ino, 0, &fi2);
+	ops.fsync(req_native(r = req_new(0)), fixed.ino, 0, &fi2);
 	assert_error(r, 0);
-	ops.write(native(r = req_new(0)), f.ino, "text", 4, 8, &fi);
+	ops.write(req_native(r = req_new(0)), f.ino, "text", 4, 8, &fi);
 	assert_int_equal(s->file[0].rq.op, VM_WRITE);
 	assert_int_equal(s->file[0].rq.offset, 8);
 	fake_answer(s, 0, &written);
@@ -153,7 +148,7 @@ static void test_forget_many(void **state)
 		{f.ino, 1}, {FUSE_ROOT_ID, 5}, {fx_ino(fx, TOP "in"), 1}, {12345, 1}};
 	struct req *r = req_new(0);
 
-	ops.forget_multi(native(r), 4, gone);
+	ops.forget_multi(req_native(r), 4, gone);
 	assert_int_equal(s->forgotten, 1);
 	fx_close(fx, &f);
 }
@@ -165,19 +160,19 @@ static void test_refused(void **state)
 	struct req *r = req_new(0);
 	struct file f;
 
-	ops.mknod(native(r), files, "pipe", S_IFIFO | 0644, 0);
+	ops.mknod(req_native(r), files, "pipe", S_IFIFO | 0644, 0);
 	assert_error(r, -EPERM);
-	ops.symlink(native(r = req_new(0)), "target", top, "link");
+	ops.symlink(req_native(r = req_new(0)), "target", top, "link");
 	assert_error(r, -EPERM);
-	ops.link(native(r = req_new(0)), fx_ino(fx, TOP "in"), top, "in2");
+	ops.link(req_native(r = req_new(0)), fx_ino(fx, TOP "in"), top, "in2");
 	assert_error(r, -EPERM);
-	ops.readlink(native(r = req_new(0)), top);
+	ops.readlink(req_native(r = req_new(0)), top);
 	assert_error(r, -EINVAL);
 	assert_int_equal(fx_open(fx, TOP "stdout", O_RDWR, &f), -EACCES);
 	assert_int_equal(fx_open(fx, TOP "runs/latest", O_RDONLY, &f), -ENOENT);
 	assert_int_equal(fx_open(fx, "events", O_WRONLY, &f), -EACCES);
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
-	ops.readlink(native(r = req_new(0)), fx_ino(fx, TOP "runs/latest"));
+	ops.readlink(req_native(r = req_new(0)), fx_ino(fx, TOP "runs/latest"));
 	assert_string_equal(r->data, "1");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are kept until they are answered: as they came, in their order. */
-/* modules: fs/fuse/unanswered.c */
+/* modules: fs/fuse/unanswered.c vm/base/sheets.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fs/fuse/unanswered.h"
+#include "vm/base/sheets.h"
 
 #define SIZE (1u << 20)
 
@@ -73,7 +74,7 @@ static void buffers_come_back(void **state)
 		second = second ? second : buffer;
 		assert_ptr_equal(buffer, n % 2 ? second : first);
 	}
-	assert_false(u.lost);
+	assert_true(unanswered_is_whole(&u));
 	unanswered_fini(&u);
 	free(buffer);
 }
@@ -89,7 +90,7 @@ static void recorded(void **state)
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(there[i], (int)i, sizeof(there[i]));
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]));
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
 	}
 	assert_false(unanswered_drop(&u, 4));
 	r = unanswered_new(&u);
@@ -101,20 +102,94 @@ static void recorded(void **state)
 	assert_int_equal(r->unique, 6);
 	unanswered_recorded(&u, r);
 	assert_null(unanswered_new(&u));
-	unanswered_lend(&u, 8, there[2], sizeof(there[2]));
+	unanswered_lend(&u, 8, there[2], sizeof(there[2]), false);
 	assert_int_equal(unanswered_new(&u)->unique, 8);
 	assert_true(unanswered_drop(&u, 2));
 	assert_int_equal(u.n, 2);
-	/* There are no records any more. */
-	assert_false(u.lost);
+	/* There are no records any more: what was in them alone is lost, until it is answered. */
+	assert_true(unanswered_is_whole(&u));
 	unanswered_keep(&u);
-	assert_true(u.lost);
-	assert_int_equal(u.n, 1);
-	r = unanswered_new(&u);
+	assert_false(unanswered_is_whole(&u));
+	assert_int_equal(u.n, 2);
+	assert_null(TAILQ_FIRST(&u.list)->data);
+	r = TAILQ_LAST(&u.list, unanswered_list);
 	assert_int_equal(r->unique, 8);
 	assert_ptr_not_equal(r->data, there[2]);
 	assert_memory_equal(r->data, there[2], sizeof(there[2]));
+	assert_false(unanswered_drop(&u, 8));
+	assert_false(unanswered_is_whole(&u));
+	assert_false(unanswered_drop(&u, 6));
+	assert_true(unanswered_is_whole(&u));
+	assert_int_equal(u.n, 0);
 	unanswered_fini(&u);
+}
+
+/* ... unless they can still be read. */
+static void restored(void **state)
+{
+	char there[2][100] = {"one", "two"};
+	struct unanswered_request *r;
+	struct unanswered u;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	for (unsigned i = 0; i < 2; i++) {
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
+		unanswered_recorded(&u, unanswered_new(&u));
+	}
+	unanswered_restore(&u, 6, there[0], sizeof(there[0]));
+	unanswered_restore(&u, 4, there[1], 3); /* it is not that long */
+	unanswered_keep(&u);
+	assert_false(unanswered_is_whole(&u));
+	unanswered_fini(&u);
+	unanswered_init(&u, SIZE);
+	for (unsigned i = 0; i < 2; i++) {
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
+		unanswered_recorded(&u, unanswered_new(&u));
+		unanswered_restore(&u, 2 * i + 2, there[i], sizeof(there[i]));
+	}
+	unanswered_keep(&u);
+	assert_true(unanswered_is_whole(&u));
+	r = unanswered_new(&u);
+	assert_memory_equal(r->data, there[0], sizeof(there[0]));
+	assert_ptr_not_equal(r->data, there[0]);
+	assert_string_equal(TAILQ_LAST(&u.list, unanswered_list)->data, "two");
+	unanswered_fini(&u);
+}
+
+/* Those on a sheet are there until they are answered, recorded or not, and hold it. */
+static void on_sheets(void **state)
+{
+	char bytes[2][64];
+	struct sheets sheets;
+	struct unanswered_request *r;
+	struct unanswered u;
+
+	(void)state;
+	sheets_init(&sheets, bytes, sizeof(bytes[0]), 2);
+	unanswered_init(&u, SIZE);
+	u.sheets = &sheets;
+	assert_int_equal(unanswered_load_held(&u, 4, bytes[0], 60), 0);
+	assert_int_equal(sheets.held[0], 1);
+	assert_null(unanswered_new(&u));
+	sheets_hold(&sheets, bytes[1]);
+	unanswered_lend(&u, 2, bytes[1], 50, true);
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 2);
+	unanswered_recorded(&u, r);
+	assert_ptr_equal(r->data, bytes[1]);
+	unanswered_settle(&u, r);
+	assert_ptr_equal(r->data, bytes[1]);
+	/* There are no records any more. */
+	unanswered_keep(&u);
+	assert_true(unanswered_is_whole(&u));
+	assert_int_equal(u.nnew, 2);
+	assert_ptr_equal(r->data, bytes[1]);
+	assert_int_equal(sheets.held[1], 1);
+	assert_false(unanswered_drop(&u, 2));
+	assert_int_equal(sheets.held[1], 0);
+	unanswered_fini(&u);
+	assert_int_equal(sheets.held[0], 0);
 }
 
 /* Handled again in an heir: whatever is not answered goes to the end, and keeps bytes that are nowhere else. */
@@ -126,8 +201,8 @@ static void handled_again(void **state)
 
 	(void)state;
 	unanswered_init(&u, SIZE);
-	assert_int_equal(unanswered_load(&u, 2, text, sizeof(text)), 0);
-	assert_int_equal(unanswered_load(&u, 4, text, sizeof(text)), 0);
+	assert_int_equal(unanswered_load(&u, 2, text, sizeof(text), true), 0);
+	assert_int_equal(unanswered_load(&u, 4, text, sizeof(text), true), 0);
 	assert_null(unanswered_new(&u));
 	r = TAILQ_FIRST(&u.list);
 	assert_string_equal(r->data, text);
@@ -135,7 +210,7 @@ static void handled_again(void **state)
 	unanswered_settle(&u, r);
 	assert_null(r->data);
 	assert_int_equal(TAILQ_FIRST(&u.list)->unique, 4);
-	unanswered_lend(&u, 6, text, sizeof(text));
+	unanswered_lend(&u, 6, text, sizeof(text), false);
 	r = unanswered_new(&u);
 	assert_int_equal(r->unique, 6);
 	unanswered_settle(&u, r);
@@ -144,13 +219,35 @@ static void handled_again(void **state)
 	unanswered_fini(&u);
 }
 
+/* Of one that took the mount over: it is written down before it is handled again, and its bytes are there until then. */
+static void written_before(void **state)
+{
+	char text[] = "bytes";
+	struct unanswered_request *r;
+	struct unanswered u;
+
+	(void)state;
+	unanswered_init(&u, SIZE);
+	assert_int_equal(unanswered_load(&u, 2, text, sizeof(text), false), 0);
+	r = unanswered_new(&u);
+	assert_int_equal(r->unique, 2);
+	unanswered_recorded(&u, r);
+	assert_null(unanswered_new(&u));
+	assert_string_equal(r->data, text);
+	unanswered_requeue(&u, r);
+	unanswered_settle(&u, r);
+	assert_null(r->data);
+	assert_true(unanswered_drop(&u, 2));
+	unanswered_fini(&u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_order),
-		cmocka_unit_test(buffers_come_back),
-		cmocka_unit_test(recorded),
-		cmocka_unit_test(handled_again),
+		cmocka_unit_test(in_order),	  cmocka_unit_test(restored),
+		cmocka_unit_test(written_before), cmocka_unit_test(buffers_come_back),
+		cmocka_unit_test(recorded),	  cmocka_unit_test(handled_again),
+		cmocka_unit_test(on_sheets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c fs/handover/mount.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/salvage.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <poll.h>
@@ -15,41 +15,9 @@
 #include "fs/request/nodelock.h"
 #include "fs/session/job.h"
 #include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/shelf.h"
 
 #define TOP "python/demo/"
-
-/* ---- what is saved stays where it is ---- */
-
-static struct saved *shelf[8];
-static size_t nshelf;
-
-int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
-{
-	size_t i = 0;
-
-	(void)fds;
-	while (i < nshelf && shelf[i] != s)
-		i++;
-	assert_true(i < 8);
-	if (i == nshelf)
-		shelf[nshelf++] = saved_ref((struct saved *)s);
-	record_u64(out, 1, i);
-	return 0;
-}
-
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
-		  struct saved **ret_saved)
-{
-	struct record_field f;
-	uint64_t i;
-
-	(void)vm;
-	(void)fds;
-	assert_int_equal(record_field(&fields, &f), 1);
-	assert_int_equal(record_get(&f, 0, nshelf - 1, &i), 0);
-	*ret_saved = saved_ref(shelf[i]);
-	return 0;
-}
 
 /* ---- the mount after this one ---- */
 
@@ -160,8 +128,7 @@ static void check(struct fixture *fx)
 
 static int teardown(void **state)
 {
-	while (nshelf)
-		saved_unref(shelf[--nshelf]);
+	shelf_clear();
 	return fx_teardown(state);
 }
 

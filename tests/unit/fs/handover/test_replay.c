@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests below files/ that one daemon has sent, and the next one answers: nothing is asked for twice. */
-/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
+/* modules: tests/unit/fixture/fixture.c fs/handover/mount.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/salvage.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -81,11 +81,6 @@ static void end(struct heir *h, struct fixture *fx)
 	second_free(&h->two);
 }
 
-static fuse_req_t native(struct req *req)
-{
-	return (fuse_req_t)req;
-}
-
 /* The next request has the kernel's number @n. */
 static struct req *numbered(struct fixture *fx, uint64_t n)
 {
@@ -97,7 +92,7 @@ static struct req *make(struct fixture *fx, uint64_t n, uint64_t dir)
 {
 	struct req *req = numbered(fx, n);
 
-	ops.mkdir(native(req), dir, "new", 0755);
+	ops.mkdir(req_native(req), dir, "new", 0755);
 	return req;
 }
 
@@ -105,7 +100,7 @@ static struct req *link_to(struct fixture *fx, uint64_t n, uint64_t dir)
 {
 	struct req *req = numbered(fx, n);
 
-	ops.symlink(native(req), "target", dir, "link");
+	ops.symlink(req_native(req), "target", dir, "link");
 	return req;
 }
 
@@ -234,7 +229,7 @@ static struct req *setlk(struct fixture *fx, uint64_t n, const struct file *f)
 	struct flock fl = {.l_type = F_WRLCK, .l_pid = 7};
 	struct req *req = numbered(fx, n);
 
-	ops.setlk(native(req), f->ino, &fi, &fl, true);
+	ops.setlk(req_native(req), f->ino, &fi, &fl, true);
 	return req;
 }
 
@@ -251,7 +246,7 @@ static void test_lock(void **state)
 	struct heir h;
 	struct file f;
 
-	ops.create(native(req), root, "x", 0644, &fi);
+	ops.create(req_native(req), root, "x", 0644, &fi);
 	fake_answer(s, 0, &file);
 	f = (struct file){.ino = req->ino, .fh = req->fh, .flags = O_RDWR};
 	(void)setlk(fx, 20, &f);

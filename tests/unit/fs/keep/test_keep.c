@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
-/* modules: tests/unit/fixture/fixture.c vm/base/record.c */
-/* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c vm/base/record.c */
+/* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c fs/handover/handles.c vm/base/problem_record.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <stdio.h>
@@ -14,35 +14,27 @@
 #include "fs/session/job.h"
 #include "fs/session/scratch.h"
 #include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/shelf.h"
 
 #define TOP "python/demo/"
 
 /* ---- who keeps what is in no record ---- */
 
-static struct saved *shelf[16];
-static char named[16][8];
-static size_t nshelf;
-static bool hides, away; /* nothing has a name; long outputs are elsewhere */
+static bool away; /* long outputs are elsewhere */
 static unsigned naway, nback;
 
 static const char *fake_name(void *data, const struct saved *saved)
 {
 	(void)data;
-	for (size_t i = 0; i < nshelf && !hides; i++)
-		if (shelf[i] == saved)
-			return named[i];
-	return NULL;
+	return shelf_name(saved);
 }
 
 static int fake_find(void *data, const char *name, struct saved **ret_saved, struct problem *why)
 {
 	(void)data;
-	for (size_t i = 0; i < nshelf; i++) {
-		if (strcmp(named[i], name) != 0)
-			continue;
-		*ret_saved = saved_ref(shelf[i]);
+	*ret_saved = shelf_find(name);
+	if (*ret_saved)
 		return 0;
-	}
 	problem_set(why, PROBLEM_DAMAGED, "", "there is no %s", name);
 	return -ENOENT;
 }
@@ -68,47 +60,10 @@ static struct keep_io at_rest = {
 /* This form is written and read with what it refers to: fs/handover/. */
 static const struct keep_io live = {.live = true};
 
-int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
-{
-	size_t i = 0;
-
-	(void)fds;
-	if (hides)
-		return -ENOMEM;
-	while (i < nshelf && shelf[i] != s)
-		i++;
-	assert_true(i < nshelf);
-	record_u64(out, 1, i);
-	return 0;
-}
-
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
-		  struct saved **ret_saved)
-{
-	struct record_field f;
-	uint64_t i;
-
-	(void)vm;
-	(void)fds;
-	assert_int_equal(record_field(&fields, &f), 1);
-	assert_int_equal(record_get(&f, 0, nshelf - 1, &i), 0);
-	*ret_saved = saved_ref(shelf[i]);
-	return 0;
-}
-
-/* What was saved, which has a name from now on. */
-static struct saved *shelved(struct saved *saved)
-{
-	assert_true(nshelf < 16);
-	snprintf(named[nshelf], sizeof(named[0]), "s%zu", nshelf);
-	shelf[nshelf++] = saved_ref(saved);
-	return saved;
-}
-
 static void saves(struct sandbox *s)
 {
 	assert_true(s->saving);
-	fake_saved(s, shelved(fake_saved_new(100, true)), NULL);
+	fake_saved(s, shelf_add(fake_saved_new(100, true)), NULL);
 }
 
 /* ---- another mount, which reads it ---- */
@@ -116,6 +71,7 @@ static void saves(struct sandbox *s)
 static void begin(struct second *two, struct fixture *fx)
 {
 	second_begin(two, fx);
+	memcpy(two->fs->depot.key, fx->fs->depot.key, sizeof(fx->fs->depot.key));
 	assert_int_equal(depot_resume(&two->fs->depot, dup(fx->fs->depot.fd), fx->fs->depot.nslots),
 			 0);
 }
@@ -259,9 +215,8 @@ static struct session *in_second(struct second *two, const char *name)
 
 static int teardown(void **state)
 {
-	while (nshelf)
-		saved_unref(shelf[--nshelf]);
-	hides = away = false;
+	shelf_clear();
+	away = false;
 	naway = nback = 0;
 	return fx_teardown(state);
 }
@@ -508,13 +463,13 @@ static void test_asleep(void **state)
 	fake_settle();
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "demo")->state, SESSION_ASLEEP);
-	assert_ptr_equal(in_second(&two, "demo")->asleep.saved, shelf[1]);
-	assert_ptr_equal(checkpoint_find(in_second(&two, "demo"), "a")->saved, shelf[0]);
+	assert_ptr_equal(in_second(&two, "demo")->asleep.saved, shelf.saved[1]);
+	assert_ptr_equal(checkpoint_find(in_second(&two, "demo"), "a")->saved, shelf.saved[0]);
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->settings.timeout_s, 30);
 	end(&two);
 
 	/* What is not on the disk yet is not promised. */
-	hides = true;
+	shelf.hides = true;
 	check(fx, &at_rest, &two);
 	assert_int_equal(in_second(&two, "demo")->state, SESSION_CLOSED);
 	assert_int_equal(problem_kept(&in_second(&two, "demo")->front.error)->code,
@@ -524,7 +479,7 @@ static void test_asleep(void **state)
 	/* Another daemon is to have it as it is, or not at all. */
 	assert_int_equal(put_live(fx->fs, &text), -ENOMEM);
 	buf_clear(&text);
-	hides = false;
+	shelf.hides = false;
 
 	/* It wakes up, and may sleep again as it did. */
 	assert_int_equal(fx_put(fx, TOP "ctl", "wake"), 0);
@@ -552,9 +507,7 @@ static void test_nothing_there(void **state)
 	saves(s);
 	fake_settle();
 	dump(fx->fs, &at_rest, &text);
-	saved_unref(shelf[0]);
-	saved_unref(shelf[1]);
-	nshelf = 0;
+	shelf_clear();
 	begin(&two, fx);
 	load(&two, &text, &at_rest);
 	back = in_second(&two, "demo");
@@ -723,6 +676,22 @@ static void test_damaged(void **state)
 	buf_clear(&text);
 }
 
+/* One that is too long for a record is known to be so before it was copied. */
+static void test_too_long(void **state)
+{
+	struct fixture *fx = *state;
+	struct buf out = {0};
+
+	fx_run(fx, "x");
+	fx_demo(fx)->front.next_stdin.limit = 0;
+	assert_int_equal(buf_truncate(&fx_demo(fx)->front.next_stdin, RECORD_MAX + 1), 0);
+	assert_int_equal(keep_put(&out, fx_demo(fx), &at_rest), -EFBIG);
+	assert_int_equal(out.len, 0);
+	assert_true(out.cap < 4096);
+	buf_clear(&out);
+	buf_clear(&fx_demo(fx)->front.next_stdin);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -733,6 +702,7 @@ int main(void)
 		keep_test(test_nothing_there), keep_test(test_copies),
 		keep_test(test_beside),	       keep_test(test_settings_not_allowed),
 		keep_test(test_no_template),   keep_test(test_damaged),
+		keep_test(test_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

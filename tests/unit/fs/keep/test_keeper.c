@@ -225,6 +225,53 @@ static void test_removal(void **data)
 	buf_clear(&bad);
 }
 
+/* What is saved goes to the disk without waiting for its time, and a checkpoint that is said to be whole is there. */
+static void test_whole(void **data)
+{
+	static const char status[] = TOP "checkpoints/a/status.json",
+			  whole[] = "\"state\": \"whole\"", saving[] = "\"state\": \"saving\"";
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct file f;
+	struct req *r;
+	struct next n;
+
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	f = fx_opened(fx, TOP "checkpoints/a/wait", O_RDONLY);
+	r = fx_read(fx, &f, 10, 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	assert_int_equal(fake_vault_storing(), 1);
+	fx_expect_in(fx, status, saving);
+	assert_waits(r);
+	fake_vault_stores(0);
+	fx_expect_in(fx, status, saving); /* no record names it */
+	clock_advance(1);
+	clock_work();
+	fx_expect_in(fx, status, whole);
+	assert_bytes(r, "whole\n");
+	fx_close(fx, &f);
+	next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "a")->state, CHECKPOINT_WHOLE);
+	assert_false(checkpoint_find(found(&n, "demo"), "a")->unwritten);
+	next_end(&n);
+	/* So does what sleeps; and it is no other thing under another name. */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	assert_int_equal(fake_vault_storing(), 1);
+	fake_vault_stores(0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint b"), 0);
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", saving);
+	clock_advance(1);
+	clock_work();
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", whole);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(checkpoint_find(found(&n, "demo"), "b")->state, CHECKPOINT_WHOLE);
+	next_end(&n);
+}
+
 /* What is saved is named when it is on the disk, and not before. */
 static void test_saved(void **data)
 {
@@ -253,9 +300,10 @@ static void test_saved(void **data)
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	clock_advance(2000);
 	clock_work();
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"saving\"");
 	fake_vault_stores(-ENOSPC);
 	fx_expect_error(fx, "python/demo", "not-kept");
-	assert_int_equal(checkpoint_find(fx_demo(fx), "b")->state, CHECKPOINT_WHOLE);
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
 	for (int i = 0; i < 5; i++) {
 		clock_advance(6000);
 		clock_work();
@@ -393,6 +441,35 @@ static void test_disk_refuses(void **data)
 	assert_string_equal(fx_cat(fx, "python/demo/error"), "");
 	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	assert_false(fx_demo(fx)->on_disk.dirty);
+}
+
+/* What takes long with a long record is the thread's, which finds out as well that there is nothing new in it. */
+static void test_unchanged(void **data)
+{
+	struct fixture *fx = *data;
+	struct keeper_item *item;
+	struct stat before, after;
+	char path[256];
+	int err = 0;
+
+	assert_int_equal(fx_mkdir(fx, "python/same"), 0);
+	written();
+	snprintf(path, sizeof(path), "%s/sessions/python/same.rec", state);
+	assert_int_equal(stat(path, &before), 0);
+	keeping_changed(session_find(fx->fs, 0, "same"));
+	item = keeper_item_new(fx->fs->keeper, session_find(fx->fs, 0, "same"), &err);
+	assert_non_null(item);
+	assert_int_equal(item->sum, 0);
+	keeper_item_free(fx->fs->keeper, item);
+	written();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino); /* a new one has another name at first */
+	assert_false(session_find(fx->fs, 0, "same")->on_disk.dirty);
+	fx_put(fx, "python/same/stdin", "new");
+	keeping_changed(session_find(fx->fs, 0, "same"));
+	written();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_not_equal(before.st_ino, after.st_ino);
 }
 
 /* A session that is too large for a record keeps no other from being written, and the end from coming. */
@@ -623,10 +700,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, setup, teardown),

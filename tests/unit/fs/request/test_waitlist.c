@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parked reads that are woken while answers wait for the end of the turn: not all of them at once. */
-/* modules: fs/request/waitlist.c fs/request/handle_notes.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
+/* modules: fs/request/waitlist.c fs/request/handle_notes.c fs/request/touched.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>
@@ -29,6 +29,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct estate *estate;
 	struct turn turn;
+	struct touched touched;
 	struct handles handles;
 	struct handle h;
 	struct waitlist list;
@@ -99,8 +100,8 @@ static int set_up(void **state)
 	turn_start(&fx->turn, &fx->loop, fx->estate, &turn_ops, fx);
 	turn_now(&fx->turn);
 	fx->rounds = 0;
-	TAILQ_INIT(&fx->handles.touched);
-	fx->handles.turn = &fx->turn;
+	touched_init(&fx->touched, &fx->turn);
+	fx->handles.touched = &fx->touched;
 	fx->h = (struct handle){.all = &fx->handles, .ops = &reads, .waitlist = &fx->list};
 	waitlist_init(&fx->list);
 	now = fx;
@@ -152,7 +153,7 @@ static void all_at_once(void **state)
 	wait_wake(&fx->list);
 	assert_int_equal(fx->list.nwaiters, READERS);
 	assert_null(fx->list.turn);
-	fx->handles.turn = NULL;
+	fx->handles.touched = NULL;
 	fx->there = true;
 	wait_wake(&fx->list);
 	assert_int_equal(count(fx, 0), READERS);

@@ -146,12 +146,16 @@ static void test_refused_by_the_sandbox(void **state)
 {
 	struct fixture *fx = *state;
 	const struct vm_result r = {.outcome = VM_REFUSED,
+				    .wall_us = 1500,
 				    .problem = {.code = PROBLEM_NO_INTERPRETER}};
 	struct sandbox *s = fx_run(fx, "x");
 
 	fx_put(fx, TOP "in", "y");
 	fake_result(s, &r);
 	fx_expect(fx, TOP "runs/1/state", "refused\n");
+	/* It was handed over, but never began. */
+	fx_expect_in(fx, TOP "runs/1/status.json", "\"started\": null,");
+	assert_null(strstr(fx_cat(fx, TOP "runs/1/status.json"), "wall_ms"));
 	assert_string_equal(s->code, "y");
 	fx_expect_error(fx, "python/demo", "no-interpreter");
 }

@@ -10,40 +10,6 @@
 
 #define TOP "python/demo/"
 
-/* python/demo is asleep. */
-static void asleep(struct fixture *fx)
-{
-	struct sandbox *s = fx_idle(fx);
-
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_expect(fx, TOP "state", "idle\n");
-	fx_saved(s);
-	fake_settle();
-	fx_expect(fx, TOP "state", "asleep\n");
-	assert_int_equal(fake_alive(), 0);
-}
-
-/* It is awake: its sandbox began from what was saved. */
-static struct sandbox *woken(struct fixture *fx)
-{
-	struct sandbox *s = fake_sandbox();
-
-	fx_expect(fx, TOP "state", "starting\n");
-	assert_non_null(s->from);
-	assert_ptr_equal(s->from, fx_demo(fx)->asleep.saved);
-	fake_state(s, SANDBOX_READY);
-	return s;
-}
-
-static void checkpoint(struct fixture *fx, struct sandbox *s, const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), TOP "checkpoints/%s", name);
-	assert_int_equal(fx_mkdir(fx, path), 0);
-	fx_saved(s);
-}
-
 /* ---- asleep, awake ---- */
 
 static void test_sleep_and_wake(void **state)
@@ -51,12 +17,12 @@ static void test_sleep_and_wake(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	fx_expect_in(fx, TOP "status.json", "\"memory_bytes\": 1000");
 	clock_advance(3 * 3600000 + 5);
 	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
 	clock_advance(240);
-	s = woken(fx);
+	s = fx_woken(fx);
 	assert_true(s->from_memory);
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_expect(fx, TOP "error", "");
@@ -75,11 +41,11 @@ static void test_words_of_a_wake(void **state)
 	struct file f;
 	struct req *r;
 
-	asleep(fx);
+	fx_asleep(fx);
 	clock_advance(3 * 3600000 + 5);
 	fx_put(fx, TOP "in", "y");
 	clock_advance(240);
-	woken(fx);
+	fx_woken(fx);
 	f = fx_opened(fx, TOP "events", O_RDONLY);
 	r = fx_read(fx, &f, 65536, 0);
 	assert_int_equal(r->kind, ANSWER_BUF);
@@ -95,12 +61,12 @@ static void test_a_job_tells_of_its_wake(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	clock_advance(30000);
 	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
 	assert_int_equal(fx_put(fx, TOP "jobs/j/in", "z"), 0);
 	clock_advance(7);
-	woken(fx);
+	fx_woken(fx);
 	fx_expect_in(fx, TOP "jobs/j/summary", "; asleep 30 s, awake in 7 ms\n");
 }
 
@@ -109,7 +75,7 @@ static void test_flaws(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	fx_expect_in(fx, TOP "status.json", "\"flaws\": null");
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"flaws\": null");
@@ -121,7 +87,7 @@ static void test_flaws(void **state)
 	fx_expect_in(fx, TOP "checkpoints/a/status.json",
 		     "\"flaws\": \"2 of the files and directories changed");
 	fx_put(fx, TOP "ctl", "wake\n");
-	woken(fx);
+	fx_woken(fx);
 	fx_expect(fx, TOP "error", ""); /* it is all in its memory */
 	fx_expect_in(fx, TOP "status.json", "\"lost\": null");
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\nreset\nwake\n"), 0);
@@ -139,7 +105,7 @@ static void test_reset_is_no_loss(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\nwake\n"), 0);
 	fake_state(fake_sandbox(), SANDBOX_READY);
 	fx_expect(fx, TOP "error", "");
@@ -151,10 +117,10 @@ static void test_code_wakes(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_put(fx, TOP "in", "y"), 0);
 	fx_expect(fx, TOP "runs/2/state", "queued\n");
-	s = woken(fx);
+	s = fx_woken(fx);
 	assert_string_equal(s->code, "y");
 	fx_expect(fx, TOP "state", "running\n");
 }
@@ -164,11 +130,11 @@ static void test_a_job_wakes(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
 	assert_int_equal(fake_alive(), 0);
 	assert_int_equal(fx_put(fx, TOP "jobs/j/in", "z"), 0);
-	s = woken(fx);
+	s = fx_woken(fx);
 	assert_non_null(fake_job(s, 0));
 }
 
@@ -180,7 +146,7 @@ static void test_reading_wakes_nothing(void **state)
 					    "console", "ports"};
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		char path[64];
 
@@ -198,7 +164,7 @@ static void test_a_wake_that_fails(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	fx_put(fx, TOP "in", "y");
 	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
 	fx_expect(fx, TOP "runs/2/state", "refused\n");
@@ -209,7 +175,7 @@ static void test_a_wake_that_fails(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 	fake_faults.new_err = 0;
 	fx_put(fx, TOP "in", "z");
-	assert_string_equal(woken(fx)->code, "z");
+	assert_string_equal(fx_woken(fx)->code, "z");
 }
 
 /* Its memory fits no machine any more: its files are there, and that is said. */
@@ -218,7 +184,7 @@ static void test_memory_that_does_not_fit(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	fx_put(fx, TOP "in", "y");
 	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
 	s = fake_sandbox();
@@ -236,7 +202,7 @@ static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "kill\n"), -ESRCH);
 	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), -EBUSY);
 	fx_expect_in(fx, TOP "error", "echo wake > ctl");
@@ -244,7 +210,7 @@ static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
 	fx_expect(fx, TOP "state", "asleep\n");
 	fx_put(fx, TOP "in", "y");
-	s = woken(fx);
+	s = fx_woken(fx);
 	assert_false(s->from_memory); /* files outlast a reset, the interpreter does not */
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
@@ -265,10 +231,10 @@ static void test_reset_while_waking(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	asleep(fx);
+	fx_asleep(fx);
 	fx_put(fx, TOP "in", "y");
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
-	s = woken(fx);
+	s = fx_woken(fx);
 	assert_int_equal(s->nresets, 1);
 	assert_int_equal(s->nruns, 0);
 	fake_state(s, SANDBOX_READY);
@@ -279,7 +245,7 @@ static void test_removed_while_asleep(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
 	assert_int_equal(fake_packs(), 0);
 }
@@ -289,12 +255,12 @@ static void test_settings_of_a_sleeper(void **state)
 {
 	struct fixture *fx = *state;
 
-	asleep(fx);
+	fx_asleep(fx);
 	assert_int_equal(fx_add(fx, TOP "config", "memory_mb = 256\n"), -EBUSY);
 	fx_expect_error(fx, "python/demo", "frozen");
 	assert_int_equal(fx_add(fx, TOP "config", "timeout_s = 7\n"), 0);
 	fx_put(fx, TOP "in", "y");
-	assert_int_equal(woken(fx)->timeout_ms, 7000);
+	assert_int_equal(fx_woken(fx)->timeout_ms, 7000);
 }
 
 /* ---- when it can't be saved ---- */
@@ -425,6 +391,11 @@ static void test_a_save_that_fails(void **state)
 	fx_expect_in(fx, TOP "checkpoints/a/status.json", "the disk is full");
 	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
 	assert_false(fx_exists(fx, TOP "checkpoints/a/files"));
+	f = fx_opened(fx, TOP "events", O_RDONLY);
+	r = fx_read(fx, &f, 65536, 0);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_non_null(strstr(r->data, "a failed: the disk is full"));
+	fx_close(fx, &f);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -ENOENT);
 	fake_exit(s, VM_DONE, 0);
 	fake_faults.save_err = -EOPNOTSUPP;
@@ -433,6 +404,16 @@ static void test_a_save_that_fails(void **state)
 	fx_expect(fx, TOP "state", "idle\n");
 	fx_put(fx, TOP "in", "z");
 	assert_string_equal(s->code, "z");
+	fake_exit(s, VM_DONE, 0);
+	/* The name is not lost, to him who says that he means a checkpoint. */
+	fake_faults.save_err = 0;
+	fx->conf.max_checkpoints = 2;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), -EDQUOT);
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), 0);
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), -EEXIST);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "b a ");
 }
 
 /* Its sandbox goes while it is being saved, in every way there is. */
@@ -529,158 +510,6 @@ static void test_idle_of_processes_closes(void **state)
 	fx_expect(fx, TOP "state", "closed\n");
 }
 
-/* ---- checkpoints ---- */
-
-static void test_checkpoints(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-	struct stat st;
-
-	checkpoint(fx, s, "a");
-	fx_expect(fx, TOP "checkpoints/a/wait", "whole\n");
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
-	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait files ");
-	assert_int_equal(fx_stat(fx, TOP "checkpoints/a", &st), 0);
-	assert_int_equal(st.st_size, 1100);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/.a"), -EINVAL);
-	fx_expect_in(fx, TOP "status.json", "\"checkpoints\": [");
-	fx_expect(fx, TOP "state", "idle\n");
-	assert_false(s->closing);
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
-	assert_int_equal(fake_packs(), 0);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/b"), 0); /* it is being saved */
-	fx_saved(s);
-	assert_int_equal(fake_packs(), 0);
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
-}
-
-/* Of a sleeper, it is what it has. */
-static void test_checkpoint_of_a_sleeper(void **state)
-{
-	struct fixture *fx = *state;
-
-	asleep(fx);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
-	assert_int_equal(fake_alive(), 0);
-	fx_put(fx, TOP "ctl", "wake\n");
-	woken(fx);
-	assert_int_equal(fake_packs(), 2);
-}
-
-static void test_restore(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-
-	checkpoint(fx, s, "a");
-	fx_run(fx, "y");
-	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -EBUSY);
-	fake_exit(s, VM_DONE, 3);
-	assert_int_equal(fx_put(fx, TOP "ctl", "restore b\n"), -ENOENT);
-	fx_expect_error(fx, "python/demo", "no-such-checkpoint");
-	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
-	assert_true(s->closing);
-	fx_expect(fx, TOP "state", "asleep\n");
-	fx_expect(fx, TOP "error", "");
-	fx_expect(fx, TOP "exit_code", "3\n"); /* what has happened, has */
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
-	fx_put(fx, TOP "in", "z");
-	s = woken(fx);
-	assert_string_equal(s->code, "z");
-	fx_expect(fx, TOP "runs/3/state", "running\n");
-	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
-	fx_saved(s);
-}
-
-/* Also of one that has died; and it is again what it was made with. */
-static void test_restore_of_a_closed_one(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-
-	checkpoint(fx, s, "a");
-	fake_die(s, PROBLEM_OUT_OF_MEMORY);
-	fx_put(fx, TOP "ctl", "reset\n");
-	fx_put(fx, TOP "config", "memory_mb = 512\n");
-	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
-	fx_put(fx, TOP "in", "z");
-	assert_int_equal(woken(fx)->memory_mb, 192);
-}
-
-static void test_limits(void **state)
-{
-	static const char *const names[] = {"a", "b", "c", "d"};
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-
-	for (unsigned i = 0; i < 4; i++)
-		checkpoint(fx, s, names[i]);
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT);
-	fx_expect_error(fx, "python/demo", "too-many");
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/d"), 0);
-	fx->conf.checkpoint_bytes = 4000;
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), 0);
-	fx_saved(s); /* four of 1100 */
-	fx_expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
-	fx_expect_error(fx, "python/demo", "too-much-saved");
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/e"), 0);
-	fx->conf.checkpoint_bytes = 3300;
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT); /* it is full */
-	fx->conf.checkpoint_bytes = 1 << 20;
-	fx->conf.saved_bytes = 4000; /* of all of the user's sessions */
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "idle\n");
-	fx_expect_error(fx, "python/demo", "too-much-saved");
-	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "asleep\n");
-}
-
-static void test_automatic_ones(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s;
-
-	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
-	s = fx_run(fx, "x");
-	for (int i = 0; i < 3; i++) {
-		fx_put(fx, TOP "in", "y");
-		fake_exit(s, VM_DONE, 0);
-		fx_saved(s); /* before the next run begins */
-		assert_int_equal(s->nruns, i + 2);
-	}
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-2 run-3 ");
-	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"run\": 3,");
-	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"automatic\": true");
-	fake_exit(s, VM_DONE, 0);
-	fx_not_saved(s);
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-4 ");
-	fx_run(fx, "z");
-	fake_exit(s, VM_DONE, 0);
-	fx_saved(s);
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
-}
-
-/* A run that ended with its sandbox leaves no state. */
-static void test_no_automatic_one_without_a_sandbox(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s;
-
-	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
-	s = fx_run(fx, "x");
-	fake_die(s, PROBLEM_AGENT_LOST);
-	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -709,13 +538,6 @@ int main(void)
 		fx_test(test_idle_hibernates),
 		fx_test(test_idle_but_not_saved),
 		fx_test(test_idle_of_processes_closes),
-		fx_test(test_checkpoints),
-		fx_test(test_checkpoint_of_a_sleeper),
-		fx_test(test_restore),
-		fx_test(test_restore_of_a_closed_one),
-		fx_test(test_limits),
-		fx_test(test_automatic_ones),
-		fx_test(test_no_automatic_one_without_a_sandbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

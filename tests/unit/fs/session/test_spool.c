@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that only grow: in memory, on their way to disk, on disk, and not at all. */
-/* modules: fs/session/spool.c fs/session/depot.c fs/request/touched.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/clock_fake.c vm/base/io.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/buf.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/session/spool.c fs/session/depot.c fs/request/touched.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/clock_fake.c vm/base/io.c vm/base/turn.c vm/base/veil.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/buf.c vm/base/log.c vm/base/log_line.c */
+/* libs: crypto */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -334,6 +335,39 @@ static void test_forgotten_while_written(void **state)
 	assert_int_equal(f->d.nused, 0);
 }
 
+/* What a disk may show when the mount is long gone. */
+static void test_veiled(void **state)
+{
+	struct fixture *f = *state;
+	static char plain[DEPOT_BLOCK], stored[2][DEPOT_BLOCK];
+	struct stat st;
+	char piece[100];
+
+	memset(plain, 'x', sizeof(plain));
+	for (int i = 0; i < 4; i++)
+		spool_append(&f->sp, &f->d, plain, sizeof(plain));
+	clock_work();
+	assert_int_equal(f->sp.block[0]->state, BLOCK_STORED);
+	assert_int_equal(f->sp.block[1]->state, BLOCK_STORED);
+	assert_int_equal(fstat(f->d.fd, &st), 0);
+	assert_true(st.st_size >= 2 * DEPOT_BLOCK);
+	for (off_t at = 0; at < st.st_size; at += DEPOT_BLOCK) {
+		assert_int_equal(pread(f->d.fd, stored[0], DEPOT_BLOCK, at), DEPOT_BLOCK);
+		assert_null(memmem(stored[0], DEPOT_BLOCK, "xxxxxxxx", 8));
+	}
+	/* Alike ones are not alike there. */
+	assert_int_equal(pread(f->d.fd, stored[0], DEPOT_BLOCK, 0), DEPOT_BLOCK);
+	assert_int_equal(pread(f->d.fd, stored[1], DEPOT_BLOCK, DEPOT_BLOCK), DEPOT_BLOCK);
+	assert_memory_not_equal(stored[0], stored[1], DEPOT_BLOCK);
+	/* Any part can be read. */
+	for (uint32_t at = 0; at < 300; at += 7) {
+		assert_int_equal(
+			depot_fetch(f->d.fd, f->d.key, f->sp.block[1], at, piece, sizeof(piece)),
+			0);
+		assert_memory_equal(piece, plain, sizeof(piece));
+	}
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -341,6 +375,7 @@ int main(void)
 		test(test_memory_then_disk),
 		test(test_small_stays_in_memory),
 		test(test_many),
+		test(test_veiled),
 		test(test_copy),
 		test(test_slow_disk),
 		test(test_full_disk),

@@ -154,16 +154,16 @@ static void test_stale_handles(void **state)
 	struct file f = fx_opened(fx, TOP "state", O_RDONLY), g;
 
 	fx_close(fx, &f);
-	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
-	assert_error(fx_poll(fx, &f, pollwait_new()), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EIO);
+	assert_error(fx_poll(fx, &f, pollwait_new()), -EIO);
 	g = fx_opened(fx, TOP "state", O_RDONLY);
 	assert_int_equal((uint32_t)g.fh, (uint32_t)f.fh); /* the same place in the table */
 	assert_int_not_equal(g.fh, f.fh);
-	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EIO);
 	f.fh = UINT64_MAX;
-	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EIO);
 	f.fh = 0;
-	assert_error(fx_read(fx, &f, 10, 0), -EBADF);
+	assert_error(fx_read(fx, &f, 10, 0), -EIO);
 	fx_close(fx, &g);
 }
 

@@ -293,11 +293,56 @@ static int remove_dir(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, spawner_fixture_teardown)
 
+/* Whoever goes on where another one has died asks nothing that was answered. */
+static void known(void **state)
+{
+	struct record_reader fields;
+	struct buf out = {0};
+	struct probe p, next = {0};
+
+	(void)state;
+	write_qemu(ANSWERS);
+	begin(&p);
+	assert_false(probe_is_known(&p));
+	await(&p);
+	assert_true(probe_is_known(&p));
+	assert_int_equal(ncalls(), 1);
+	probe_put(&p, &out);
+	ndone = 0;
+	fields = record_reader(out.data, out.len);
+	probe_prepare(&next, &loop, sp, ACCEL_TCG, on_done);
+	assert_int_equal(probe_get(&next, fields), 0);
+	assert_false(next.done);
+	probe_go(&next);
+	assert_true(next.done);
+	assert_int_equal(ndone, 1);
+	assert_string_equal(next.qemu, p.qemu);
+	assert_string_equal(next.accel, "tcg");
+	assert_int_equal(ncalls(), 1);
+	closed = false;
+	probe_close(&next, on_closed);
+	while (!closed)
+		uv_run(&loop, UV_RUN_ONCE);
+	/* Who was told nothing asks. */
+	next = (struct probe){0};
+	probe_prepare(&next, &loop, sp, ACCEL_TCG, on_done);
+	probe_go(&next);
+	await(&next);
+	assert_int_equal(ncalls(), 2);
+	closed = false;
+	probe_close(&next, on_closed);
+	while (!closed)
+		uv_run(&loop, UV_RUN_ONCE);
+	buf_clear(&out);
+	closed = false;
+	end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(answers),	 T(killed_once),   T(killed_always), T(installed_later),
-		T(closed_early), T(kvm_undecided), T(kvm_wanted),
+		T(closed_early), T(kvm_undecided), T(kvm_wanted),    T(known),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

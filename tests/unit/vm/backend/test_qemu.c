@@ -484,11 +484,10 @@ static void point_of_the_dead(void **unused)
  * to stop, of which the record knows nothing: it is told to go on. */
 static void taken_over(void **unused)
 {
-	static const char text[] = "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"ret",
-			  rest[] = "urn\": {}, \"id\": 2}\n{\"return\": {}, \"id\": 3}\n"
-				   "{\"error\": {\"desc\": \"no\"}, \"id\": 65538}\n"
-				   "{\"return\": {}, \"id\": 65539}\n",
-			  stop[] = "{\"return\": {}, \"id\": 65540}\n";
+	static const char text[] = "{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n{\"ret";
+	char rest[256], stop[64];
+	const char *asked;
+	unsigned long long first;
 	const struct backend_spec spec = {.name = "test"};
 	struct child *was;
 	struct backend *old;
@@ -519,7 +518,14 @@ static void taken_over(void **unused)
 	ndestroyed = nstopped = nwent = 0;
 	assert_string_equal(command(), "");
 	assert_int_equal(backend_qemu.go(machine, false, on_went), 0);
-	assert_non_null(strstr(told(), "\"cont\""));
+	asked = told();
+	assert_non_null(strstr(asked, "\"cont\""));
+	assert_int_equal(sscanf(strstr(asked, "\"id\""), "\"id\":%llu", &first), 1);
+	snprintf(rest, sizeof(rest),
+		 "urn\": {}, \"id\": 2}\n{\"return\": {}, \"id\": 3}\n"
+		 "{\"error\": {\"desc\": \"no\"}, \"id\": %llu}\n{\"return\": {}, \"id\": %llu}\n",
+		 first, first + 1);
+	snprintf(stop, sizeof(stop), "{\"return\": {}, \"id\": %llu}\n", first + 2);
 	assert_int_equal(backend_qemu.stop(machine, on_stopped), 0);
 	assert_string_equal(command(), "stop");
 	reply(rest);

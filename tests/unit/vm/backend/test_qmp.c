@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "vm/backend/qmp.h"
@@ -79,7 +80,8 @@ static int teardown(void **state)
 	(void)state;
 	qmp_close(&q);
 	qmp_close(&q);
-	uv_run(&loop, UV_RUN_DEFAULT);
+	for (unsigned i = 0; i < 3; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
 	assert_int_equal(seen.nclosed, 1);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	close(far);
@@ -200,12 +202,66 @@ static void follows_another(void **state)
 	assert_int_equal(seen.lost, -EPROTO);
 }
 
+/* What @record tells, in another process. */
+static void inherit(struct qmp *heir, const struct buf *record, int fd)
+{
+	struct fdbag fds = {.owned = true};
+
+	assert_int_equal(fdbag_set(&fds, 1, dup(fd)), 0);
+	qmp_init(heir, &events, &seen);
+	assert_int_equal(qmp_take(heir, &loop, record_reader(record->data, record->len), &fds), 0);
+	fdbag_clear(&fds);
+}
+
+/* The process before has died before it wrote down that it had asked for something: its answer is nobody's. */
+static void follows_one_that_followed(void **state)
+{
+	struct buf record = {0};
+	struct fdbag lent = {0};
+	struct qmp second = {0}, third = {0};
+	char text[128];
+	uint64_t id;
+
+	(void)state;
+	qmp_put(&q, &record, &lent);
+	inherit(&second, &record, q.reader.fd);
+	assert_int_equal(qmp_execute(&second, "stop", NULL, on_reply, &seen), 0);
+	id = second.last_id;
+	qmp_close(&second);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	memset(&seen, 0, sizeof(seen));
+
+	inherit(&third, &record, q.reader.fd);
+	qmp_close(&q);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(qmp_execute(&third, "query-status", NULL, on_reply, &seen), 0);
+	assert_true(third.last_id > id);
+	snprintf(text, sizeof(text),
+		 "{\"return\": {}, \"id\": 1}\n{\"return\": {}, \"id\": %llu}\n",
+		 (unsigned long long)id);
+	say(text);
+	assert_int_equal(seen.nreplies, 0);
+	assert_int_equal(seen.nlost, 0);
+	snprintf(text, sizeof(text), "{\"return\": {\"status\": \"paused\"}, \"id\": %llu}\n",
+		 (unsigned long long)third.last_id);
+	say(text);
+	assert_string_equal(seen.reply, "paused");
+	qmp_close(&third);
+	for (unsigned i = 0; i < 3; i++)
+		uv_run(&loop, UV_RUN_NOWAIT);
+	seen.nclosed = 1;
+	fdbag_clear(&lent);
+	buf_clear(&record);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(negotiates_at_once), T(replies),   T(nonsense),	 T(endless_line),
-		T(too_many),	       T(goes_away), T(follows_another),
+		T(negotiates_at_once), T(replies),
+		T(nonsense),	       T(endless_line),
+		T(too_many),	       T(goes_away),
+		T(follows_another),    T(follows_one_that_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The estate: what was committed is there for an heir, whatever was under way, and nothing else; what is damaged is refused; memory
  * that is not needed any more is given back. */
-/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
+/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* modules: vm/base/memory.c vm/base/record.c vm/base/buf.c */
 #include <errno.h>
 #include <fcntl.h>
@@ -630,6 +630,33 @@ static void differences_are_told(void **state)
 	estate_free(e);
 }
 
+/* Who has had it shown by the dead one writes to it: that is not what the heir goes by, then or later. */
+static void others_can_write(void **state)
+{
+	struct estate *e = fresh(), *heir;
+	char *region = estate_region(e, 3, 10);
+	const int fd = dup(estate_fd(e));
+
+	(void)state;
+	put(e, 1, 0, "as it was");
+	memcpy(region, "region", 7);
+	assert_int_equal(estate_commit(e), 0);
+	assert_int_equal(estate_open(fd, &heir), 0);
+	memset(e->area[e->active].map, 0xff, e->end);
+	memset(e->head, 0xff, sizeof(*e->head));
+	memset(region, 0xff, 7);
+	assert_is(heir, "1.0=as it was ");
+	assert_string_equal(estate_region(heir, 3, 10), "region");
+	put(heir, 2, 0, "more");
+	assert_int_equal(estate_commit(heir), 0);
+	memset(e->area[e->active].map, 0xff, e->end);
+	heir = heir_of(heir);
+	assert_is(heir, "1.0=as it was 2.0=more ");
+	assert_string_equal(estate_region(heir, 3, 10), "region");
+	estate_free(heir);
+	estate_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -647,6 +674,7 @@ int main(void)
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(regions_are_as_they_were),
 		cmocka_unit_test(differences_are_told),
+		cmocka_unit_test(others_can_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

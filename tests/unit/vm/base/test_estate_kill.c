@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that are killed while they write to an estate: at random moments, and behind each single instruction. What the next one
  * finds is what one of the commits left, wholly: money is moved between accounts, and there is always as much of it. */
-/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
+/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* modules: vm/base/memory.c vm/base/record.c vm/base/buf.c */
 #include <errno.h>
 #include <setjmp.h>
@@ -152,12 +152,8 @@ static struct estate *bank(void)
 
 /* ---- at random moments ---- */
 
-static void serve(int fd, unsigned seed)
+static void serve(struct estate *e, unsigned seed)
 {
-	struct estate *e;
-
-	must(estate_open(fd, &e));
-	e->tidy_min = TIDY_MIN;
 	count = look(e);
 	for (;;) {
 		seed = seed * 1103515245 + 12345;
@@ -170,26 +166,25 @@ static void killed_at_random(void **state)
 	const unsigned seed = (unsigned)time(NULL);
 	struct estate *e = bank();
 	uint64_t last = 0, grown = 0;
-	int fd = dup(estate_fd(e));
 
 	(void)state;
 	printf("seed %u\n", seed);
 	srandom(seed);
-	estate_free(e);
 	for (unsigned i = 0; i < KILLS; i++) {
 		const unsigned wait = (unsigned)random() % 1500;
+		const int fd = dup(estate_fd(e));
 		const pid_t pid = fork();
 		uint64_t n;
 
 		if (pid == 0)
-			serve(dup(fd), (unsigned)random());
+			serve(e, (unsigned)random());
+		estate_free(e);
 		usleep(wait);
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
-		assert_int_equal(estate_open(dup(fd), &e), 0);
+		assert_int_equal(estate_open(fd, &e), 0);
 		e->tidy_min = TIDY_MIN;
 		n = look(e);
-		estate_free(e);
 		assert_true(n >= last);
 		grown += n > last;
 		last = n;
@@ -197,7 +192,7 @@ static void killed_at_random(void **state)
 	printf("%llu transfers, by %llu processes\n", (unsigned long long)last,
 	       (unsigned long long)grown);
 	assert_true(grown > KILLS / 20);
-	close(fd);
+	estate_free(e);
 }
 
 /* ---- behind each instruction ---- */

@@ -4,6 +4,7 @@
 /* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -246,23 +248,221 @@ static void nonsense(void **state)
 	close(other);
 }
 
-/* Without the holder it is said that nothing is sure any more. */
-static void alone(void **state)
+static void end_holder(void)
 {
-	int other, fd = make(&other), status;
+	int status;
+
+	kill(holder, SIGKILL);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+}
+
+/* Without the holder nothing is lost, as long as this process lives: another one is given all that is lent then, by the same
+ * numbers, behind the next commit. */
+static void another_holder(void **state)
+{
+	int others[5], fd[5];
+	struct fdbag bag;
+	ino_t was[5];
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		fd[i] = make(&others[i]);
+		was[i] = number_of(fd[i]);
+	}
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	assert_false(lent_is_away());
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(lent_put(fd[i]), i + 1);
+	end_holder();
+	close(control);
+	assert_int_equal(lent_put(fd[3]), 4);
+	assert_true(lent_is_away());
+	lent_close(&fd[0]);
+	lent_close(&fd[1]);
+	assert_int_equal(lent_put(fd[4]), 5);
+	assert_int_equal(setup(state), 0);
+	lent_again(holder_admit(control));
+	assert_true(lent_is_away()); /* what was committed names what was closed since */
+	lent_committed();
+	assert_false(lent_is_away());
+	assert_int_equal(lent_failed(), 0);
+	assert_int_equal(lent_put(fd[2]), 3);
+	lent_close(&fd[2]); /* not committed */
+	fd[0] = make(&others[0]);
+	was[0] = number_of(fd[0]);
+	assert_in_range(lent_put(fd[0]), 1, 2);
+	lent_end();
+	for (int i = 0; i < 5; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	inherit(&bag);
+	for (unsigned i = 1; i <= 5; i++) {
+		static const int of[] = {0, 0, 2, 3, 4}; /* 1 or 2 is the new one */
+		const int taken = fdbag_take(&bag, i);
+
+		if (i > 2)
+			assert_true(taken >= 0);
+		if (taken >= 0)
+			assert_int_equal(number_of(taken), was[of[i - 1]]);
+		if (taken >= 0)
+			close(taken);
+	}
+	fdbag_clear(&bag);
+	for (int i = 0; i < 5; i++)
+		close(others[i]);
+}
+
+/* A second one ends while it is being given all; and one is never used. */
+static void holders_end(void **state)
+{
+	int other, fd = make(&other);
+	struct fdbag bag;
 
 	(void)state;
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
-	kill(holder, SIGKILL);
-	assert_int_equal(waitpid(holder, &status, 0), holder);
-	assert_int_equal(lent_put(fd), 0);
-	assert_true(lent_failed() < 0);
-	lent_close(&fd);
+	assert_int_equal(lent_put(fd), 1);
+	for (int i = 0; i < 2; i++) {
+		const int sock = holder_admit(control);
+
+		end_holder();
+		close(control);
+		lent_again(sock);
+		lent_committed();
+		assert_true(lent_is_away());
+		assert_int_equal(setup(state), 0);
+	}
+	lent_again(holder_admit(control));
+	lent_again(-1);
 	lent_committed();
+	assert_true(lent_is_away());
+	assert_int_equal(lent_failed(), 0);
+	lent_again(holder_admit(control));
+	lent_committed();
+	assert_false(lent_is_away());
 	lent_end();
-	close(control);
+	inherit(&bag);
+	close(fd);
+	fd = fdbag_take(&bag, 1);
+	assert_true(fd >= 0);
+	close(fd);
+	fdbag_clear(&bag);
 	close(other);
-	assert_int_equal(setup(state), 0);
+}
+
+/* Return: in ms, from @from. */
+static long since(const struct timespec *from)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - from->tv_sec) * 1000 + (now.tv_nsec - from->tv_nsec) / 1000000;
+}
+
+/* One that does not hear is waited for once, and not each time. */
+static void one_that_is_deaf(void **state)
+{
+	int others[MANY], fd[MANY], sock = holder_admit(control), n = 0;
+	struct timespec from;
+
+	(void)state;
+	assert_int_equal(kill(holder, SIGSTOP), 0);
+	assert_int_equal(lent_begin(sock), 0);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (int round = 0; round < 1000 && !lent_is_away(); round++) {
+		for (n = 0; n < MANY; n++) {
+			fd[n] = make(&others[n]);
+			assert_true(lent_put(fd[n]) > 0);
+		}
+		for (n = 0; n < MANY; n++) {
+			lent_close(&fd[n]);
+			close(others[n]);
+		}
+		lent_committed();
+	}
+	assert_true(lent_is_away());
+	assert_in_range(since(&from), 0, 10000);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (n = 0; n < MANY; n++) {
+		fd[n] = make(&others[n]);
+		assert_true(lent_put(fd[n]) > 0);
+	}
+	lent_committed();
+	assert_in_range(since(&from), 0, 1000);
+	assert_int_equal(lent_failed(), 0);
+	for (n = 0; n < MANY; n++) {
+		lent_close(&fd[n]);
+		close(others[n]);
+	}
+	assert_int_equal(kill(holder, SIGCONT), 0);
+}
+
+/* What could not be lent for a reason of this process's own is said, and said at once. */
+static void without_end(void **state)
+{
+	int other, fd = make(&other);
+
+	(void)state;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	assert_int_equal(lent_put(fd), 1);
+	lent_give_up(-EPIPE);
+	assert_int_equal(lent_put(fd), 0);
+	assert_int_equal(lent_failed(), -EPIPE);
+	assert_true(lent_is_away());
+	lent_again(holder_admit(control));
+	lent_committed();
+	assert_true(lent_is_away());
+	lent_close(&fd);
+	close(other);
+}
+
+/* Return: a connection whose last close waits for somebody who never reads. */
+static int one_that_lingers(int *ret_other)
+{
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct linger linger = {.l_onoff = 1, .l_linger = 60};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	static const char bytes[65536];
+	socklen_t len = sizeof(a);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	*ret_other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(*ret_other >= 0);
+	close(listener);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* The holder hears what is said, and gives all that it has, while one that it was to close does not let it. */
+static void a_close_that_waits(void **state)
+{
+	int others[2], fd[2] = {one_that_lingers(&others[0]), make(&others[1])}, taken;
+	struct timespec from;
+	struct fdbag bag;
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	assert_int_equal(lent_put(fd[0]), 1);
+	lent_close(&fd[0]);
+	lent_committed();
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	n = lent_put(fd[1]);
+	lent_end();
+	inherit(&bag);
+	assert_in_range(since(&from), 0, 5000);
+	taken = fdbag_take(&bag, n);
+	assert_true(taken >= 0);
+	close(taken);
+	close(fd[1]);
+	fdbag_clear(&bag);
+	close(others[0]);
+	close(others[1]);
 }
 
 /* Return: whether /proc says this of the holder. */
@@ -295,7 +495,7 @@ static void without_rights(void **state)
 	fdbag_clear(&bag);
 }
 
-/* What the holder has no room for is not lost in silence: it ends, and nothing more can be lent. */
+/* What the holder has no room for is not lost in silence: it ends. */
 static void no_room(void **state)
 {
 	const struct rlimit few = {.rlim_cur = 16, .rlim_max = 16};
@@ -313,8 +513,8 @@ static void no_room(void **state)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	assert_int_equal(waitpid(holder, &status, 0), holder);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-	assert_int_equal(lent_put(STDIN_FILENO), 0);
-	assert_true(lent_failed() < 0);
+	assert_true(lent_put(STDIN_FILENO) > 0);
+	assert_true(lent_is_away());
 	lent_end();
 	for (int i = 0; i < MANY; i++) {
 		close(fd[i]);
@@ -356,7 +556,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(inherited, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_bag, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, teardown),
-		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_holder, setup, teardown),
+		cmocka_unit_test_setup_teardown(holders_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_deaf, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_close_that_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(verified, setup, teardown),

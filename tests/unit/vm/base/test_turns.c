@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a turn: what was changed is written before anybody is told, in the order agreed upon, and before the loop waits. */
 /* modules: vm/base/turn.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
-/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
+/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>

@@ -188,6 +188,8 @@ static void looks(void **state)
 	assert_int_equal(a.mode, S_IFDIR | 01755);
 	assert_int_equal(a.nlink, 4);
 	assert_int_equal(a.mtime.tv_sec, 7);
+	assert_int_equal(a.size, 20 * (2 + 6));
+	assert_int_equal(attr_of(p, "d").size, 20 * (2 + 2));
 	a = attr_of(p, "one");
 	assert_int_equal(a.mode, S_IFREG | 0640);
 	assert_int_equal(a.nlink, 2);

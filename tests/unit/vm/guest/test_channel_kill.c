@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that is killed at any instant, and another one that goes on with its agent: no frame is lost or comes twice. */
-/* modules: vm */
+/* modules: vm tests/unit/fixture/handed.c */
 /* libs: uv crypto jansson seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,9 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/handed.h"
 #include "vm/base/estate.h"
+#include "vm/base/sheets.h"
 #include "vm/base/util.h"
 #include "vm/guest/channel_record.h"
 
@@ -50,7 +52,8 @@ struct verdict {
 };
 
 static struct verdict *verdict;
-static int near_fd, far_fd, estate_file;
+static int near_fd, far_fd;
+static struct handed handed;
 static bool touched = true;
 static bool mortal; /* this is a daemon that kills itself, at the step: */
 static unsigned step_left;
@@ -116,6 +119,9 @@ static struct turn end_of_turn;
 static struct channel ch;
 static struct channel_scratch scratch;
 static struct counts counts;
+static struct sheets *sheets;
+static int sheet = -1; /* on which is written; -1: none is free */
+static size_t sheet_at;
 
 static void wrong(const char *words, uint32_t a, uint32_t b)
 {
@@ -123,17 +129,45 @@ static void wrong(const char *words, uint32_t a, uint32_t b)
 	_exit(1);
 }
 
+/* The rest of a long frame lies where an heir finds it, as of a request that was received there. */
+static void add_from_sheet(struct channel_frame *f, uint32_t id, size_t len)
+{
+	const size_t from = f->out.len;
+	unsigned char *bytes = sheets->mem + (size_t)sheet * sheets->size + sheet_at;
+
+	for (size_t i = from; i < len; i++)
+		bytes[i - from] = byte_of(id, i);
+	sheet_at += len - from;
+	sheets_hold(sheets, bytes);
+	channel_frame_add(f, sheets, bytes, len - from);
+	sheets_let_go(sheets, bytes);
+}
+
+/* Behind what this turn has written, if there is room, or on another one; decided at the commit. */
+static void settle_sheet(void)
+{
+	if (sheet >= 0 && !sheets->held[sheet])
+		sheet_at = 0;
+	else if (sheet < 0 || sheets->size - sheet_at < FRAME_MAX)
+		sheet_at = 0, sheet = sheets_free(sheets, SHEETS);
+}
+
 static void answer(enum channel_class cl)
 {
 	const uint32_t id = counts.out[cl]++, len = length_of(id);
+	const bool from_sheet =
+		cl == CHANNEL_BULK && len > 5000 && sheet >= 0 && sheets->size - sheet_at >= len;
+	const size_t own = from_sheet ? id % 50 : len;
 	struct channel_frame *f =
-		channel_frame_new(cl == CHANNEL_BULK ? PROTO_STDIN : PROTO_PING, id, len);
+		channel_frame_new(cl == CHANNEL_BULK ? PROTO_STDIN : PROTO_PING, id, own);
 
 	if (!f)
 		wrong("no memory", 0, 0);
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < own; i++)
 		f->out.data[i] = byte_of(id, i);
-	f->out.len = len;
+	f->out.len = own;
+	if (from_sheet)
+		add_from_sheet(f, id, len);
 	channel_push(&ch, f, cl);
 }
 
@@ -201,6 +235,7 @@ static int write_down(void *data, struct estate *e)
 		r = estate_put(e, KIND_COUNTS, 1, 0, &counts, sizeof(counts));
 	buf_clear(&out);
 	fdbag_clear(&fds);
+	settle_sheet();
 	step(WRITTEN);
 	return r;
 }
@@ -249,12 +284,15 @@ static void daemon_main(void)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(far_fd);
-	if (estate_open(dup(estate_file), &e) < 0)
+	if (handed_open(&handed, &e) < 0)
 		wrong("the estate can't be opened", 0, 0);
 	uv_loop_init(&loop);
 	turn_start(&end_of_turn, &loop, e, &turn_ops, NULL);
 	scratch.turn = &end_of_turn;
 	estate_each(e, KIND_COUNTS, take_counts, NULL);
+	sheets = estate_sheets(e);
+	if (!sheets)
+		wrong("there are no sheets", 0, 0);
 	scratch.left = e;
 	r = estate_each(e, KIND_CHANNEL, take_channel, NULL);
 	scratch.left = NULL;
@@ -265,6 +303,7 @@ static void daemon_main(void)
 		ch.to.next = 1; /* HELLO was number 0, which begins anew */
 	}
 	ch.generation = 1;
+	sheet = sheets_free(sheets, SHEETS);
 	channel_go(&ch);
 	/* As RESUME does, it overtakes what was not fixed. */
 	answer(CHANNEL_CONTROL);
@@ -448,6 +487,7 @@ static void one_death(unsigned i)
 	if (verdict->words[0])
 		fail_msg("%s", verdict->words);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	handed_take(&handed);
 	verdict->deaths++;
 }
 
@@ -466,10 +506,7 @@ static void killed(void **state)
 	agent.out = malloc(30 * (size_t)(PROTO_HEADER + FRAME_MAX));
 	agent.in = malloc(64u << 20);
 	agent.to.next = 7;
-	assert_int_equal(estate_new(&e), 0);
-	estate_file = dup(estate_fd(e));
-	assert_int_equal(estate_commit(e), 0);
-	estate_free(e);
+	assert_int_equal(handed_init(&handed), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	near_fd = pair[0];
 	far_fd = pair[1];
@@ -487,7 +524,8 @@ static void killed(void **state)
 	if (verdict->words[0])
 		fail_msg("%s", verdict->words);
 	assert_int_equal(status, 0);
-	assert_int_equal(estate_open(dup(estate_file), &e), 0);
+	handed_take(&handed);
+	assert_int_equal(handed_open(&handed, &e), 0);
 	assert_int_equal(estate_each(e, KIND_COUNTS, take_counts, NULL), 1);
 	estate_free(e);
 	assert_int_equal(counts.in, agent.sent);

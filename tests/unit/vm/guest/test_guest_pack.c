@@ -163,6 +163,68 @@ static void says_why_not(void **state)
 	close_it(&seen[0]);
 }
 
+static void expect_freeze(uint32_t answer)
+{
+	struct fake_frame *f = fake_expect(PROTO_FREEZE);
+
+	assert_non_null(f);
+	assert_int_not_equal(f->payload[0], 0);
+	fake_free(f);
+	send_u32(PROTO_FROZEN, 0, 0, answer);
+}
+
+/* A busy host is not taken for the end; and where it is, that is said. */
+static void tries_again(void **state)
+{
+	struct sandbox_run run = a_run(1);
+	struct fake_frame *f;
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	assert_int_equal(call_save(), 0);
+	expect_freeze(EBUSY);
+	fake_settle();
+	assert_int_equal(seen[0].nsaved, 0);
+	assert_int_equal(call_run(&seen[0], &run), -EBUSY);
+	assert_int_equal(call_save(), -EBUSY);
+	expect_freeze(EBUSY);
+	expect_freeze(0);
+	f = fake_expect(PROTO_PACK);
+	records();
+	fake_send(PROTO_PACKED, 0, f->h.id, bytes, out.len);
+	send_end(PROTO_PACKED, f->h.id, 0, "");
+	fake_free(f);
+	until_answered();
+	expect_thaw();
+	assert_non_null(seen[0].saved);
+	saved_unref(seen[0].saved);
+	/* Nobody wants it any more. */
+	assert_int_equal(call_save(), 0);
+	expect_freeze(EBUSY);
+	fake_settle();
+	in_call = true;
+	assert_int_equal(sandbox_reset(seen[0].s), 0);
+	in_call = false;
+	fake_free(fake_expect(PROTO_RESET));
+	send_ready("1");
+	until(&seen[0], SANDBOX_READY);
+	/* It takes too long. */
+	assert_int_equal(call_save(), 0);
+	seen[0].s->save.began -= 31000;
+	expect_freeze(EBUSY);
+	until_answered();
+	assert_null(seen[0].saved);
+	assert_int_equal(seen[0].not_saved.code, PROBLEM_NOT_SAVED);
+	assert_non_null(strstr(seen[0].not_saved.cause, "could not be stopped within 31 s: "));
+	assert_non_null(strstr(seen[0].not_saved.cause, " with a load of "));
+	expect_thaw();
+	/* Its end comes first. */
+	assert_int_equal(call_save(), 0);
+	expect_freeze(EBUSY);
+	fake_settle();
+	close_it(&seen[0]);
+}
+
 /* Nothing of one that was given up becomes part of the next. */
 static void is_reset(void **state)
 {
@@ -417,6 +479,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(saves),
 		TEST(says_why_not),
+		TEST(tries_again),
 		TEST(is_reset),
 		TEST(believes_nothing),
 		TEST(is_bounded),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is learned from answers during a lease: kept while it is true, and not longer. */
-/* modules: vm/guest/known.c vm/guest/file.c */
+/* modules: vm/guest/known.c vm/guest/known_table.c vm/guest/file.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "vm/base/util.h"
-#include "vm/guest/known.h"
+#include "vm/guest/known_internal.h"
 
 #define ROOT 1u
 #define MIB  (1u << 20)
@@ -308,25 +308,25 @@ static void touched_here(void **state)
 
 	(void)state;
 	know(2);
-	assert_false(known_touch(&k, 2));
+	assert_false(known_was_read(&k, 2));
 	assert_true(attr(2));
 	reply.attr.mtime = reply.attr.atime;
 	known_attr(&k, 2, &reply.attr);
-	assert_true(known_touch(&k, 2));
+	assert_true(known_was_read(&k, 2));
 	assert_false(attr(2));
-	assert_false(known_touch(&k, 2));
+	assert_false(known_was_read(&k, 2));
 	known_attr(&k, 2, &reply.attr); /* a file system that does not record it */
-	assert_false(known_touch(&k, 2));
+	assert_false(known_was_read(&k, 2));
 	assert_true(attr(2));
 	reply.attr.mtime.tv_sec++; /* it was written */
 	known_attr(&k, 2, &reply.attr);
-	assert_true(known_touch(&k, 2));
+	assert_true(known_was_read(&k, 2));
 	reply.attr.atime = reply.attr.mtime;
 	reply.attr.atime.tv_sec++;
 	known_attr(&k, 2, &reply.attr);
-	assert_false(known_touch(&k, 2));
+	assert_false(known_was_read(&k, 2));
 	assert_true(attr(2));
-	assert_false(known_touch(&k, 99));
+	assert_false(known_was_read(&k, 99));
 }
 
 /* Return: bytes of @node that are known, or -1. */

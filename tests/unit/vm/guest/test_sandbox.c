@@ -409,6 +409,11 @@ static void signals(void **state)
 	close_it(&seen[0]);
 }
 
+static bool is_late(void *data)
+{
+	return ((struct guest *)data)->late.on;
+}
+
 /* An agent that does not end a run is ended itself, and the outcome is what had to come. */
 static void silent_agent(void **state)
 {
@@ -419,7 +424,10 @@ static void silent_agent(void **state)
 	run.timeout_ms = 1;
 	assert_int_equal(call_run(&seen[0], &run), 0);
 	until(&seen[0], SANDBOX_RUNNING);
-	guest_deadline(seen[0].s->guest, 20); /* instead of its time and more */
+	guest_deadline(seen[0].s->guest, 20); /* instead of its time */
+	assert_true(fake_spin(is_late, seen[0].s->guest));
+	seen[0].s->guest->late.own_ms = 25000; /* and more */
+	guest_deadline(seen[0].s->guest, 20);
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].result.outcome, VM_TIMEOUT);
 	assert_int_equal(seen[0].result.status, 124);

@@ -361,6 +361,22 @@ static void output_during_reset(void **state)
 	close_it(&seen[0]);
 }
 
+/* A heartbeat, five seconds after the last one. */
+static void beat(struct guest_job *j)
+{
+	j->late.at_ms -= GUEST_BEAT_MS;
+	vm->guests.beat.timer_cb(&vm->guests.beat);
+}
+
+/* Beats until it is given up. */
+static void outlast(struct guest_job *j)
+{
+	struct guest *g = seen[0].s->guest;
+
+	for (int i = 0; i < 7 && g->phase == GUEST_UP; i++)
+		beat(j);
+}
+
 static void held_at_reset(void **state)
 {
 	(void)state;
@@ -375,7 +391,7 @@ static void held_at_reset(void **state)
 	send_ready("Fake 1.1");
 	until(&seen[0], SANDBOX_READY);
 	vm->guests.beats += 20;
-	vm->guests.beat.timer_cb(&vm->guests.beat);
+	outlast(guest_job_find(seen[0].s->guest, JOB(1)));
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].problem.code, PROBLEM_AGENT_SILENT);
 }
@@ -414,6 +430,7 @@ static void beats_without_memory(void **state)
 static void overdue_while_held(void **state)
 {
 	struct sandbox_job job = a_job(1);
+	struct guest_job *j;
 
 	(void)state;
 	job.timeout_ms = 1000;
@@ -423,10 +440,14 @@ static void overdue_while_held(void **state)
 	sandbox_job_hold(seen[0].s, JOB(1), true);
 	vm->guests.beats += 20;
 	vm->guests.beat.timer_cb(&vm->guests.beat);
+	j = guest_job_find(seen[0].s->guest, JOB(1));
+	assert_true(j->late.on && j->exec.held);
+	for (int i = 0; i < 5; i++)
+		beat(j);
 	fake_settle();
 	assert_int_equal(seen[0].nclosed, 0);
-	vm->guests.beats += 20;
-	vm->guests.beat.timer_cb(&vm->guests.beat);
+	assert_false(j->exec.held);
+	outlast(j);
 	until_closed(&seen[0]);
 	assert_int_equal(seen[0].problem.code, PROBLEM_AGENT_SILENT);
 }

@@ -277,6 +277,10 @@ static void demand(void **state)
 	put("/proc/92/task/92/schedstat", "0 500000000 1\n");
 	assert_int_equal(host_demand_ms(&h, 77, &ms), 0);
 	assert_int_equal(ms, 3502);
+	/* Those do not count where it is asked what its own threads lacked. */
+	assert_int_equal(host_waited_ms(&h, 77, &ms), 0);
+	assert_int_equal(ms, 501);
+	assert_int_equal(host_waited_ms(&h, 78, &ms), -ENOENT);
 	assert_int_equal(host_demand_ms(&h, 78, &ms), -ENOENT);
 	put("/proc/80/task/80/schedstat", "\n");
 	assert_int_equal(host_demand_ms(&h, 80, &ms), -ENODATA);

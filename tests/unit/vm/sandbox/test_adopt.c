@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "tests/unit/fixture/daemon_fixture.h"
-#include "tests/unit/fixture/jail_fixture.h"
 #include "vm/base/fdbag.h"
 #include "vm/guest/internal.h"
 
@@ -546,14 +545,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(still_machine, begin_machine, end),
 		cmocka_unit_test_setup_teardown(network_goes_on, begin_machine, end),
 	};
-	int failed = find_programs("test_adopt");
 
-	if (failed)
-		return failed;
-	if (getenv("MACHINES"))
-		return cmocka_run_group_tests(machines, NULL, NULL);
-	failed = cmocka_run_group_tests(child, NULL, NULL);
-	if (jail_fixture_possible())
-		failed += cmocka_run_group_tests(process, NULL, NULL);
-	return failed;
+	return run_three("test_adopt", child, process, machines);
 }

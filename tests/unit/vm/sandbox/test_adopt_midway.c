@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "tests/unit/fixture/daemon_fixture.h"
-#include "tests/unit/fixture/jail_fixture.h"
 #include "vm/checkpoint/saved.h"
 #include "vm/guest/internal.h"
 #include "vm/sandbox/network_internal.h"
@@ -398,16 +397,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(save, begin_machine, end),
 		cmocka_unit_test_setup_teardown(end_of_run, begin_machine, end),
 	};
-	int failed = find_programs("midway");
 
-	if (failed)
-		return failed;
-	if (getenv("MACHINES"))
-		return cmocka_run_group_tests(machines, NULL, NULL);
-	failed = cmocka_run_group_tests(child, NULL, NULL);
-	if (jail_fixture_possible())
-		failed += cmocka_run_group_tests(process, NULL, NULL);
-	/* At exit(3) libuv would join its threads, which another process has: the spawner was forked behind them. */
-	fflush(NULL);
-	_exit(failed);
+	leave(run_three("midway", child, process, machines));
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "tests/unit/fixture/daemon_fixture.h"
-#include "tests/unit/fixture/jail_fixture.h"
 #include "vm/checkpoint/pack.h"
 #include "vm/checkpoint/saved.h"
 #include "vm/guest/internal.h"
@@ -307,16 +306,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(says_what_does_not_fit, begin_machine, end),
 		cmocka_unit_test_setup_teardown(is_fast, begin_machine, end),
 	};
-	int failed = find_programs("test_save");
 
-	if (failed)
-		return failed;
-	if (getenv("MACHINES"))
-		return cmocka_run_group_tests(machine, NULL, NULL);
-	failed = cmocka_run_group_tests(child, NULL, NULL);
-	if (jail_fixture_possible())
-		failed += cmocka_run_group_tests(process, NULL, NULL);
-	/* At exit(3) libuv would join its threads, which another process has: the spawner was forked behind them. */
-	fflush(NULL);
-	_exit(failed);
+	leave(run_three("test_save", child, process, machine));
 }

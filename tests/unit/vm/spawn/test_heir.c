@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,7 +27,17 @@
 
 /* ---- the heir: this program, with another name for its first argument ---- */
 
-enum act { DIES, REFUSES, GOES_AWAY, IS_READY, IS_OPEN, REPEATS, IS_LATE };
+enum act {
+	DIES,
+	REFUSES,
+	GOES_AWAY,
+	IS_READY,
+	LEAVES,
+	GOES_NONETHELESS,
+	IS_OPEN,
+	REPEATS,
+	IS_LATE
+};
 
 /* What the daemon tells it. */
 struct estate {
@@ -39,7 +50,7 @@ struct news {
 	pid_t pid;
 	int inherited, ready;
 	uint32_t instance;
-	char cwd[64];
+	char cwd[64], left[16];
 };
 
 static int say(const struct news *n)
@@ -55,6 +66,35 @@ static int say_conf(struct spawner *mine, enum act act)
 	if (conf < 0 || (act != IS_OPEN && memory_seal(conf) < 0))
 		return -1;
 	return spawner_conf(mine, conf);
+}
+
+/* Another daemon goes on where it dies, with what it has written. */
+static int leave(struct spawner *mine)
+{
+	_cleanup_close_ int estate = memfd_create("estate", MFD_CLOEXEC);
+	int holder = -1, r = spawner_estate(mine, estate, &holder);
+
+	if (r == 0)
+		close(holder);
+	return r < 0 || write(estate, "its own", 7) != 7 ? -1 : 0;
+}
+
+/* One that does. */
+static int be_next(void)
+{
+	struct news news = {.pid = getpid()};
+	struct spawner *mine = NULL;
+	char byte;
+
+	news.inherited = spawner_inherit(&mine);
+	if (pread(HEIR_FD_ESTATE, news.left, sizeof(news.left) - 1, 0) < 0)
+		return 10;
+	news.ready = spawner_ready(mine);
+	if (say(&news) != 0)
+		return 11;
+	(void)!recv(HEIR_FD_CONNECTION, &byte, 1, 0);
+	spawner_stop(mine);
+	return 0;
 }
 
 static int be_heir(void)
@@ -75,9 +115,20 @@ static int be_heir(void)
 		spawner_refuse(mine, "it is\nnot to be");
 		return 0;
 	}
+	if (e.act == LEAVES || e.act == GOES_NONETHELESS) {
+		/* Nothing else is begun before the daemon stands still. */
+		if (say_conf(mine, e.act) < 0 || send(HEIR_FD_DAEMON, "", 1, 0) != 1 ||
+		    leave(mine) < 0)
+			return 12;
+		if (e.act == LEAVES)
+			(void)spawner_ready(mine);
+		abort();
+	}
+	if (e.act == IS_LATE)
+		usleep(200000); /* until the spawner has heard that the daemon stands still */
 	if (e.act == REPEATS && say_conf(mine, e.act) < 0)
 		return 8;
-	if (e.act > IS_READY && say_conf(mine, e.act) < 0)
+	if (e.act > GOES_NONETHELESS && say_conf(mine, e.act) < 0)
 		return 9;
 	for (unsigned i = 0; i < 2; i++)
 		if (e.ids[i] && e.act <= IS_READY && spawner_claim(mine, e.ids[i]) < 0)
@@ -457,6 +508,51 @@ static void of_root(void **state)
 	assert_non_null(strstr(a.words, "root's"));
 }
 
+/* Gives all to an heir that leaves something, and dies. */
+static int of_a_leaver(enum act act)
+{
+	const struct estate e = {.act = act};
+	int sock = ask(t.self);
+	char byte;
+
+	await_heir();
+	assert_int_equal(send(t.heir, &e, sizeof(e), 0), sizeof(e));
+	assert_int_equal(recv(t.heir, &byte, 1, 0), 1);
+	assert_int_equal(spawner_yield(sp), 0);
+	return sock;
+}
+
+/* From the moment at which it is the daemon its death is the end of nothing. */
+static void dies_at_once(void **state)
+{
+	struct news n;
+
+	(void)state;
+	close(of_a_leaver(LEAVES));
+	assert_int_equal(spawner_await(sp), -EPIPE);
+	n = news();
+	assert_int_equal(n.inherited, 0);
+	assert_int_equal(n.ready, 0);
+	assert_string_equal(n.left, "its own");
+}
+
+/* ... and before that it is nothing to the daemon that there is. */
+static void dies_before(void **state)
+{
+	struct heir_answer a;
+	int sock;
+
+	(void)state;
+	serves();
+	sock = of_a_leaver(GOES_NONETHELESS);
+	assert_int_equal(spawner_await(sp), 0);
+	close(steal_fd(&t.heir));
+	a = answer(sock);
+	assert_int_equal(a.pid, 0);
+	assert_string_equal(a.words, "the new process ended");
+	serves();
+}
+
 int main(int argc, char *argv[])
 {
 #define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -467,10 +563,14 @@ int main(int argc, char *argv[])
 		heir_test(of_another),
 		heir_test(silent),
 		heir_test(of_root),
+		heir_test(dies_at_once),
+		heir_test(dies_before),
 		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
 		return be_heir();
+	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
+		return be_next();
 	assert_non_null(realpath("/proc/self/exe", t.self));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,12 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
 #include "vm/base/memory.h"
+#include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
 #include "vm/spawn/heir_wire.h"
@@ -34,13 +36,20 @@
 #define CONF   "as it was read"
 
 /* What the daemon leaves, and what becomes of that: memory that all of them share. */
-struct estate {
-	uint32_t claimed;	/* a child; 0: none */
-	unsigned lent;		/* number of a pipe's end; 0: none */
-	bool never_ready;	/* each ends before that */
-	bool refuses;		/* likewise, and says so */
-	bool stays;		/* when it is asked to end */
-	unsigned dies;		/* so many end behind it */
+struct left {
+	uint32_t claimed; /* a child; 0: none */
+	unsigned lent;	  /* number of a pipe's end; 0: none */
+	bool never_ready; /* each ends before that */
+	bool refuses;	  /* likewise, and says so */
+	bool stays;	  /* when it is asked to end */
+	unsigned dies;	  /* so many end behind it */
+	unsigned hang;	  /* so many say nothing any more */
+	unsigned slow_ms; /* each takes so long, and says that it gets on */
+	enum {
+		COPIES_NOT,
+		COPIES,
+		COPIES_AND_DIES
+	} copies;		/* this, and hands it over; the first ends then */
 	_Atomic unsigned begun; /* how many were started */
 	_Atomic unsigned last;	/* of these, only to end */
 	_Atomic unsigned ready;
@@ -55,9 +64,19 @@ struct news {
 	struct spawn_note note; /* the first */
 };
 
+/* Return: 0 or less. */
+static int hand_over_copy(struct spawner *mine, const struct left *e)
+{
+	_cleanup_close_ int fd = memory_new("copy");
+
+	if (fd < 0 || write(fd, e, sizeof(*e)) != sizeof(*e))
+		return -1;
+	return spawner_copied(mine, fd);
+}
+
 static int be_heir(bool last)
 {
-	struct estate *e =
+	struct left *e =
 		mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED, HEIR_FD_ESTATE, 0);
 	struct news news = {.pid = getpid()};
 	struct fdbag bag = {.owned = true};
@@ -75,6 +94,12 @@ static int be_heir(bool last)
 	news.lent = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &bag);
 	if (e->refuses)
 		spawner_refuse(mine, "its own words");
+	if (e->begun <= e->hang)
+		pause();
+	for (unsigned ms = 0; ms < e->slow_ms; ms += 100) {
+		spawner_alive(mine);
+		usleep(100000);
+	}
 	if (e->never_ready || news.inherited < 0 || news.lent < 0)
 		_exit(3); /* whatever it has still is no leak */
 	news.instance = jail_instance_id();
@@ -84,6 +109,10 @@ static int be_heir(bool last)
 	fdbag_clear(&bag);
 	if ((e->claimed && spawner_claim(mine, e->claimed) < 0) || spawner_claim(mine, NOBODY) < 0)
 		return 4;
+	if (e->copies && hand_over_copy(mine, e) < 0)
+		return 8;
+	if (e->copies == COPIES_AND_DIES && e->begun == 1)
+		_exit(3);
 	if (spawner_ready(mine) < 0)
 		return 5;
 	if (e->ready++ < e->dies)
@@ -109,12 +138,13 @@ static struct {
 	char *argv[2];
 	int connection[2];
 	int estate;
-	struct estate *e, was; /* it, and what it was at the end */
+	struct left *e, was; /* it, and what it was at the end */
 	pid_t guard;
 	bool died;
 	FILE *log; /* the guard's */
 	char said[4096];
-	int lent[2]; /* a pipe; the writing end is lent */
+	int patience_ms; /* of the spawner, or 0 */
+	int lent[2];	 /* a pipe; the writing end is lent */
 } t;
 
 /* Return: a file in memory with this text. */
@@ -127,7 +157,8 @@ static int text_file(const char *text)
 	return fd;
 }
 
-static void begin(unsigned deaths)
+/* All but that it counts. */
+static void prepare(unsigned deaths)
 {
 	_cleanup_close_ int conf = text_file(CONF);
 	struct spawner_rules rules = free_rules;
@@ -142,6 +173,7 @@ static void begin(unsigned deaths)
 	rules.runtime_dir = t.dir;
 	rules.mountpoint = "/nothing/is/mounted/here";
 	rules.deaths = deaths;
+	rules.patience_ms = t.patience_ms;
 	assert_int_equal(memory_seal(conf), 0);
 	rules.conf = conf;
 	t.log = tmpfile();
@@ -164,6 +196,12 @@ static void begin(unsigned deaths)
 	assert_int_equal(pipe2(t.lent, O_CLOEXEC), 0);
 	t.e->lent = lent_put(t.lent[1]);
 	assert_int_equal(t.e->lent, 1);
+}
+
+static void begin(unsigned deaths)
+{
+	prepare(deaths);
+	assert_int_equal(spawner_survives(sp), 0);
 }
 
 static void nothing(void *data)
@@ -239,6 +277,15 @@ static void on_failed(struct child *c, int err, const char *step)
 	fail_msg("%s: %s", step, strerror(-err));
 }
 
+static bool exited;
+
+static void on_exited(struct child *c, int status)
+{
+	(void)c;
+	(void)status;
+	exited = true;
+}
+
 /* Return: a pidfd of it. */
 static int start_child(struct child *c)
 {
@@ -248,8 +295,8 @@ static int start_child(struct child *c)
 	const ssize_t n = free_pack(&job, request, sizeof(request));
 	const struct spawn_spec spec = {.request = request, .size = (size_t)n};
 
-	started = false;
-	*c = (struct child){.started = on_started, .failed = on_failed};
+	started = exited = false;
+	*c = (struct child){.started = on_started, .failed = on_failed, .exited = on_exited};
 	assert_int_equal(child_start(sp, &spec, c), 0);
 	spawner_fixture_await(&started);
 	return c->pidfd;
@@ -293,6 +340,43 @@ static void another_goes_on(void **state)
 	assert_int_equal(t.e->last, 0);
 	assert_int_equal(end(), 0); /* its own end is a good one */
 	assert_true(ends_within(kept, patience_ms()));
+}
+
+static int write_nothing(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	return 0;
+}
+
+/* The daemon has heard how its child ended, and dies before it has written that down: the next one hears the same. */
+static void an_end_is_told_again(void **state)
+{
+	static const struct turn_ops ops = {.write = write_nothing};
+	struct estate *e;
+	struct turn turn;
+	struct child c;
+	struct news n;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(estate_new(&e), 0);
+	turn_start(&turn, &loop, e, &ops, NULL);
+	spawner_set_turn(sp, &turn);
+	(void)start_child(&c);
+	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	while (!exited)
+		uv_run(&loop, UV_RUN_ONCE); /* and not to the end of the turn */
+	t.e->claimed = c.id;
+	turn_hush(&turn, &sp->acknowledges); /* that is how it dies */
+	turn_close(&turn);
+	die();
+	n = news();
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, c.id);
+	assert_int_equal(n.note.status, SIGTERM);
+	assert_int_equal(end(), 0);
+	estate_free(e);
 }
 
 /* One after the other dies; the one behind the last of them serves. */
@@ -384,6 +468,65 @@ static void from_nowhere(void **state)
 	assert_int_equal(end(), 0);
 }
 
+#define PATIENCE_MS 800
+
+/* Who hangs is given up after a while, as if it had died. */
+static void who_hangs(void **state)
+{
+	(void)state;
+	t.patience_ms = PATIENCE_MS;
+	begin(0);
+	t.patience_ms = 0;
+	t.e->hang = 1;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 2);
+	assert_int_equal(end(), 0);
+}
+
+/* ... but not who has much to do. */
+static void who_is_slow(void **state)
+{
+	(void)state;
+	t.patience_ms = PATIENCE_MS;
+	begin(0);
+	t.patience_ms = 0;
+	t.e->slow_ms = 2 * PATIENCE_MS + PATIENCE_MS / 2;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* One that ends while an heir loads is reaped then, and not when that is ready. */
+static void reaped_meanwhile(void **state)
+{
+	struct child c;
+	char path[32];
+	struct news n;
+
+	(void)state;
+	begin(0);
+	close(start_child(&c));
+	snprintf(path, sizeof(path), "/proc/%d", (int)c.pid);
+	t.e->claimed = c.id;
+	t.e->slow_ms = 1500;
+	die();
+	while (t.e->begun < 1)
+		usleep(1000);
+	assert_int_equal(kill(c.pid, SIGKILL), 0);
+	for (unsigned ms = 0; access(path, F_OK) == 0; ms += 10) {
+		assert_in_range(ms, 0, 1200);
+		usleep(10000);
+	}
+	assert_int_equal(t.e->ready, 0);
+	n = news();
+	assert_true(n.takes);
+	assert_int_equal(n.note.op, SPAWN_NOTE_EXITED);
+	assert_int_equal(n.note.id, c.id);
+	assert_int_equal(end(), 0);
+}
+
 /* The next one would come after five seconds. */
 static void asked_meanwhile(void **state)
 {
@@ -436,6 +579,151 @@ static void nothing_left(void **state)
 	}
 }
 
+/* ---- holders ---- */
+
+static struct {
+	int fd; /* of the one that was heard of last; or -1 */
+	unsigned lost, begun;
+	bool never;
+} holders;
+
+static void on_holder(void *data, int fd, bool never)
+{
+	(void)data;
+	if (holders.fd >= 0)
+		close(holders.fd);
+	holders.fd = fd;
+	holders.lost += fd < 0;
+	holders.begun += fd >= 0;
+	holders.never |= never;
+}
+
+static void begin_with_holder(void)
+{
+	begin(0);
+	memset(&holders, 0, sizeof(holders));
+	holders.fd = -1;
+	spawner_on_holder(sp, on_holder, NULL);
+}
+
+/* Until the daemon has heard of that, and of @n others. */
+static void kill_holder(unsigned n)
+{
+	const unsigned lost = holders.lost + 1, begun = holders.begun + n;
+
+	assert_int_equal(kill(spawner_fixture_child("xsbxfs-holder"), SIGKILL), 0);
+	while (holders.lost < lost || holders.begun < begun)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* One that has ended is followed by another one, which has nothing until the daemon has lent it all. */
+static void the_next_holder(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 2; i++) {
+		kill_holder(1);
+		assert_false(holders.never);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_false(lent_is_away());
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* The daemon dies before that; or says it of the one before. */
+static void not_lent_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin_with_holder();
+		kill_holder(1);
+		if (i == 1) {
+			sp->holder_number--;
+			assert_int_equal(spawner_survives(sp), 0);
+		}
+		die();
+		close(steal_fd(&holders.fd));
+		assert_true(WIFSIGNALED(end()));
+		assert_int_equal(t.was.begun, 0);
+		assert_non_null(
+			strstr(t.said, "no other daemon can go on: the process that holds"));
+	}
+}
+
+/* The daemon says that it does not hear; of one that was replaced already that is nothing new. */
+static void a_deaf_one(void **state)
+{
+	pid_t first, second;
+
+	(void)state;
+	begin_with_holder();
+	first = spawner_fixture_child("xsbxfs-holder");
+	assert_int_equal(kill(first, SIGSTOP), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	while (!holders.begun)
+		uv_run(&loop, UV_RUN_ONCE);
+	lent_again(steal_fd(&holders.fd));
+	lent_committed();
+	assert_int_equal(spawner_survives(sp), 0);
+	while ((second = spawner_fixture_child("xsbxfs-holder")) == first)
+		usleep(1000); /* it is dead, and not reaped yet */
+	sp->holder_number--;
+	assert_int_equal(spawner_holder_deaf(sp), 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(kill(second, 0), 0);
+	assert_int_equal(holders.begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* Not for ever. */
+static void no_more_holders(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (int i = 0; i < 6; i++) {
+		kill_holder(1);
+		lent_again(steal_fd(&holders.fd));
+		lent_committed();
+		assert_int_equal(spawner_survives(sp), 0);
+	}
+	kill_holder(0);
+	assert_true(holders.never);
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 0);
+}
+
+/* Nothing is written there yet, and nobody knows of a mount. */
+static void too_early(void **state)
+{
+	(void)state;
+	prepare(0);
+	die();
+	assert_true(WIFSIGNALED(end()));
+	assert_int_equal(t.was.begun, 0);
+}
+
+/* A second estate counts as soon as the daemon says so; until then the first does. */
+static void not_yet(void **state)
+{
+	_cleanup_close_ int empty = memfd_create("empty", MFD_CLOEXEC);
+	int holder;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(spawner_estate(sp, empty, &holder), 0);
+	close(holder);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
 /* A second estate is the one that counts; so does its holder. */
 static void another_estate(void **state)
 {
@@ -449,8 +737,43 @@ static void another_estate(void **state)
 	assert_int_equal(lent_put(t.lent[0]), 1);
 	assert_int_equal(lent_put(t.lent[1]), 2);
 	t.e->lent = 2;
+	assert_int_equal(spawner_survives(sp), 0);
 	die();
 	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* What an heir has copied counts as soon as it is the daemon: the first estate nobody looks at any more. */
+static void a_copy(void **state)
+{
+	struct news n;
+
+	(void)state;
+	begin(0);
+	t.e->copies = COPIES;
+	die();
+	n = news();
+	assert_int_equal(t.e->begun, 1);
+	t.e->copies = COPIES_NOT;
+	t.e->never_ready = true; /* who goes by it does not get far */
+	assert_int_equal(kill(n.pid, SIGKILL), 0);
+	n = news();
+	assert_true(n.takes);
+	assert_int_equal(kill(n.pid, SIGKILL), 0);
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 1);
+	assert_int_equal(end(), 0);
+}
+
+/* ... and not before. */
+static void a_copy_too_early(void **state)
+{
+	(void)state;
+	begin(0);
+	t.e->copies = COPIES_AND_DIES;
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 2);
 	assert_int_equal(end(), 0);
 }
 
@@ -476,12 +799,18 @@ static void what_it_goes_by(void **state)
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_goes_on), cmocka_unit_test(again),
-		cmocka_unit_test(the_last),	   cmocka_unit_test(no_other),
-		cmocka_unit_test(a_goodbye),	   cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate),  cmocka_unit_test(what_it_goes_by),
-		cmocka_unit_test(who_refuses),	   cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile)};
+		cmocka_unit_test(another_goes_on),  cmocka_unit_test(again),
+		cmocka_unit_test(the_last),	    cmocka_unit_test(no_other),
+		cmocka_unit_test(a_goodbye),	    cmocka_unit_test(nothing_left),
+		cmocka_unit_test(another_estate),   cmocka_unit_test(what_it_goes_by),
+		cmocka_unit_test(who_refuses),	    cmocka_unit_test(from_nowhere),
+		cmocka_unit_test(asked_meanwhile),  cmocka_unit_test(an_end_is_told_again),
+		cmocka_unit_test(too_early),	    cmocka_unit_test(who_hangs),
+		cmocka_unit_test(who_is_slow),	    cmocka_unit_test(reaped_meanwhile),
+		cmocka_unit_test(not_yet),	    cmocka_unit_test(a_copy),
+		cmocka_unit_test(a_copy_too_early), cmocka_unit_test(the_next_holder),
+		cmocka_unit_test(not_lent_again),   cmocka_unit_test(a_deaf_one),
+		cmocka_unit_test(no_more_holders)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: made, restored, limited, and made by themselves. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/unit/fixture/fixture.h"
+
+#define TOP "python/demo/"
+
+static void test_checkpoints(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct stat st;
+
+	fx_checkpoint(fx, s, "a");
+	fx_expect(fx, TOP "checkpoints/a/wait", "whole\n");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait files ");
+	assert_int_equal(fx_stat(fx, TOP "checkpoints/a", &st), 0);
+	assert_int_equal(st.st_size, 1100);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/.a"), -EINVAL);
+	fx_expect_in(fx, TOP "status.json", "\"checkpoints\": [");
+	fx_expect(fx, TOP "state", "idle\n");
+	assert_false(s->closing);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fake_packs(), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/b"), 0); /* it is being saved */
+	fx_saved(s);
+	assert_int_equal(fake_packs(), 0);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
+}
+
+/* Of a sleeper, it is what it has. */
+static void test_checkpoint_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx_asleep(fx);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	assert_int_equal(fake_alive(), 0);
+	fx_put(fx, TOP "ctl", "wake\n");
+	fx_woken(fx);
+	assert_int_equal(fake_packs(), 2);
+}
+
+static void test_restore(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	fx_run(fx, "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -EBUSY);
+	fake_exit(s, VM_DONE, 3);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore b\n"), -ENOENT);
+	fx_expect_error(fx, "python/demo", "no-such-checkpoint");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	assert_true(s->closing);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_expect(fx, TOP "error", "");
+	fx_expect(fx, TOP "exit_code", "3\n"); /* what has happened, has */
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	fx_put(fx, TOP "in", "z");
+	s = fx_woken(fx);
+	assert_string_equal(s->code, "z");
+	fx_expect(fx, TOP "runs/3/state", "running\n");
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
+	fx_saved(s);
+}
+
+/* Also of one that has died; and it is again what it was made with. */
+static void test_restore_of_a_closed_one(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	fake_die(s, PROBLEM_OUT_OF_MEMORY);
+	fx_put(fx, TOP "ctl", "reset\n");
+	fx_put(fx, TOP "config", "memory_mb = 512\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	assert_int_equal(fx_woken(fx)->memory_mb, 192);
+}
+
+static void test_limits(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	for (unsigned i = 0; i < 4; i++)
+		fx_checkpoint(fx, s, names[i]);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT);
+	fx_expect_error(fx, "python/demo", "too-many");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/d"), 0);
+	fx->conf.checkpoint_bytes = 4000;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), 0);
+	fx_saved(s); /* four of 1100 */
+	fx_expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
+	fx_expect_error(fx, "python/demo", "too-much-saved");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/e"), 0);
+	fx->conf.checkpoint_bytes = 3300;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), -EDQUOT); /* it is full */
+	fx->conf.checkpoint_bytes = 1 << 20;
+	fx->conf.saved_bytes = 4000; /* of all of the user's sessions */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_expect_error(fx, "python/demo", "too-much-saved");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+static void test_automatic_ones(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
+	s = fx_run(fx, "x");
+	for (int i = 0; i < 3; i++) {
+		fx_put(fx, TOP "in", "y");
+		fake_exit(s, VM_DONE, 0);
+		fx_saved(s); /* before the next run begins */
+		assert_int_equal(s->nruns, i + 2);
+	}
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-2 run-3 ");
+	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"run\": 3,");
+	fx_expect_in(fx, TOP "checkpoints/run-3/status.json", "\"automatic\": true");
+	fake_exit(s, VM_DONE, 0);
+	fx_not_saved(s);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-4 ");
+	fx_run(fx, "z");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
+}
+
+/* A run that ended with its sandbox leaves no state. */
+static void test_no_automatic_one_without_a_sandbox(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 2\n");
+	s = fx_run(fx, "x");
+	fake_die(s, PROBLEM_AGENT_LOST);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "");
+}
+
+/* A run that was refused has not changed anything, and is not what was run last. */
+static void test_no_automatic_one_of_a_refused_run(void **state)
+{
+	const struct vm_result refused = {.outcome = VM_REFUSED,
+					  .problem = {.code = PROBLEM_NO_INTERPRETER}};
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 1\n");
+	s = fx_run(fx, "x");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_run(fx, "y");
+	fake_result(s, &refused);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-1 ");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/mine"), 0);
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/mine/status.json", "\"run\": 1,");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fx_test(test_checkpoints),
+		fx_test(test_checkpoint_of_a_sleeper),
+		fx_test(test_restore),
+		fx_test(test_restore_of_a_closed_one),
+		fx_test(test_limits),
+		fx_test(test_automatic_ones),
+		fx_test(test_no_automatic_one_without_a_sandbox),
+		fx_test(test_no_automatic_one_of_a_refused_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

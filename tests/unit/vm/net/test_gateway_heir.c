@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gateway that another daemon goes on with, at its end or at any moment: what the filter has said counts once. */
+/* modules: vm/net/gateway.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c tests/unit/fixture/gateway_fixture.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* libs: uv */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/fixture/gateway_fixture.h"
+#include "tests/unit/fixture/listener.h"
+#include "vm/base/estate.h"
+#include "vm/base/fdbag.h"
+#include "vm/base/record.h"
+#include "vm/base/turn.h"
+
+/* Another daemon goes on with the helper, at a moment when a request has not been answered, and another not been read. Both
+ * are made again, and answered once; what the helper is to do is said again. */
+static void goes_on(void **state)
+{
+	const struct net_header former = {NET_RESYNCED, 0}, resynced = {NET_RESYNCED, 1};
+	const struct net_header early = {NET_HANG_UP, 7};
+	const struct gateway_config cfg = gf_config();
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct record_reader fields;
+	struct gateway *next = NULL;
+	struct buf record = {0};
+	char list[100], why[VM_WHY_MAX];
+	struct net_dial d;
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
+
+	(void)state;
+	assert_true(listener >= 0);
+	snprintf(list, sizeof(list), "127.0.0.1:%u", port);
+	gf_allow(list);
+	d = gf_request("127.0.0.1", htonl(INADDR_LOOPBACK), port);
+	assert_int_equal(send(gf.helper, &d, sizeof(d), 0), sizeof(d));
+	uv_run(&gf.loop, UV_RUN_NOWAIT);
+	gateway_put(gf.gw, &record, &fds);
+	assert_int_equal(fds.n, 1);
+	fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
+	gateway_close(gf.gw, NULL, NULL);
+	fields = record_reader(record.data, record.len);
+	assert_int_equal(gateway_take(&gf.loop, &fields, &copies, &cfg, &next), 0);
+	gf.gw = next;
+	assert_int_equal(send(gf.helper, &d, sizeof(d), 0), sizeof(d));
+	gf_tell(&early, sizeof(early));
+	gf_hears_nothing();
+	assert_int_equal(gateway_resync(gf.gw, &port, 1), 0);
+	assert_int_equal(gateway_allow(gf.gw, list, strlen(list), why), 0);
+	assert_int_equal(gateway_forward(gf.gw, port, listener), 0);
+	gf_hears(NET_RESYNC, sizeof(struct net_resync));
+	gf_hears(NET_ALLOW, sizeof(struct net_header) + strlen(list));
+	gf_hears(NET_FORWARD, sizeof(struct net_header));
+	gf_hears_nothing();
+	gf_tell(&former, sizeof(former)); /* the answer to another */
+	gf_tell(&d, sizeof(d));
+	gf_hears_nothing();
+	gf_tell(&resynced, sizeof(resynced));
+	assert_int_equal(gf_ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_OK);
+	gf_hears_nothing();
+	assert_int_equal(gf_ask("a.test", 0, 443), NET_NAME);
+	assert_int_equal(gateway_unforward(gf.gw, port), 0);
+	assert_int_equal(gateway_take(&gf.loop, &fields, &copies, &cfg, &next), -EBADMSG);
+	/* It is said once. */
+	assert_int_equal(gf.ended, 0);
+	gf_tell(&resynced, sizeof(resynced));
+	assert_int_equal(gf.ended, -EPROTO);
+	buf_clear(&record);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
+	close(listener);
+}
+
+/* ---- a daemon that dies between two instructions ---- */
+
+static struct turn end_of_turn, *turn;
+static struct buf written;
+static struct fdbag lent;
+static int written_down; /* how often */
+static bool dies;	 /* behind the next commit */
+
+static int write_down(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	written.len = 0;
+	fdbag_clear(&lent);
+	if (gf.gw)
+		gateway_put(gf.gw, &written, &lent);
+	written_down++;
+	return 0;
+}
+
+/* What it still had to say and to take out of its socket, it does not. */
+static void on_committed(void *data)
+{
+	(void)data;
+	if (!dies || !gf.gw)
+		return;
+	dies = false;
+	lent.fd[0] = fcntl(lent.fd[0], F_DUPFD_CLOEXEC, 0);
+	lent.owned = true;
+	gateway_close(gf.gw, NULL, NULL);
+	gf.gw = NULL;
+}
+
+static const struct turn_ops turn_ops = {.write = write_down, .committed = on_committed};
+
+/* The next one, of the record that this one has left. */
+static void go_on(void)
+{
+	struct gateway_config cfg = gf_config();
+	const struct record_reader fields = record_reader(written.data, written.len);
+	const uint16_t port = 0;
+
+	cfg.turn = &turn;
+	assert_null(gf.gw);
+	/* An heir's turns begin when all is loaded. */
+	turn = NULL;
+	assert_int_equal(gateway_take(&gf.loop, &fields, &lent, &cfg, &gf.gw), 0);
+	turn = &end_of_turn;
+	fdbag_clear(&lent);
+	lent.owned = false;
+	assert_int_equal(gateway_resync(gf.gw, &port, 1), 0);
+}
+
+static void deny(uint32_t number)
+{
+	const struct net_denied m = {
+		.header = {NET_DENIED, number}, .reason = NET_NAME, .name = "a.test"};
+
+	gf_tell(&m, sizeof(m));
+}
+
+/* What was handled comes again, because it was not taken out of the socket, and does nothing. */
+static void dies_before_it_takes_out(void **state)
+{
+	struct gateway_config cfg = gf_config();
+	const struct net_header is_ready = {.type = NET_READY}, first = {NET_RESYNCED, 1},
+				second = {NET_RESYNCED, 2};
+	const struct net_dial d = gf_request("a.test", 0, 443);
+	struct estate *estate;
+	int sv[2];
+
+	(void)state;
+	cfg.turn = &turn;
+	gateway_close(gf.gw, NULL, NULL);
+	gf_settle();
+	close(gf.helper);
+	assert_int_equal(estate_new(&estate), 0);
+	turn_start(&end_of_turn, &gf.loop, estate, &turn_ops, NULL);
+	turn = &end_of_turn;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	gf.helper = sv[1];
+	assert_int_equal(gateway_new(&gf.loop, sv[0], &cfg, &gf.gw), 0);
+	gf_tell(&is_ready, sizeof(is_ready));
+	assert_int_equal(gateway_go(gf.gw), 0);
+	assert_int_equal(recv(gf.helper, &sv, sizeof(sv), MSG_DONTWAIT), -1); /* not yet */
+	gf_settle();
+	gf_hears(NET_GO, sizeof(is_ready));
+	deny(1);
+	assert_int_equal(gf.denied, 1);
+
+	dies = true;
+	deny(2);
+	assert_int_equal(gf.denied, 2);
+	assert_null(gf.gw);
+	gf_hears_nothing();
+	go_on();
+	gf_settle();
+	gf_hears(NET_RESYNC, sizeof(struct net_resync));
+	assert_int_equal(gf.denied, 2);
+	deny(3);
+	assert_int_equal(gf.denied, 3);
+
+	/* The answer that one has handled is not that to the next. */
+	dies = true;
+	gf_tell(&first, sizeof(first));
+	assert_null(gf.gw);
+	go_on();
+	gf_settle();
+	gf_hears(NET_RESYNC, sizeof(struct net_resync));
+	gf_tell(&d, sizeof(d));
+	gf_hears_nothing();
+	gf_tell(&second, sizeof(second));
+	assert_int_equal(gf_ask("a.test", 0, 443), NET_NAME);
+	assert_int_equal(gf.ended, 0);
+	assert_true(written_down > 5);
+	turn_close(&end_of_turn);
+	gf_settle();
+	estate_free(estate);
+	buf_clear(&written);
+	fdbag_clear(&lent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(goes_on, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(dies_before_it_takes_out, gf_set_up, gf_tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sheets of an estate. See estate.h. */
+#include "estate_internal.h"
+
+struct sheets *estate_sheets(struct estate *e)
+{
+	if (!e->sheets.mem) {
+		void *mem = estate_region(e, ESTATE_REGION_SHEETS, (size_t)SHEETS * SHEET_SIZE);
+
+		if (!mem)
+			return NULL;
+		sheets_init(&e->sheets, mem, SHEET_SIZE, SHEETS);
+	}
+	return &e->sheets;
+}

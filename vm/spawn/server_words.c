@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the spawner tells the daemon, or the next one: lines of the log, and the last words of its children. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "server_internal.h"
+#include "vm/base/log.h"
+
+/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
+static void keep_word(struct server *s, const struct spawn_note *note)
+{
+	struct guarded *g = s->guarded;
+	const unsigned n = atomic_load(&g->nwords);
+
+	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
+		return;
+	g->word[n] = *note;
+	atomic_store(&g->nwords, n + 1);
+}
+
+void server_say_words(struct server *s)
+{
+	const unsigned n = atomic_exchange(&s->guarded->nwords, 0);
+
+	for (unsigned i = 0; i < n; i++)
+		(void)server_note(s, &s->guarded->word[i], NULL, 0);
+}
+
+/* A line of the log, which the daemon writes, or the next one. It is nothing to wait for: one that has no room is lost. */
+void server_say(void *data, enum log_level level, const char *text)
+{
+	struct server *s = data;
+	struct spawn_note note = {
+		.op = SPAWN_NOTE_LOG, .id = s->about, .step = level, .at = log_now()};
+	ssize_t r;
+
+	snprintf(note.what, sizeof(note.what), "%s", text);
+	r = s->daemon ? fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT) : -EPIPE;
+	if (r < 0 && r != -EAGAIN)
+		keep_word(s, &note);
+}
+
+/* Says what has not been said yet, as far as that can be done now. If the daemon is gone, its end of file says so soon
+ * enough. */
+void server_say_finals(struct server *s)
+{
+	struct final *f;
+
+	while ((f = final_unsaid(&s->finals))) {
+		if (server_note(s, &f->note, NULL, 0) < 0)
+			break;
+		f->said = true;
+	}
+}
+
+/* That it has ended, or never began. If this were lost, the daemon would wait for it for ever; but the end of the
+ * spawner it notices, and knows what is to be done then. */
+void server_last_note(struct server *s, const struct spawn_note *note)
+{
+	if (final_add(&s->finals, note) < 0)
+		_exit(1);
+	server_say_finals(s);
+}
