@@ -223,6 +223,7 @@ static void die(void)
 	close(t.lent[1]);
 	close(sp->sock);
 	close(sp->tie);
+	free(sp->over);
 	free(sp);
 	t.died = true;
 }
