@@ -13,7 +13,10 @@
 #ifdef XSBX_LOCAL_BACKEND
 void aim_at(const char *fmt, ...) printf_like(1, 2);
 #else
-#define aim_at(...) ((void)0)
+printf_like(1, 2) static inline void aim_at(const char *fmt, ...)
+{
+	(void)fmt;
+}
 #endif
 
 #endif

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The daemon dies when it has heard how a child ended, or has made up its mind to kill one, and has written nothing of it down: the
-next one says the same of the end, and finds what it was killed for, or not killed."""
+next one says the same of the end, and finds what it was killed for, or not killed. Not in jails: the first process of one takes no
+signal but SIGKILL, which is what an heir would make up."""
 # mount: none
-# backends: local
+# backends: local -process
 # timeout: 120
 # log-allow: the daemon died|was killed by signal
 from aim import *
