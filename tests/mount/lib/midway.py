@@ -95,9 +95,9 @@ class Midway:
         s.remove()
 
     def ended(self):
-        """Its first process is killed, and what becomes of its run is told once, and of what. A jail's first process is only
-        killed by SIGKILL, which is what a daemon says who knows nothing."""
-        signum = signal.SIGKILL if BACKEND == "process" else signal.SIGABRT
+        """Its first process is killed, and what becomes of its run is told once, and of what. Where that is the first of a
+        namespace, a jail's or QEMU, it is only killed by SIGKILL, which is what a daemon says who knows nothing."""
+        signum = signal.SIGABRT if BACKEND == "local" else signal.SIGKILL
         for n, delay in enumerate(DELAYS + DELAYS):
             s = Session(f"ended{n}")
             s.run("true")
