@@ -183,7 +183,7 @@ void guest_part_closed(struct guest *g);
 /* Requests an update of `usage`. */
 void guest_ask_usage(struct guest *g);
 
-/* The agent hung up: gives the backend a moment to report why, then ends the guest. */
+/* The agent, or the machine, hung up: gives the backend a moment to report why, then ends the guest. */
 void guest_hangup(struct guest *g);
 
 /* ---- handshake.c: start-up ---- */

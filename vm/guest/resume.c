@@ -136,10 +136,12 @@ void guest_go(struct guest *g)
 		return;
 	if (g->ops->go)
 		r = g->ops->go(g->backend, still_is_still(g), on_went_on);
-	if (r < 0) {
+	if (r == -EPIPE)
+		guest_hangup(g);
+	else if (r < 0)
 		on_went_on(g, strerror(-r));
+	if (r < 0)
 		return;
-	}
 	channel_go(&g->channel);
 	if (!g->resume.due || still_is_still(g))
 		return;

@@ -84,7 +84,9 @@ static void go_on(struct guest *g)
 
 	enter(g, STILL_AWAKE);
 	r = g->ops->cont(g->backend, on_went_on);
-	if (r < 0)
+	if (r == -EPIPE)
+		guest_hangup(g);
+	else if (r < 0)
 		on_went_on(g, strerror(-r));
 }
 

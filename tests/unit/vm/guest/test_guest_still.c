@@ -344,6 +344,19 @@ static void its_end_is_noticed(void **state)
 	assert_int_equal(problem.code, PROBLEM_QEMU_KILLED);
 }
 
+/* Whoever wants it to go on finds it dead: of what, its backend says. */
+static void its_end_comes_first(void **state)
+{
+	(void)state;
+	stop();
+	fake_agent.still_error = -EPIPE;
+	guest_stir(s->guest);
+	assert_false(closed);
+	fake_down(PROBLEM_QEMU_KILLED, "killed");
+	assert_true(fake_spin(is_true, &closed));
+	assert_int_equal(problem.code, PROBLEM_QEMU_KILLED);
+}
+
 static void ends_on_its_way(void **state)
 {
 	(void)state;
@@ -421,6 +434,7 @@ int main(void)
 		T(no),
 		T(nothing_is_expected_of_it),
 		T(its_end_is_noticed),
+		T(its_end_comes_first),
 		T(ends_on_its_way),
 		T(somebody_calls),
 		T(unasked),
