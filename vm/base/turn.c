@@ -36,7 +36,8 @@ static void write_down(struct turn *t)
 	aim_at("turn: committed");
 }
 
-static const char *const phase_str[] = {
+/* For points alone, and these are only in the build for tests. */
+__attribute__((unused)) static const char *const phase_str[] = {
 	[TURN_ANSWERS] = "answered",
 	[TURN_FRAMES] = "sent",
 	[TURN_CONSUME] = "consumed",
