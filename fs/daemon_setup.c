@@ -61,7 +61,6 @@ static void die_of(struct daemon *d, const struct problem *p)
 	daemon_die(d, why);
 }
 
-/* Not before there is the spawner, which must not have the lock; nor behind the mount, for this may be refused, or wait. */
 void daemon_open_store(struct daemon *d)
 {
 	struct problem p = {0};
@@ -144,7 +143,6 @@ static int permit(struct daemon *d)
 	return r;
 }
 
-/* What sandboxes may have of the host. */
 void daemon_find_rules(struct daemon *d)
 {
 	char why[1024];
@@ -155,7 +153,6 @@ void daemon_find_rules(struct daemon *d)
 		daemon_die(d, "out of memory");
 }
 
-/* What those go by who may have to go on. Return: that, or -1: nobody will. */
 int daemon_seal(struct daemon *d)
 {
 	int fd = -1;

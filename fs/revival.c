@@ -20,16 +20,14 @@
 #include "succession.h"
 #include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
-#include "vm/base/lent.h"
 #include "vm/base/io.h"
+#include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/base/memory.h"
 #include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
-
-#define REGION_BLACKBOX 1u /* of the estate; see devfuse_turn.c for others */
 
 void revival_init(struct revival *rv, const char *word)
 {
@@ -58,7 +56,7 @@ int revival_open(struct revival *rv, char *ret_why, size_t why_size)
 
 struct blackbox *revival_box(struct estate *e)
 {
-	return estate_region(e, REGION_BLACKBOX, sizeof(struct blackbox));
+	return estate_region(e, ESTATE_REGION_BLACKBOX, sizeof(struct blackbox));
 }
 
 /* ---- the configuration ---- */

@@ -12,7 +12,6 @@
 #include "fs/fuse/devfuse.h"
 #include "fs/handover/handover.h"
 #include "fs/keep/keeper.h"
-#include "fs/request/waitlist.h"
 #include "fs/session/fs.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/io.h"
@@ -178,8 +177,6 @@ static int hand_over(struct succession *s, struct problem *why)
 				    r == -EAGAIN ? "processes are being started" : strerror(-r));
 	}
 	if (r == 0) {
-		/* Who polls asks its heir. */
-		wait_wake_pollers(&s->fs->handles);
 		log_debug("written down: %zu bytes, %zu descriptors, %llu us", records.len, fds.n,
 			  (unsigned long long)(log_now() - began) / 1000);
 		/* If it does not get all of it, it gives up, as the spawner will hear. */

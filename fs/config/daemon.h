@@ -50,8 +50,9 @@ struct conf {
 	char *spool_dir; /* for long outputs; default `spool` in the cache directory */
 	bool keep;	 /* sessions are there again at the next mount */
 	bool survive;	 /* another daemon goes on when this one dies */
-	unsigned
-		max_deaths; /* of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says otherwise */
+	/* Of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says
+	 * otherwise. */
+	unsigned max_deaths;
 	char *state_dir;	   /* where they are meanwhile; default by the mountpoint's name */
 	enum vm_backend backend;   /* default of templates */
 	char *prepare;		   /* yes, no, or names of templates */
@@ -61,8 +62,8 @@ struct conf {
 	unsigned history_runs;	   /* number of runs kept by a session */
 	uint64_t checkpoint_bytes; /* of the checkpoints of a session */
 	unsigned max_checkpoints;  /* number of them */
-	uint64_t
-		saved_bytes; /* of [limits]: of all that is saved of a user's sessions; 0: no limit */
+	/* Of [limits]: of all that is saved of a user's sessions; 0: no limit. */
+	uint64_t saved_bytes;
 	bool allow_network;    /* of [limits] */
 	char *ca_certificates; /* "host", "none", or a path */
 	bool pass_proxy;

@@ -62,7 +62,8 @@ static const char *mount_trouble(const struct conf *c)
 			: "cannot mount; is this allowed here? It takes CAP_SYS_ADMIN";
 }
 
-/* libfuse frees its copy of the mount point when it unmounts, and that is not always its business. */
+/* libfuse frees its copy of the mount point when it unmounts, and that is not always its
+ * business. */
 static void ignore_leaks(bool yes)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -75,8 +76,8 @@ static void ignore_leaks(bool yes)
 #endif
 }
 
-/* What libfuse says to the kernel passes here. There is one mount in a process, and libfuse tells no more of it here than what
- * the handlers are told. */
+/* What libfuse says to the kernel passes here. There is one mount in a process, and libfuse tells
+ * no more of it here than what the handlers are told. */
 static struct devfuse *serving;
 
 static void keep_reply(struct devfuse *d, const struct iovec *iov, int count)
@@ -179,7 +180,8 @@ int devfuse_inherit(struct devfuse *d, struct fs *fs, const struct conf *c, stru
 	return r;
 }
 
-/* fuse_session_receive_buf() without its words on standard error, where a mount goes while a request is being read.
+/* fuse_session_receive_buf() without its words on standard error, where a mount goes while a
+ * request is being read.
  * Return: bytes or -errno. */
 static int receive(struct devfuse *d, char *mem)
 {
@@ -197,15 +199,15 @@ static int receive(struct devfuse *d, char *mem)
 	return (int)n;
 }
 
-/* Errors of one request, which was being read when the mount went, or the connection was aborted: the next read says
- * how things are. See fuse_dev_do_read() in the kernel. */
+/* Errors of one request, which was being read when the mount went, or the connection was aborted:
+ * the next read says how things are. See fuse_dev_do_read() in the kernel. */
 static bool is_passing(int err)
 {
 	return err == -EINTR || err == -ENOENT || err == -ECONNABORTED;
 }
 
-/* Unmounted, and what is there now may be somebody else's; or the connection was aborted (fusectl), and what nobody
- * serves any more is still there. That can be told now, and not later. */
+/* Unmounted, and what is there now may be somebody else's; or the connection was aborted (fusectl),
+ * and what nobody serves any more is still there. That can be told now, and not later. */
 static void on_disconnected(struct devfuse *d)
 {
 	if (!mountwatch_sees(&d->watch)) {
@@ -234,7 +236,8 @@ static void refuse(struct devfuse *d, uint64_t unique)
 		(void)on_reply(fuse_session_fd(d->se), &iov, 1, NULL);
 }
 
-/* By which the kernel knows who polls, and libfuse tells it to nobody; 0: this is no such request. */
+/* By which the kernel knows who polls, and libfuse tells it to nobody; 0: this is no such
+ * request. */
 static uint64_t poll_handle(const void *mem, size_t size)
 {
 	const struct fuse_in_header *in = mem;

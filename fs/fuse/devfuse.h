@@ -22,24 +22,27 @@ struct spawner;
 /*
  * Theory of operation
  * -------------------
- * A request is received, libfuse hands it to its handler in ops.c, and whatever libfuse says to the kernel passes on_reply().
- * What was not answered by then is kept, as it came, for a daemon that takes the mount over.
+ * A request is received, libfuse hands it to its handler in ops.c, and whatever libfuse says to the
+ * kernel passes on_reply(). What was not answered by then is kept, as it came, for a daemon that
+ * takes the mount over.
  *
- * With devfuse_survive() the daemon may be killed at any moment. The kernel asks nothing twice, so each request has to be
- * somewhere from the moment that it leaves the kernel until the kernel has its answer:
+ * With devfuse_survive() the daemon may be killed at any moment. The kernel asks nothing twice, so
+ * each request has to be somewhere from the moment that it leaves the kernel until the kernel has
+ * its answer:
  *
  *     in the inbox     received in this turn; the commit covers what came of it
  *     in a record      not answered when the turn ended (HANDOVER_REQUEST)
  *     in the outbox    its answer is committed, and perhaps not said
  *
- * All three are looked at by the heir, in devfuse_replay(): it says the answers, asks the kernel which of the requests still
- * wait, and handles those as if they had just come, in the order in which they did, before it reads new ones. What can't be asked
- * about, because it has no answer, is handled if its number says that it was not. Interrupts come again with the asking.
+ * All three are looked at by the heir, in devfuse_replay(): it says the answers, asks the kernel
+ * which of the requests still wait, and handles those as if they had just come, in the order in
+ * which they did, before it reads new ones. What can't be asked about, because it has no answer, is
+ * handled if its number says that it was not. Interrupts come again with the asking.
  *
  * Embedded by its owner, zeroed, with watch.fd -1; kept until the loop has ended.
  *
- * - `ended` is called from the loop when it was unmounted, or requests can't be received: @err is 0 for
- *   an unmount, and @why explains it. It may be called repeatedly until devfuse_unmount().
+ * - `ended` is called from the loop when it was unmounted, or requests can't be received: @err is 0
+ *   for an unmount, and @why explains it. It may be called repeatedly until devfuse_unmount().
  */
 struct devfuse {
 	/* Set by the owner. */
@@ -87,36 +90,42 @@ void devfuse_pause(struct devfuse *d);
 
 /* ---- a mount that is taken over, see fs/handover.h ---- */
 
-/* Instead of devfuse_mount(): for a mount that is there already, with this connection to the kernel. Return: likewise. */
+/* Instead of devfuse_mount(): for a mount that is there already, with this connection to the
+ * kernel. Return: likewise. */
 int devfuse_inherit(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
 		    int connection, const char **ret_why);
 
-/* Appends fields: how the kernel and libfuse have agreed, and all requests that were not answered. Return: 0, -ENOMEM; -EOPNOTSUPP:
- * something of it is not known. */
+/* Appends fields: how the kernel and libfuse have agreed, and all requests that were not answered.
+ * Return: 0, -ENOMEM; -EOPNOTSUPP: something of it is not known. */
 int devfuse_put(const struct devfuse *d, struct buf *out);
 
-/* In the heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel than were agreed upon. */
+/* In the heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the
+ * kernel than were agreed upon. */
 int devfuse_get(struct devfuse *d, struct record_reader fields);
 
 /* This is the daemon now, whose mount it is. */
 void devfuse_own(struct devfuse *d);
 
-/* Likewise; and handles what was not answered, as if it had just come: in an heir that is the daemon now. */
+/* Likewise; and handles what was not answered, as if it had just come: in an heir that is the
+ * daemon now. */
 void devfuse_replay(struct devfuse *d);
 
 /* ---- a daemon that may be killed; see fs/fuse/devfuse_turn.c ---- */
 
-/* From now on, in turns of @t, which is on, and until it is off. Return: 0; -ENOMEM, and all is as before. */
+/* From now on, in turns of @t, which is on, and until it is off. Return: 0; -ENOMEM, and all is as
+ * before. */
 int devfuse_survive(struct devfuse *d, struct turn *t);
 
-/* Puts records of what there is to be known of the connection: by the turn's ops, behind all others. Return: 0 or -errno. */
+/* Puts records of what there is to be known of the connection: by the turn's ops, behind all
+ * others. Return: 0 or -errno. */
 int devfuse_commit(struct devfuse *d, struct estate *e);
 
 /* The estate is about to be given up: what of the requests is in its records alone comes back. */
 void devfuse_restore(struct devfuse *d, const struct estate *e);
 
-/* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the records of kinds
- * HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: as devfuse_get(). */
+/* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the
+ * records of kinds HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind
+ * a commit of this process. Return: as devfuse_get(). */
 int devfuse_load(struct devfuse *d, struct turn *t);
 
 /* Unmounts, if it is mounted. */

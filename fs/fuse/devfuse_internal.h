@@ -15,7 +15,8 @@ bool devfuse_has_answer(uint32_t opcode);
 /* Has libfuse handle a request. Return: its number, if it was not answered, or 0. */
 uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size);
 
-/* The same of one that has just come, in the memory where it was received; it is kept if it was not answered. Return: 0; -ENOMEM: nothing more can be received. */
+/* The same of one that has just come, in the memory where it was received; it is kept if it was not
+ * answered. Return: 0; -ENOMEM: nothing more can be received. */
 int devfuse_take(struct devfuse *d, char *mem, size_t size);
 
 /* ---- devfuse_turn.c ---- */
@@ -23,7 +24,8 @@ int devfuse_take(struct devfuse *d, char *mem, size_t size);
 /* Something is to be written, or to be said. */
 void devfuse_news(struct devfuse *d);
 
-/* Keeps what is to be said. Return: it will be said behind the commit; false: it has to be said now. */
+/* Keeps what is to be said. Return: it will be said behind the commit; false: it has to be said
+ * now. */
 bool devfuse_queue(struct devfuse *d, const struct iovec *iov, int count, size_t len);
 
 /* A request was answered, which had not been at once. */
@@ -44,7 +46,8 @@ void devfuse_say(struct devfuse *d);
 /* The mount ends: all is said, and from now on at once. */
 void devfuse_leave(struct devfuse *d);
 
-/* A request is about to be handled, which has just come. Return: its bytes stay where they are, also behind the turn: somebody holds them. */
+/* A request is about to be handled, which has just come. Return: its bytes stay where they are,
+ * also behind the turn: somebody holds them. */
 bool devfuse_hold(struct devfuse *d, const char *mem, size_t size);
 
 /* ---- devfuse_keep.c ---- */
@@ -56,7 +59,8 @@ enum request_tag {
 	REQUEST_LEN,
 };
 
-/* The request that is in the fields of a HANDOVER_REQUEST, or that they name. Return: 0; -EBADMSG: there is none. */
+/* The request that is in the fields of a HANDOVER_REQUEST, or that they name. Return: 0; -EBADMSG:
+ * there is none. */
 int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
 			 struct record_field *ret_f, bool *ret_held);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to the kernel as a record: how it was agreed upon, and what was not answered. See devfuse.h. */
+/* The connection to the kernel as a record: what was agreed, and not answered. See devfuse.h. */
 #include <errno.h>
 #include <linux/fuse.h>
 #include <string.h>
@@ -10,9 +10,10 @@
 #include "devfuse_internal.h"
 
 /*
- * The kernel asks once how it is to be talked to (FUSE_INIT), and libfuse has to hear that question before anything else. So
- * an heir has it asked again, and the answer goes nowhere. It has to be the same answer, though. So the question offers only
- * what was taken the first time: a newer program does not get what an older one did not want.
+ * The kernel asks once how it is to be talked to (FUSE_INIT), and libfuse has to hear that question
+ * before anything else. So an heir has it asked again, and the answer goes nowhere. It has to be
+ * the same answer, though. So the question offers only what was taken the first time: a newer
+ * program does not get what an older one did not want.
  */
 
 /* Never reuse. */

@@ -10,8 +10,9 @@
 #include "vm/base/log.h"
 #include "devfuse_internal.h"
 
-/* Does the kernel wait for its answer still? Where its caller was interrupted, the kernel says so once more. The answer to an
- * interrupt that was not one for us asks for that; it has an odd number. */
+/* Does the kernel wait for its answer still? Where its caller was interrupted, the kernel says so
+ * once more. The answer to an interrupt that was not one for us asks for that; it has an odd
+ * number. */
 static bool is_alive(const struct devfuse *d, uint64_t unique)
 {
 	const struct fuse_out_header probe = {
@@ -45,7 +46,8 @@ static void replay_unanswered(struct devfuse *d)
 	}
 }
 
-/* Those of the last turn, which was not committed. Interrupts come again, if is_alive() has found what they are about. */
+/* Those of the last turn, which was not committed. Interrupts come again, if is_alive() has found
+ * what they are about. */
 static int replay_inbox(struct devfuse *d)
 {
 	const struct fuse_in_header *in;

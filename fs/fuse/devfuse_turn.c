@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection in turns: requests and answers where a daemon's death does not reach them. See devfuse.h. */
+/* The connection in turns: requests and answers that outlive the daemon. See devfuse.h. */
 #include <errno.h>
 #include <linux/fuse.h>
 #include <string.h>
@@ -12,22 +12,20 @@
 /*
  * When to commit
  * --------------
- * Requests that are there together are committed together. But a client asks one thing, and the next when it has the answer: then it
- * is in vain to look for a second request before the first is answered, and so is the way through the loop. So if there was but one, the next ones are
- * committed one by one, and answered, before another is looked for; and now and then it is seen whether there are more at once.
+ * Requests that are there together are committed together. But a client asks one thing, and the
+ * next when it has the answer: then it is in vain to look for a second request before the first is
+ * answered, and so is the way through the loop. So if there was but one, the next ones are
+ * committed one by one, and answered, before another is looked for; and now and then it is seen
+ * whether there are more at once.
  */
-#define ALONE	      32u
+#define ALONE	    32u
 
-/* Bytes of a request that is rather left where it is than copied. Most of them are written below files/: they lie in the inbox until the
- * agent has all of them, and has answered. */
-#define LONG	      (16u << 10)
-
-/* Numbers of regions. */
-#define REGION_INBOX  2u
-#define REGION_OUTBOX 3u
+/* Bytes of a request that is rather left where it is than copied. Most of them are written below
+ * files/: they lie in the inbox until the agent has all of them, and has answered. */
+#define LONG	    (16u << 10)
 
 /* More than a turn says before it is committed (see turn.h), and the largest answer. */
-#define OUTBOX_SIZE   (2u << 20)
+#define OUTBOX_SIZE (2u << 20)
 
 /* Of HANDOVER_ANSWER. Never reuse. */
 enum answer_tag {
@@ -52,8 +50,9 @@ bool devfuse_queue(struct devfuse *d, const struct iovec *iov, int count, size_t
 	if (!d->survives || !turn_is_on(d->turn))
 		return false;
 	r = outbox_add(&d->outbox, iov, count);
-	if (r <
-	    0) { /* it is said before what it follows from is written: no daemon that comes after this one may be without that */
+	/* It is said before what it follows from is written: no daemon that comes after this one
+	 * may be without that. */
+	if (r < 0) {
 		if (!d->turn->lost)
 			devfuse_restore(d, d->turn->estate);
 		turn_lose(d->turn, r);
@@ -289,8 +288,8 @@ static void begin(struct devfuse *d, struct turn *t)
 int devfuse_survive(struct devfuse *d, struct turn *t)
 {
 	const size_t max = d->unanswered.size;
-	void *in = estate_region(t->estate, REGION_INBOX, INBOX_HEAD),
-	     *out = estate_region(t->estate, REGION_OUTBOX, OUTBOX_SIZE);
+	void *in = estate_region(t->estate, ESTATE_REGION_INBOX, INBOX_HEAD),
+	     *out = estate_region(t->estate, ESTATE_REGION_OUTBOX, OUTBOX_SIZE);
 	struct sheets *sheets = estate_sheets(t->estate);
 
 	if (!in || !out || !sheets)
@@ -372,14 +371,13 @@ int devfuse_load(struct devfuse *d, struct turn *t)
 {
 	const size_t max = d->unanswered.size;
 	struct estate *e = t->estate;
-	void *in = estate_region(e, REGION_INBOX, INBOX_HEAD),
-	     *out = estate_region(e, REGION_OUTBOX, OUTBOX_SIZE);
+	void *in = estate_region(e, ESTATE_REGION_INBOX, INBOX_HEAD),
+	     *out = estate_region(e, ESTATE_REGION_OUTBOX, OUTBOX_SIZE);
 	struct sheets *sheets = estate_sheets(e);
 	struct answered a = {0};
 	int err = in && out && sheets ? 0 : -ENOMEM;
 
 	d->unanswered.sheets = sheets;
-
 	if (err == 0)
 		err = estate_each(e, HANDOVER_CONNECTION, load_connection, d);
 	if (err == 0)

@@ -13,8 +13,8 @@
  * -------------------
  * An unmount ends the connection to the kernel only when no copy of the mount is left in any mount
  * namespace: a container started in the meantime has one, which no command outside removes. So the
- * daemon watches the mount table of its own namespace, which can be polled (proc_pid_mountinfo(5)): when its
- * file system is no longer listed, under any path, it was unmounted. A lazy unmount
+ * daemon watches the mount table of its own namespace, which can be polled (proc_pid_mountinfo(5)):
+ * when its file system is no longer listed, under any path, it was unmounted. A lazy unmount
  * (fusermount3 -uz) looks the same, but has to wait for open files; the caller
  * decides that, so while it reports `busy` it is asked again from time to time.
  *
@@ -25,8 +25,8 @@ struct mountwatch {
 	uv_timer_t again;
 	int fd; /* of the table, or -1 if nothing is watched */
 	const char *path;
-	char device
-		[MOUNT_DEVICE_MAX]; /* "major:minor" of the file system; "": not known, so it is not missed */
+	/* "major:minor" of the file system; "": not known, so it is not missed. */
+	char device[MOUNT_DEVICE_MAX];
 	bool gone;
 	bool (*busy)(void *data);
 	void (*ended)(void *data); /* called at most once, from the loop */
@@ -46,8 +46,9 @@ int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path);
 /* In an heir: this is the device of the mount, whatever there may be at its path by now. */
 void mountwatch_is(struct mountwatch *w, const char *device);
 
-/* Is the mount visible at its mount point, and topmost there? Device numbers are reused, but nothing else there has
- * our type: another xsbxfs would wait for us to end. False if nothing is watched. */
+/* Is the mount visible at its mount point, and topmost there? Device numbers are reused, but
+ * nothing else there has our type: another xsbxfs would wait for us to end. False if nothing is
+ * watched. */
 bool mountwatch_sees(const struct mountwatch *w);
 
 /* Stops watching. Nothing happens if nothing was watched. */

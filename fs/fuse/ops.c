@@ -18,26 +18,27 @@
 /*
  * Theory of operation
  * -------------------
- * One thread answers everything, in the order in which the kernel asks; nothing here blocks. An inode
- * number resolves to a struct node (node.c). Nodes below files/ are the agent's (files.c), and so
- * is every operation on them; the others are looked up and described by dir.c, changed by names.c,
- * and once open they are a struct handle with an ops table of its own (text.c, stream.c, input.c,
- * scratch.c, events.c). Permissions are the kernel's business: what reaches
- * this file has been allowed by the modes and owners that dir.c showed (default_permissions), or comes
- * from the only user who can enter (owner.h).
+ * One thread answers everything, in the order in which the kernel asks; nothing here blocks. An
+ * inode number resolves to a struct node (node.c). Nodes below files/ are the agent's (files.c),
+ * and so is every operation on them; the others are looked up and described by dir.c, changed by
+ * names.c, and once open they are a struct handle with an ops table of its own (text.c, stream.c,
+ * input.c, scratch.c, events.c). Permissions are the kernel's business: what reaches
+ * this file has been allowed by the modes and owners that dir.c showed (default_permissions), or
+ * comes from the only user who can enter (owner.h).
  */
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	(void)userdata;
-	/* Sizes and bytes come from this process alone; nothing may be cached or moved around it. */
+	/* Sizes and bytes come from this process alone; nothing may be cached or moved around
+	 * it. */
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS |
 				  FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_WRITEBACK_CACHE);
-	/* RELEASE is a background request, and that of `in` begins a run: it must not starve. So it is the
-	 * only one. With these two, which libfuse wants by itself, reads by io_submit(2) with
-	 * O_DIRECT, and those that fill the page cache, would be such as well, and one user's that
-	 * wait would use up what there is of them for everybody. */
+	/* RELEASE is a background request, and that of `in` begins a run: it must not starve. So it
+	 * is the only one. With these two, which libfuse wants by itself, reads by io_submit(2)
+	 * with O_DIRECT, and those that fill the page cache, would be such as well, and one user's
+	 * that wait would use up what there is of them for everybody. */
 	conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ);
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_HANDLE_KILLPRIV);
 	conn->max_background = 256;
@@ -165,7 +166,8 @@ static void fixed_setattr(const struct node *n, const struct stat *attr, int val
 	}
 }
 
-/* Owners do not change. Tools that copy give the session's, or that of another file below files/. */
+/* Owners do not change. Tools that copy give the session's, or that of another file below
+ * files/. */
 static bool keeps_owner(const struct node *n, const struct stat *attr, int valid)
 {
 	const uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : UINT32_MAX;

@@ -25,8 +25,9 @@ static bool is_agents(const struct handle *h)
 	return ops_in_files(&n);
 }
 
-/* Below files/ nothing of a handle changes, and what is read there may be much. One that the kernel has and this daemon has not, or
- * has of another node, was lost with the daemon before; see fs/handover/losses.c. */
+/* Below files/ nothing of a handle changes, and what is read there may be much. One that the kernel
+ * has and this daemon has not, or has of another node, was lost with the daemon before; see
+ * fs/handover/losses.c. */
 static struct handle *handle_of(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
 {
 	struct handle *h = handle_get(&ops_fs(req)->handles, fi->fh);
@@ -188,8 +189,8 @@ void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct f
 	if (h->ops == &changes_ops)
 		touch_rest(h->s);
 	if (h->ops) {
-		/* What a program reads is read for somebody; what is read for splice(2), sendfile(2)
-		 * or a mapping goes through the page cache, for nobody. */
+		/* What a program reads is read for somebody; what is read for splice(2),
+		 * sendfile(2) or a mapping goes through the page cache, for nobody. */
 		h->cached = fi->lock_owner == 0;
 		h->ops->read(h, core(req), size, (uint64_t)offset, fi->flags & O_NONBLOCK);
 		h->cached = false;
@@ -311,11 +312,12 @@ void op_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct f
 	}
 	if (h->ops && h->ops->poll)
 		revents = h->ops->poll(h);
-	h->kh = pw ? h->fs->kh : h->kh;
-	if (pw && h->waitlist)
+	if (pw && h->waitlist) {
+		h->kh = h->fs->kh;
 		wait_poll(h, pw);
-	else if (pw)
+	} else if (pw) { /* it is always ready */
 		pollwait_free(pw);
+	}
 	reply_poll(core(req), revents);
 }
 

@@ -47,7 +47,8 @@ struct outbox {
 /* Empty, in @mem of @size bytes. */
 void outbox_open(struct outbox *o, void *mem, size_t size);
 
-/* In an heir: what is there, if it is of turn @turn, and then @len bytes of it. Return: 0, -EBADMSG. */
+/* In an heir: what is there, if it is of turn @turn, and then @len bytes of it. Return: 0,
+ * -EBADMSG. */
 int outbox_load(struct outbox *o, void *mem, size_t size, uint64_t turn, size_t len);
 /* ... and one that did not fit, in their order. Return: 0, -EBADMSG, -ENOMEM. */
 int outbox_load_more(struct outbox *o, uint64_t number, const void *data, size_t len);

@@ -31,13 +31,20 @@ static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 	r->data = NULL;
 }
 
+/* It is recorded, or goes from where it is in the list: then another one is the first that is
+ * not. */
+static void pass(struct unanswered *u, const struct unanswered_request *r)
+{
+	if (u->fresh == r)
+		u->fresh = TAILQ_NEXT(r, link);
+}
+
 static void take_out(struct unanswered *u, struct unanswered_request *r)
 {
+	pass(u, r);
 	TAILQ_REMOVE(&u->list, r, link);
 	LIST_REMOVE(r, near);
 	u->n--;
-	if (!r->recorded)
-		u->nnew--;
 	if (!r->recorded && !r->data)
 		u->ngone--;
 	bytes_free(u, r);
@@ -74,17 +81,20 @@ static char *keep_bytes(struct unanswered *u, char **buffer, size_t len)
 
 /* Return: a request with bytes that are its own from now on, or NULL. */
 static struct unanswered_request *insert(struct unanswered *u, uint64_t unique, char *data,
-					 size_t len)
+					 size_t len, bool recorded)
 {
 	struct unanswered_request *r = malloc(sizeof(*r));
 
+	assert(!recorded || !u->fresh);
 	if (!r)
 		return NULL;
-	*r = (struct unanswered_request){.unique = unique, .len = len, .data = data};
+	*r = (struct unanswered_request){
+		.unique = unique, .len = len, .data = data, .recorded = recorded};
 	TAILQ_INSERT_TAIL(&u->list, r, link);
 	LIST_INSERT_HEAD(&u->bucket[bucket_of(unique)], r, near);
 	u->n++;
-	u->nnew++;
+	if (!recorded && !u->fresh)
+		u->fresh = r;
 	return r;
 }
 
@@ -92,7 +102,7 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 {
 	char *data = keep_bytes(u, buffer, len);
 
-	if (!data || !insert(u, unique, data, len)) {
+	if (!data || !insert(u, unique, data, len, false)) {
 		free(data);
 		u->nunknown++;
 	}
@@ -101,7 +111,7 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 
 void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held)
 {
-	struct unanswered_request *r = insert(u, unique, data, len);
+	struct unanswered_request *r = insert(u, unique, data, len, false);
 
 	if (r) {
 		r->lent = !held;
@@ -113,7 +123,8 @@ void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t l
 	u->nunknown++;
 }
 
-/* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to spare; or NULL. */
+/* Return: @len bytes, or as many as of a buffer that is received in, because they may become one to
+ * spare; or NULL. */
 static char *own_bytes(const struct unanswered *u, size_t len)
 {
 	return malloc(len > COPIED ? u->size : len);
@@ -123,56 +134,46 @@ int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, siz
 		    bool recorded)
 {
 	char *copy = own_bytes(u, len);
-	struct unanswered_request *r = copy ? insert(u, unique, copy, len) : NULL;
+	struct unanswered_request *r = copy ? insert(u, unique, copy, len, recorded) : NULL;
 
 	if (!r) {
 		free(copy);
 		return -ENOMEM;
 	}
 	memcpy(copy, data, len);
-	r->again = true;
-	r->recorded = recorded;
-	if (recorded)
-		u->nnew--;
+	r->to_replay = true;
 	return 0;
 }
 
 int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len)
 {
-	struct unanswered_request *r = insert(u, unique, (char *)data, len);
+	struct unanswered_request *r = insert(u, unique, (char *)data, len, true);
 
 	if (!r)
 		return -ENOMEM;
 	sheets_hold(u->sheets, data);
-	r->held = r->recorded = true;
-	u->nnew--;
+	r->held = true;
 	return 0;
 }
 
-struct unanswered_request *unanswered_new(struct unanswered *u)
+struct unanswered_request *unanswered_new(const struct unanswered *u)
 {
-	struct unanswered_request *r = NULL;
-
-	for (size_t i = 0; i < u->nnew; i++) {
-		r = r ? TAILQ_PREV(r, unanswered_list, link)
-		      : TAILQ_LAST(&u->list, unanswered_list);
-		assert(r && !r->recorded);
-	}
-	return r;
+	assert(!u->fresh || !u->fresh->recorded);
+	return u->fresh;
 }
 
 void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
 {
-	assert(!r->recorded);
+	assert(!r->recorded && r == u->fresh);
 	r->recorded = true;
-	u->nnew--;
-	if (!r->again && !r->held)
+	pass(u, r);
+	if (!r->to_replay && !r->held)
 		bytes_free(u, r);
 }
 
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
 {
-	r->again = false;
+	r->to_replay = false;
 	if (r->recorded && !r->held)
 		bytes_free(u, r);
 }
@@ -207,8 +208,6 @@ void unanswered_keep(struct unanswered *u)
 		char *copy = r->lent ? own_bytes(u, r->len) : r->data;
 
 		next = TAILQ_NEXT(r, link);
-		if (r->recorded)
-			u->nnew++;
 		r->recorded = false;
 		if (!copy)
 			u->ngone++;
@@ -217,12 +216,17 @@ void unanswered_keep(struct unanswered *u)
 		r->lent = false;
 		r->data = copy;
 	}
+	u->fresh = TAILQ_FIRST(&u->list);
 }
 
 void unanswered_requeue(struct unanswered *u, struct unanswered_request *r)
 {
+	assert(!r->recorded || !u->fresh);
+	pass(u, r);
 	TAILQ_REMOVE(&u->list, r, link);
 	TAILQ_INSERT_TAIL(&u->list, r, link);
+	if (!r->recorded && !u->fresh)
+		u->fresh = r;
 }
 
 bool unanswered_drop(struct unanswered *u, uint64_t unique)

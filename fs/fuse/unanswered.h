@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of the kernel that were not answered at once, as they came: for a daemon that takes the mount over. */
+/* Requests of the kernel that were not answered at once, as they came: for the next daemon. */
 #ifndef XSBX_FS_FUSE_UNANSWERED_H
 #define XSBX_FS_FUSE_UNANSWERED_H
 
@@ -20,31 +20,32 @@ struct unanswered_request {
 	uint64_t unique;
 	size_t len;
 	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone, or gone */
-	bool lent;  /* the bytes are somebody else's, until it is recorded */
-	bool again; /* it is to be handled once more, by those bytes */
-	bool held;  /* the bytes are on a sheet, which is held until it is answered */
+	bool lent;	/* the bytes are somebody else's, until it is recorded */
+	bool to_replay; /* it is to be handled once more, by those bytes */
+	bool held;	/* the bytes are on a sheet, which is held until it is answered */
 	bool recorded;
 };
 
 /*
- * Short ones are copied. Of a long one the buffer is kept, in which it was received, and who receives gets another: there are
- * some to spare.
+ * Short ones are copied. Of a long one the buffer is kept, in which it was received, and who
+ * receives gets another: there are some to spare.
  *
- * Where there are records of all that a daemon knows, those that are not answered at a commit are written there, and their
- * bytes are nowhere else.
+ * Where there are records of all that a daemon knows, those that are not answered at a commit are
+ * written there, and their bytes are nowhere else.
  *
- * - Those that are not recorded yet are the last of the list.
+ * - Those that are not recorded yet are the last of the list, from `fresh` on.
  */
 struct unanswered {
 	TAILQ_HEAD(unanswered_list, unanswered_request) list;
 	LIST_HEAD(, unanswered_request) bucket[UNANSWERED_BUCKETS];
 	size_t n;
-	size_t nnew;	       /* not recorded */
-	size_t size;	       /* of a buffer */
-	struct sheets *sheets; /* or NULL: none is held */
+	struct unanswered_request *fresh; /* the first that is not recorded, or NULL */
+	size_t size;			  /* of a buffer */
+	struct sheets *sheets;		  /* or NULL: none is held */
 	char *spare[UNANSWERED_SPARE];
 	unsigned nspare;
-	/* Whoever waits for an answer must not be left alone, so while there are these no other daemon takes the mount over: */
+	/* Whoever waits for an answer must not be left alone, so while there are these no other
+	 * daemon takes the mount over: */
 	size_t ngone;	 /* their bytes are lost */
 	size_t nunknown; /* there was no memory for as much as an entry in the list */
 };
@@ -53,22 +54,24 @@ struct unanswered {
 void unanswered_init(struct unanswered *u, size_t size);
 void unanswered_fini(struct unanswered *u);
 
-/* A request that is not answered yet, of @len bytes in *@buffer, which is replaced if it is kept. Return: 0; -ENOMEM: there is
- * no buffer any more to receive in. */
+/* A request that is not answered yet, of @len bytes in *@buffer, which is replaced if it is kept.
+ * Return: 0; -ENOMEM: there is no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of u->sheets that is held, until it is answered. */
+/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of
+ * u->sheets that is held, until it is answered. */
 void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held);
 
-/* One of a daemon before, which is to be handled once more: it is copied. @recorded: it is in the records already. Return: 0, -ENOMEM. */
+/* One of a daemon before, which is to be handled once more: it is copied. @recorded: it is in the
+ * records already. Return: 0, -ENOMEM. */
 int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, size_t len,
 		    bool recorded);
 /* Likewise of one whose bytes are on a sheet: it is held. */
 int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len);
 
 /* Return: the first that is not recorded, or NULL. */
-struct unanswered_request *unanswered_new(struct unanswered *u);
-/* It is recorded now: its bytes are not needed here any more. */
+struct unanswered_request *unanswered_new(const struct unanswered *u);
+/* That one is recorded now: its bytes are not needed here any more. */
 void unanswered_recorded(struct unanswered *u, struct unanswered_request *r);
 
 /* It was handled again, and is not answered now either: likewise, if it was recorded before. */
@@ -77,7 +80,8 @@ void unanswered_settle(struct unanswered *u, struct unanswered_request *r);
 /* There will be no records any more: these bytes are those of one that is in them alone. */
 void unanswered_restore(struct unanswered *u, uint64_t unique, const char *data, size_t len);
 
-/* There are no records any more. What was in them alone, and not restored, is lost; what was lent is copied. */
+/* There are no records any more. What was in them alone, and not restored, is lost; what was lent
+ * is copied. */
 void unanswered_keep(struct unanswered *u);
 
 /* Is it known of all of them what was asked? */

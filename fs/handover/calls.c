@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests below files/ that were answered by the agent, and not yet the kernel, as records. See handover.h. */
+/* Requests below files/ that the agent has answered, and the kernel has not. See handover.h. */
 #include <errno.h>
 
 #include "fs/files/files.h"

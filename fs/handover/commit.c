@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the mount leaves in an estate: all of it at first, then what a turn has changed. See handover.h. */
+/* What the mount leaves in an estate: all of it, then what a turn has changed. See handover.h. */
 #include <string.h>
 
 #include "internal.h"
@@ -29,11 +29,11 @@ static void on_leftover(void *data, enum estate_difference what, uint32_t kind, 
 		(void)buf_append(&lo->names, &one, sizeof(one));
 }
 
-/* Also of bytes, for who has them has named them, and of sandboxes. */
+/* Also of bytes, for who has them has named them. */
 static bool is_whole(void *data, uint32_t kind)
 {
 	(void)data;
-	return kind == KEEP_TEXT || kind == HANDOVER_SANDBOX || handover_is_whole(kind);
+	return kind == KEEP_TEXT || kind == HANDOVER_BYTES || handover_is_whole(kind);
 }
 
 /* What the daemon before this one had, and nobody has now. */
@@ -103,5 +103,5 @@ int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds)
 	if (fs->record.fields.cap > FIELDS_KEPT)
 		buf_clear(&fs->record.fields);
 	sink_fini(&sink);
-	return r < 0 || !fds->failed ? r : -ENOMEM;
+	return r;
 }

@@ -12,8 +12,9 @@
 #include "vm/base/util.h"
 
 /*
- * A handle's operations follow from its inode number, and where it is listed from these. So do the numbers of those who have
- * something open: writers of a run's input, readers of logs, scratch files. They were left out of the other records.
+ * A handle's operations follow from its inode number, and where it is listed from these. So do the
+ * numbers of those who have something open: writers of a run's input, readers of logs, scratch
+ * files. They were left out of the other records.
  */
 
 /* Never reuse. */
@@ -184,17 +185,31 @@ static int put_generation(uint32_t index, uint32_t generation, struct handover_s
 }
 
 /*
- * A free index has to be known for the generation that is next. In an estate it is enough that none from there on was told to anybody:
- * so it is written once for many, where one file after another is opened and closed. And nobody has heard of one that was taken
- * and free again between two commits.
+ * A free index has to be known for the generation that is next. In an estate it is enough that none
+ * from there on was told to anybody: so it is written once for many, where one file after another
+ * is opened and closed. And nobody has heard of one that was taken and free again between two
+ * commits. Return: has it to be written?
  */
-static int step_generation(struct handle_slot *slot, uint32_t index, struct handover_sink *sink)
+static bool step_generation(struct handle_slot *slot)
 {
 	/* Both go round, if ever. */
 	if (slot->written && (int32_t)(slot->generation - slot->written) <= 0)
-		return 0;
+		return false;
 	slot->written = slot->generation + GENERATIONS;
-	return put_generation(index, slot->written, sink);
+	return true;
+}
+
+/* One of all: what a stream needs, or what there has to be in the estate. */
+static int put_slot(struct handle_slot *slot, uint32_t index, bool first,
+		    struct handover_sink *sink)
+{
+	const bool was_used = !slot->h && slot->generation != 1;
+
+	if (sink->stream)
+		return was_used ? put_generation(index, slot->generation, sink) : 0;
+	if (first && was_used)
+		(void)step_generation(slot);
+	return slot->written ? put_generation(index, slot->written, sink) : 0;
 }
 
 static int put_generations(struct fs *fs, struct handover_sink *sink)
@@ -202,16 +217,8 @@ static int put_generations(struct fs *fs, struct handover_sink *sink)
 	struct handles *hs = &fs->handles;
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < hs->cap; i++) {
-		struct handle_slot *slot = &hs->table[i];
-
-		if (sink->estate && !fs->record.begun && !slot->h && slot->generation != 1)
-			r = step_generation(slot, i, sink);
-		if (sink->estate && slot->written)
-			r = put_generation(i, slot->written, sink);
-		else if (!sink->estate && !slot->h && slot->generation != 1)
-			r = put_generation(i, slot->generation, sink);
-	}
+	for (uint32_t i = 0; r == 0 && i < hs->cap; i++)
+		r = put_slot(&hs->table[i], i, !fs->record.begun, sink);
 	return r;
 }
 
@@ -241,7 +248,9 @@ int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id)
 	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
 
 	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
-	return r < 0 || slot->h ? r : step_generation(slot, (uint32_t)id, sink);
+	if (r < 0 || slot->h || !step_generation(slot))
+		return r;
+	return put_generation((uint32_t)id, slot->written, sink);
 }
 
 static int commit_handle(struct handle *h, struct handover_sink *sink)

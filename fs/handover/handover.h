@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "vm/base/buf.h"
+#include "vm/base/estate.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/problem.h"
 #include "vm/base/record.h"
 
-struct estate;
 struct fs;
 
 /*
@@ -44,8 +44,8 @@ enum handover_kind {
 	HANDOVER_SLOTS,	     /* not used any more: one for each is HANDOVER_SLOT */
 	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
 	HANDOVER_NODE = 80,  /* one that the kernel knows below files/ */
-	HANDOVER_EVENT, /* key: its place in the log, which it has from the one that it drove out */
-	HANDOVER_TEXT, /* a piece of what a handle has read or written; key: as that of the handle */
+	HANDOVER_EVENT,	     /* key: its place in the log, as had the one that it drove out */
+	HANDOVER_TEXT,	     /* a piece of what a handle has read or written; key: the handle's */
 	HANDOVER_GENERATION, /* key: index of a handle that is free, or was */
 	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
 	HANDOVER_STATS,
@@ -53,9 +53,9 @@ enum handover_kind {
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 	HANDOVER_CALLS = 100,  /* key as of HANDOVER_FILES; requests that were answered in part */
 	HANDOVER_COMMIT = 110, /* changes that are being applied to a directory of this host */
-	HANDOVER_CONF =
-		120, /* not used any more: who may have written it must not say what is done by it */
-		     /* 130: of vm/guest/channel_internal.h */
+	/* Not used any more: who may have written it must not say what is done by it. */
+	HANDOVER_CONF = 120,
+	HANDOVER_BYTES = ESTATE_CHANNEL_BYTES, /* of sandboxes; vm/guest/channel_record.c */
 };
 
 /**

@@ -23,18 +23,21 @@ static inline int handover_by_id(const void *a, const void *b)
 int handover_put_all(struct fs *fs, struct handover_sink *sink);
 
 /*
- * Each part has these functions: `put` writes all that there is of it, into a stream or an estate; `commit` writes into an estate
- * what has changed since, and takes away what is gone; `settle` says, behind a `put` into one, that all is there as it is;
- * `get` reads one record; `join` puts together what was read. All return 0 or -errno; -EBADMSG is what can't be.
+ * Each part has these functions: `put` writes all that there is of it, into a stream or an estate;
+ * `commit` writes into an estate what has changed since, and takes away what is gone; `settle`
+ * says, behind a `put` into one, that all is there as it is; `get` reads one record; `join` puts
+ * together what was read. All return 0 or -errno; -EBADMSG is what can't be.
  */
 
 /* ---- losses.c: what can't be read ---- */
 
 /* Is this record of a session that is lost already, and so not to be read? */
 bool handover_passes_over(const struct fs *fs, const struct record *rec);
-/* This record was refused with @err. Return: 0: whoever it is of is lost for that, and nobody else; @err: it is of the whole mount; -ENOMEM. */
+/* This record was refused with @err. Return: 0: whoever it is of is lost for that, and nobody else;
+ * @err: it is of the whole mount; -ENOMEM. */
 int handover_lost(struct fs *fs, const struct record *rec, int err);
-/* All sessions were read: those that can't be are salvaged; or, of a daemon that has not died, refused. Return: 0, -EBADMSG, -ENOMEM. */
+/* All sessions were read: those that can't be are salvaged; or, of a daemon that has not died,
+ * refused. Return: 0, -EBADMSG, -ENOMEM. */
 int handover_complete(struct fs *fs, struct problem *why);
 /* Likewise what there is of their files/. */
 int handover_complete_files(struct fs *fs);
@@ -108,10 +111,11 @@ int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id)
 int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields);
 int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields);
 int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields);
-/* It can't be read: the kernel has it still, and nobody else is to have its number. Return: 0 or -ENOMEM. */
+/* It can't be read: the kernel has it still, and nobody else is to have its number. Return: 0 or
+ * -ENOMEM. */
 int handover_lose_handle(struct fs *fs, uint64_t id);
-/* All were read, and so was what they are of: they are put into the lists of those who have something open. Those
- * that don't fit are lost. */
+/* All were read, and so was what they are of: they are put into the lists of those who have
+ * something open. Those that don't fit are lost. */
 int handover_join_handles(struct fs *fs);
 
 /* ---- files.c: what the kernel knows below files/ ---- */

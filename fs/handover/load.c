@@ -5,7 +5,9 @@
 #include "vm/base/estate.h"
 #include "vm/base/util.h"
 
-/* What a record refers to comes before it; and a sandbox behind all else that there is of its session, for one that is lost gets none. Those of the kernel's requests are not among them: see devfuse.h. */
+/* What a record refers to comes before it; and a sandbox behind all else that there is of its
+ * session, for one that is lost gets none. Those of the kernel's requests are not among them: see
+ * devfuse.h. */
 static const uint32_t order[] = {
 	HANDOVER_PROCESS, HANDOVER_MOUNT,   HANDOVER_STATS,	 HANDOVER_SAVED,
 	KEEP_TEXT,	  KEEP_BLOCK,	    KEEP_SESSION,	 KEEP_RUN,

@@ -13,8 +13,8 @@
 /*
  * Theory of operation
  * -------------------
- * Of a daemon that serves, what can't be read is refused as a whole, and it goes on. Of one that has died there is nobody who would:
- * so a bad record costs whoever it is of, and nobody else.
+ * Of a daemon that serves, what can't be read is refused as a whole, and it goes on. Of one that
+ * has died there is nobody who would: so a bad record costs whoever it is of, and nobody else.
  *
  *	a session, and what it has	keep_salvage(): the session is FAILED, with what of it can be looked at. Its handles and
  *					nodes go, and its processes, for nobody claims them
@@ -25,8 +25,8 @@
  *	what nothing relies on		is left out
  *	all else of the mount		there can be no heir
  *
- * A session that is lost is told when there is somebody to tell. Until all sessions were read, what else there is of a lost one is
- * read still, for its runs; behind that no more.
+ * A session that is lost is told when there is somebody to tell. Until all sessions were read, what
+ * else there is of a lost one is read still, for its runs; behind that no more.
  */
 
 /* Told one by one; of more than these their number. */
@@ -38,8 +38,7 @@ struct loss {
 	bool is_left;	/* what can be looked at is there, */
 	uint64_t left;	/* ... by this key */
 	bool was_removed;
-	uint32_t
-		kind; /* of the first record that could not be read; 0: they did not fit together */
+	uint32_t kind; /* of the first bad record; 0: they did not fit together */
 };
 
 /* What a record is about, in words. */

@@ -12,9 +12,10 @@
 #include "vm/base/util.h"
 
 /*
- * A block has a record of its own, and until it is on the disk its bytes are texts of the same id. So a run that goes on printing costs what it
- * prints, and no more: its own record says only how long the output is. Outputs of a few bytes, and short ones of runs
- * that have ended, are in the run's record.
+ * A block has a record of its own, and until it is on the disk its bytes are texts of the same id.
+ * So a run that goes on printing costs what it prints, and no more: its own record says only how
+ * long the output is. Outputs of a few bytes, and short ones of runs that have ended, are in the
+ * run's record.
  */
 
 enum {

@@ -9,8 +9,8 @@
 #include "vm/base/util.h"
 
 /*
- * Whoever forgets to say that something has changed leaves a record as it was; nothing shows that before a daemon dies. So everything
- * is written down anew, into an estate that only compares.
+ * Whoever forgets to say that something has changed leaves a record as it was; nothing shows that
+ * before a daemon dies. So everything is written down anew, into an estate that only compares.
  */
 struct shadow {
 	struct estate_compare c; /* first */

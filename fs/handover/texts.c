@@ -13,11 +13,13 @@
 /*
  * Theory of operation
  * -------------------
- * What a program writes, and what is written to it, comes in pieces, and goes when it was handed over. So it is written in pieces as
- * well, each once: records of the kind KEEP_TEXT, whose key is the id of the bytes, and whose `sub` is the position of the first of these.
- * Whoever has the bytes has the id, the position, and how many there are in its own record; of pieces that begin before that a part is
- * not there any more. When that is more than what is, and when there are many pieces, all of it is written as one: so all the
- * copying together is no more than twice what was written.
+ * What a program writes, and what is written to it, comes in pieces, and goes when it was handed
+ * over. So it is written in pieces as well, each once: records of the kind KEEP_TEXT, whose key is
+ * the id of the bytes, and whose `sub` is the position of the first of these. Whoever has the bytes
+ * has the id, the position, and how many there are in its own record; of pieces that begin before
+ * that a part is not there any more. When that is more than what is, and when there are many
+ * pieces, all of it is written as one: so all the copying together is no more than twice what was
+ * written.
  */
 
 enum { PIECE_AT = 1, PIECE_BYTES }; /* never reuse */

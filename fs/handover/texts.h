@@ -10,7 +10,8 @@
 
 struct fs;
 
-/* Writes those that are not written yet; gives them an id. @at: position of the first. Return: 0 or -errno. */
+/* Writes those that are not written yet; gives them an id. @at: position of the first. Return: 0 or
+ * -errno. */
 int texts_put(struct handover_sink *sink, struct touched *touched, struct trail *t, uint64_t at,
 	      const char *bytes, size_t len);
 /* There are none, or they are somewhere else. */

@@ -162,7 +162,8 @@ static int put_slots(const struct roster *ro, struct handover_sink *sink)
 	return r;
 }
 
-/* Most of it is compared with what was written, for it changes in places that know nothing of this. */
+/* Most of it is compared with what was written, for it changes in places that know nothing of
+ * this. */
 static bool mount_changed(const struct fs *fs)
 {
 	const struct fs_record *rec = &fs->record;
@@ -209,7 +210,8 @@ static int commit_mount(struct fs *fs, struct handover_sink *sink)
 	return r;
 }
 
-/* With each request they are others. So this is not done each time, but before somebody can say that he saw more of them. */
+/* With each request they are others. So this is not done each time, but before somebody can say
+ * that he saw more of them. */
 static int commit_stats(struct fs *fs, struct handover_sink *sink)
 {
 	const uint64_t now = uv_now(fs->loop);

@@ -41,25 +41,28 @@ struct handle_ops {
 	void (*release)(struct handle *h);
 	/* Return: POLLIN and so on, at present. NULL: always ready. */
 	unsigned (*poll)(struct handle *h);
-	/* What opening, writing, flushing and closing change of a session is noted where it is changed (fs/session/touch.h). */
+	/* What opening, writing, flushing and closing change of a session is noted where it is
+	 * changed (fs/session/touch.h). */
 	bool notes;
 };
 
 /*
  * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
- * - `fs`, `s`, `front`, `job` and `r` are set by the opener and opaque here, and may be NULL; `disown` releases those that
- *   it has references to.
- * - Whoever changes what its record says (fs/handover/handles.c) calls handle_touch(). Each request through it does, and each
- *   read that is tried again; so that is for changes from elsewhere. Who changes bytes of `text` that are there already, and
- *   does not just append, calls handle_rewrite().
+ * - `fs`, `s`, `front`, `job` and `r` are set by the opener and opaque here, and may be NULL;
+ *   `disown` releases those that it has references to.
+ * - Whoever changes what its record says (fs/handover/handles.c) calls handle_touch(). Each request
+ *   through it does, and each read that is tried again; so that is for changes from elsewhere. Who
+ *   changes bytes of `text` that are there already, and does not just append, calls
+ *   handle_rewrite().
  */
 struct handle {
 	TAILQ_ENTRY(handle) link;      /* all open handles, newest first */
 	LIST_ENTRY(handle) opened;     /* those of the same opener */
 	LIST_ENTRY(handle) near;       /* those of the same bucket, by inode */
 	TAILQ_ENTRY(handle) poll_link; /* on the `polled` of `waitlist` while `poll` is set */
-	TAILQ_ENTRY(handle)
-	input_link; /* writers of `in` and `stdin`: on the front's list of them; likewise readers of files.events */
+	/* Writers of `in` and `stdin`: on the front's list of them; likewise readers of
+	 * files.events. */
+	TAILQ_ENTRY(handle) input_link;
 	uint32_t index, generation;
 	const struct handle_ops *ops;
 	uint64_t ino;
@@ -73,8 +76,7 @@ struct handle {
 	struct run *r;
 	void (*disown)(struct handle *h);
 	struct pollwait *poll;
-	struct waitlist
-		*waitlist; /* where its readers wait; set by its `open`. NULL: they never do */
+	struct waitlist *waitlist; /* where its readers wait; set by its `open`; NULL: never */
 
 	struct buf text; /* rendered text; data written so far; a directory's listing */
 	bool dirty;	 /* a writer: there is something to commit */
@@ -86,11 +88,12 @@ struct handle {
 	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
 	bool asked;	 /* the list of changes was requested */
 	bool feeds;	 /* stdin, tty: it is one of the writers of `r` */
-	/* Output: offset after the last byte read. files.changes: why there is no list. events: number of the first
-	 * event of this open. files.events: see file_events.h, as for the next two. */
+	/* Output: offset after the last byte read. files.changes: why there is no list. events:
+	 * number of the first event of this open. files.events: see file_events.h, as for the next
+	 * two. */
 	uint64_t cursor;
-	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for writes; `expected`
-	 * is the value of `stdin_taken` they refer to. */
+	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for
+	 * writes; `expected` is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
 	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
 	uint64_t remote;   /* files/: the agent's handle */
@@ -98,18 +101,21 @@ struct handle {
 	bool packed;	   /* files/: of what was saved, and not the agent's */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
-	uint64_t kh;	       /* by which the kernel knows who polls it; 0: nobody has */
+	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */
 
 	struct handle_record {
 		struct touch touch;
 		bool written;
 		bool fixed; /* while it is read: it will have the operations of its node */
-		size_t same; /* so many bytes of `text` are as they were written down; while it is read: its length */
+		/* So many bytes of `text` are as they were written down; while it is read: its
+		 * length. */
+		size_t same;
 		uint32_t n; /* pieces of it that are written down */
 	} record;
 };
 
-/* The user charged for open handles: the session's owner, or who opened them. Exists while there are any. */
+/* The user charged for open handles: the session's owner, or who opened them. Exists while there
+ * are any. */
 struct opener {
 	LIST_ENTRY(opener) link; /* of the same bucket */
 	uid_t uid;
@@ -150,16 +156,18 @@ void handles_fini(struct handles *hs);
  * references are the caller's still.
  */
 struct handle *handle_new(struct handles *hs, const struct handle *like, uid_t payer);
-/* One that was in the table of a daemon before this one, at @index of @generation. @like: likewise. Return: 0, -EBADMSG: there is one,
- * or can be none; -ENOMEM. */
+/* One that was in the table of a daemon before this one, at @index of @generation. @like: likewise.
+ * Return: 0, -EBADMSG: there is one, or can be none; -ENOMEM. */
 int handle_revive(struct handles *hs, const struct handle *like, uid_t payer, uint32_t index,
 		  uint32_t generation, struct handle **ret_h);
 /* Of a free index: the next one there is of @generation. Return: 0, -EBADMSG, -ENOMEM. */
 int handles_set_generation(struct handles *hs, uint32_t index, uint32_t generation);
-/* All were revived: `open` is in the order of their serials, from the last on. Return: 0 or -ENOMEM. */
+/* All were revived: `open` is in the order of their serials, from the last on. Return: 0 or
+ * -ENOMEM. */
 int handles_sort(struct handles *hs);
 
-/* Something of it changes that its record says: it is written down anew at the end of this turn. Nothing, if nothing is. */
+/* Something of it changes that its record says: it is written down anew at the end of this turn.
+ * Nothing, if nothing is. */
 void handle_touch(struct handle *h);
 /* Likewise: its text, from @offset on. Also if it gets shorter. */
 void handle_rewrite(struct handle *h, size_t offset);

@@ -30,8 +30,8 @@ static struct lock_file file_of(const struct handle *h)
 	return (struct lock_file){0, h->ino};
 }
 
-/* Something is in the way. With flock(2), what was to be converted is given up first: if two who share
- * both wait to have it alone, one of them gets it. */
+/* Something is in the way. With flock(2), what was to be converted is given up first: if two who
+ * share both wait to have it alone, one of them gets it. */
 static void give_up_whole(struct lockbook *b, struct lock_holder *h, const struct lock_ask *ask,
 			  bool *ret_freed)
 {
@@ -43,7 +43,8 @@ static void give_up_whole(struct lockbook *b, struct lock_holder *h, const struc
 		lockbook_free(b, h);
 }
 
-/* Takes, gives back or converts, if nothing is in the way. @ret_freed is set if others may go on now. */
+/* Takes, gives back or converts, if nothing is in the way. @ret_freed is set if others may go on
+ * now. */
 static int try(struct lockbook *b, const struct lock_ask *ask, bool *ret_freed)
 {
 	struct lock_holder *h = lockbook_find(b, ask->file, ask->owner);

@@ -37,7 +37,8 @@ int nodelock_get(struct lockbook *b, struct record_reader fields);
 
 struct handles;
 
-/* Behind it, with all handles: drops locks of handles that there are none of, which nobody would ever give back. Return: 0, or
+/* Behind it, with all handles: drops locks of handles that there are none of, which nobody would
+ * ever give back. Return: 0, or
  * -EBADMSG if there were any. */
 int nodelock_check(struct lockbook *b, const struct handles *hs);
 

@@ -9,8 +9,8 @@
 #include "agent/protocol.h"
 #include "vm/base/util.h"
 
-/* How long the kernel may keep names and attributes, in seconds. Most not at all: what the daemon and
- * the guest change must be seen at once, and notifications from a single-threaded server can
+/* How long the kernel may keep names and attributes, in seconds. Most not at all: what the daemon
+ * and the guest change must be seen at once, and notifications from a single-threaded server can
  * deadlock with requests that it holds. */
 #define VOLATILE 0.0
 #define BRIEF	 0.05
@@ -99,7 +99,8 @@ void reply_create(struct req *req, const struct reply_entry *e, const struct rep
 	(void)fuse_reply_create(native(req), &p, &fi);
 }
 
-/* libfuse 3.14 has no name for it. Where the kernel keeps a position, a read that waits has the lock of it. */
+/* libfuse 3.14 has no name for it. Where the kernel keeps a position, a read that waits has the
+ * lock of it. */
 static void reply_open_duplex(struct req *req, const struct reply_open *o)
 {
 	const struct fuse_open_out out = {
@@ -196,8 +197,8 @@ bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const
 
 void kernel_drop_attr(struct kernel *kernel, uint64_t ino)
 {
-	/* A range that begins below 0 is none: attributes alone are dropped, for which the kernel takes no lock that
-	 * a request which is not answered yet could hold. */
+	/* A range that begins below 0 is none: attributes alone are dropped, for which the kernel
+	 * takes no lock that a request which is not answered yet could hold. */
 	if (kernel)
 		(void)fuse_lowlevel_notify_inval_inode((struct fuse_session *)kernel, ino, -1, 0);
 }

@@ -59,7 +59,8 @@ void reply_entry(struct req *req, const struct reply_entry *e);
 void reply_create(struct req *req, const struct reply_entry *e, const struct reply_open *o);
 void reply_open(struct req *req, const struct reply_open *o);
 void reply_buf(struct req *req, const void *data, size_t size);
-/* The same of bytes that follow from nothing in this daemon, and can be had again: that is said before a commit, and kept nowhere. */
+/* The same of bytes that follow from nothing in this daemon, and can be had again: that is said
+ * before a commit, and kept nowhere. */
 void reply_buf_at_once(struct req *req, const void *data, size_t size);
 /* Is what is being said such an answer? For who passes it on. */
 bool reply_is_at_once(void);
@@ -68,7 +69,8 @@ void reply_readlink(struct req *req, const char *target);
 void reply_statfs(struct req *req, const struct statvfs *st);
 void reply_lseek(struct req *req, uint64_t offset);
 void reply_poll(struct req *req, unsigned revents);
-/* F_GETLK: the conflicting lock, with enum proto_lock_type; @end INT64_MAX: to the end of the file. */
+/* F_GETLK: the conflicting lock, with enum proto_lock_type; @end INT64_MAX: to the end of the
+ * file. */
 void reply_lock(struct req *req, int type, uint64_t start, uint64_t end, uint32_t pid);
 /* Ends a request that has no answer (FORGET). */
 void reply_none(struct req *req);
@@ -92,7 +94,8 @@ bool reply_dirent(struct req *req, char *buf, size_t cap, size_t *ret_len, const
 /* The kernel's end of the mount. */
 struct kernel;
 
-/* Attributes that the kernel may keep are not true any more; nothing, if @kernel is NULL. Safe while requests on the node are not answered yet. */
+/* Attributes that the kernel may keep are not true any more; nothing, if @kernel is NULL. Safe
+ * while requests on the node are not answered yet. */
 void kernel_drop_attr(struct kernel *kernel, uint64_t ino);
 
 /* poll(2): wakes up the pollers of the handle. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was changed in this turn of the loop, and so is to be written down anew before anybody hears of it. */
+/* What was changed in this turn, and so is written down anew before anybody hears of it. */
 #ifndef XSBX_FS_REQUEST_TOUCHED_H
 #define XSBX_FS_REQUEST_TOUCHED_H
 
@@ -44,22 +44,28 @@ struct touched_gone {
 /*
  * Theory of operation
  * -------------------
- * What changes is to be written down before anybody hears of it (vm/base/turn.h). There are two ways to say so, and one who asks:
+ * What changes is to be written down before anybody hears of it (vm/base/turn.h). There are two
+ * ways to say so, and one who asks:
  *
- * - Of an object in fs/ that has a record: it has a `struct touch`, and who changes it calls the function of its kind as often as it
- *   likes: touch_session() and its likes (fs/session/touch.h), handle_touch(), files_touch(). All of them come here.
- * - Of what is below vm/vm.h: each layer tells the one above by its callback `touched` (of channels, guests, gateways), and the last of
- *   these is a session's sandbox, whose session is touched. Nothing is remembered there.
- * - At the end of the turn fs/handover/ asks for the first of a kind until there is none, and writes each once.
+ * - Of an object in fs/ that has a record: it has a `struct touch`, and who changes it calls the
+ *   function of its kind as often as it likes: touch_session() and its likes (fs/session/touch.h),
+ *   handle_touch(), files_touch(). All of them come here.
+ * - Of what is below vm/vm.h: each layer tells the one above by its callback `touched` (of
+ *   channels, guests, gateways), and the last of these is a session's sandbox, whose session is
+ *   touched. Nothing is remembered there.
+ * - At the end of the turn fs/handover/ asks for the first of a kind until there is none, and
+ *   writes each once.
  *
- * What is not here: which nodes and slots of a table have changed (fs/files/filenode.h, roster.h) is noted by the table, and the table's
- * owner is touched. What is to be on the disk (fs/session/keeping.h) is another question, asked once a second.
+ * What is not here: which nodes and slots of a table have changed (fs/files/filenode.h, roster.h)
+ * is noted by the table, and the table's owner is touched. What is to be on the disk
+ * (fs/session/keeping.h) is another question, asked once a second.
  *
- * Without an estate nothing is noted. An object that is freed leaves its list, and its name among those that are gone; these are
- * dropped before anything is written, so that a name can be used again.
+ * Without an estate nothing is noted. An object that is freed leaves its list, and its name among
+ * those that are gone; these are dropped before anything is written, so that a name can be used
+ * again.
  *
- * What has a record of its own and no number that would name it for ever has an `id`: one for each in this mount, never used
- * for another. It is given when a record is written first.
+ * What has a record of its own and no number that would name it for ever has an `id`: one for each
+ * in this mount, never used for another. It is given when a record is written first.
  */
 struct touched {
 	struct turn *turn; /* NULL: there is no estate */

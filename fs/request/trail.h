@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that are added at the end and go at the beginning, and what is written down of them already. */
+/* Bytes that are added at the end and go at the beginning, and which of them are written down. */
 #ifndef XSBX_FS_REQUEST_TRAIL_H
 #define XSBX_FS_REQUEST_TRAIL_H
 

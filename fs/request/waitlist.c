@@ -109,7 +109,8 @@ static void wake_pollers(struct waitlist *wl)
 	}
 }
 
-/* Reads again what is parked on it. @most: bytes of answers that may be queued; others are left for later. */
+/* Reads again what is parked on it. @most: bytes of answers that may be queued; others are left for
+ * later. */
 static void retry(struct waitlist *wl, size_t most)
 {
 	unsigned n = wl->nwaiters;
@@ -187,14 +188,4 @@ void wait_unpoll(struct handle *h)
 	TAILQ_REMOVE(&h->waitlist->polled, h, poll_link);
 	pollwait_free(h->poll);
 	h->poll = NULL;
-}
-
-void wait_wake_pollers(struct handles *hs)
-{
-	struct handle *h;
-
-	TAILQ_FOREACH(h, &hs->open, link) {
-		if (h->poll)
-			wake_pollers(h->waitlist);
-	}
 }

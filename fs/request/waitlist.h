@@ -57,7 +57,8 @@ void wait_or_refuse(struct handle *h, struct req *req, size_t size, uint64_t off
 /* As wait_park(), until it is explicitly removed from @wl. */
 void wait_park_on(struct waitlist *wl, struct handle *h, struct req *req, size_t size,
 		  uint64_t offset);
-/* Removes a waiter from its list, and frees it. Return: its request, to be answered by the caller. */
+/* Removes a waiter from its list, and frees it. Return: its request, to be answered by the
+ * caller. */
 struct req *wait_unpark(struct waiter *w);
 /* Something has changed: retries every parked read and wakes the pollers. */
 void wait_wake(struct waitlist *wl);
@@ -65,8 +66,6 @@ void wait_wake(struct waitlist *wl);
 void wait_flush(struct waitlist *wl, int err);
 /* Keeps @pw (and takes ownership of it) for the next wake, in place of an older one. */
 void wait_poll(struct handle *h, struct pollwait *pw);
-/* Wakes whoever polls any of them: he asks again. */
-void wait_wake_pollers(struct handles *hs);
 /* Drops what wait_poll() has kept, if anything. */
 void wait_unpoll(struct handle *h);
 

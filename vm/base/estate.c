@@ -31,7 +31,8 @@ static struct estate *make(int fd)
 	return e;
 }
 
-/* Of the one size for ever: nobody who has it can pull pages from under a mapping by cutting it off. */
+/* Of the one size for ever: nobody who has it can pull pages from under a mapping by cutting it
+ * off. */
 static int lay_out(int fd)
 {
 	if (ftruncate(fd, (off_t)ESTATE_SIZE) < 0)
@@ -77,7 +78,8 @@ static bool is_laid_out(int fd)
 	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == ESTATE_SIZE;
 }
 
-/* What its head says, of which e->head has a copy. @taken: bytes of memory that there are. Return: 0 or -EBADMSG. */
+/* What its head says, of which e->head has a copy. @taken: bytes of memory that there are. Return:
+ * 0 or -EBADMSG. */
 static int read_head(struct estate *e, uint64_t taken)
 {
 	const struct estate_head *h = e->head;
@@ -200,7 +202,8 @@ static int place(struct estate *e, struct estate_item *it, const void *fields, s
 	return 0;
 }
 
-/* The serials come to an end only if they were made up by who had this before. Return: 0, -EOVERFLOW, -ENOMEM. */
+/* The serials come to an end only if they were made up by who had this before. Return: 0,
+ * -EOVERFLOW, -ENOMEM. */
 static int make_item(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub,
 		     struct estate_item **ret_it)
 {
@@ -370,6 +373,14 @@ void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key)
 
 	assert(e->compare);
 	while ((it = estate_of_key(e, kind, key, it)))
+		it->seen = e->comparison;
+}
+
+void estate_compare_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	struct estate_item *it = e->compare ? estate_find(e, kind, key, sub) : NULL;
+
+	if (it)
 		it->seen = e->comparison;
 }
 

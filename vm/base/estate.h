@@ -13,29 +13,43 @@
 /*
  * Theory of operation
  * -------------------
- * A file in memory, mapped, which another process has open as well. Records are appended behind the last ones, and a commit
- * stores the one number that says which of two areas they are in and how far it counts. A process that is killed leaves memory as it was,
- * so what is behind that number was never said, and what is before it is whole; no checksums, no fsync.
+ * A file in memory, mapped, which another process has open as well. Records are appended behind the
+ * last ones, and a commit stores the one number that says which of two areas they are in and how
+ * far it counts. A process that is killed leaves memory as it was, so what is behind that number
+ * was never said, and what is before it is whole; no checksums, no fsync.
  *
- * What is replaced stays where it is until it is more than half of an area. Then what counts is copied to the other area, a part
- * at each commit, while everything new is written to both; when all is there, the number is stored that names the other area, and
- * the pages of the first one are given back. So some memory stays taken, eight MiB of each area, and otherwise twice what counts, at most three times
- * for a moment.
+ * What is replaced stays where it is until it is more than half of an area. Then what counts is
+ * copied to the other area, a part at each commit, while everything new is written to both; when
+ * all is there, the number is stored that names the other area, and the pages of the first one are
+ * given back. So some memory stays taken, eight MiB of each area, and otherwise twice what counts,
+ * at most three times for a moment.
  *
- * Memory is asked for before it is written to, so that there is an error instead of a signal. After the first error nothing here
- * is true any more: it says so of itself, and nobody inherits it.
+ * Memory is asked for before it is written to, so that there is an error instead of a signal. After
+ * the first error nothing here is true any more: it says so of itself, and nobody inherits it.
  *
  *     head | regions, of a fixed place each | area | area
- *     entry: u32 length, u32 kind, u64 key, u64 sub, u64 serial, the fields; zeroes up to a multiple of eight
+ *     entry: u32 length, u32 kind, u64 key, u64 sub, u64 serial, the fields; whatever was there up
+ *            to a multiple of eight
  *
  * The numbers are those of this machine: nothing is read on another one.
  */
 struct estate;
 
-/* Of a region. */
-#define ESTATE_REGIONS	     16u
-#define ESTATE_REGION_MAX    (64u << 20)
-#define ESTATE_REGION_SHEETS 4u /* see fs/fuse/devfuse_turn.c, fs/revival.c for others */
+/* Whose a region is. Never reuse. */
+enum estate_region {
+	ESTATE_REGION_BLACKBOX = 1, /* fs/revival.c */
+	ESTATE_REGION_INBOX,	    /* fs/fuse/devfuse_turn.c, as the next one */
+	ESTATE_REGION_OUTBOX,
+	ESTATE_REGION_SHEETS, /* estate_sheets() */
+};
+
+#define ESTATE_REGIONS	  16u
+#define ESTATE_REGION_MAX (64u << 20) /* bytes of one */
+
+/* Kinds of records that are written down here below, beside enum handover_kind, which goes on. */
+enum estate_kind {
+	ESTATE_CHANNEL_BYTES = 130, /* vm/guest/channel_record.c */
+};
 
 /* Makes an empty one. Return: 0 or -errno. */
 int estate_new(struct estate **ret_e);
@@ -45,9 +59,10 @@ int estate_new(struct estate **ret_e);
  * @fd: Its file; taken in any case
  * @ret_e: What was committed, and nothing else, and its regions: a copy, in a file of its own
  *
- * All of it is checked, and nothing believed. The process that had it must be gone; but who it may have shown its file to, a guest
- * that has taken it over, can write to that still. So everything is copied before it is looked at, and the file is not used any more:
- * whoever is to inherit this one needs estate_fd().
+ * All of it is checked, and nothing believed. The process that had it must be gone; but who it may
+ * have shown its file to, a guest that has taken it over, can write to that still. So everything is
+ * copied before it is looked at, and the file is not used any more: whoever is to inherit this one
+ * needs estate_fd().
  *
  * Return: 0; -EBADMSG: damaged, of another version, or given up; -ENOMEM; -errno.
  */
@@ -59,18 +74,21 @@ int estate_fd(const struct estate *e);
 /* Unmaps it, and closes this process's descriptor; what was not committed is lost. NULL is fine. */
 void estate_free(struct estate *e);
 
-/* False after the first error of any of the functions here: it can't be inherited any more, and its memory was given back. */
+/* False after the first error of any of the functions here: it can't be inherited any more, and its
+ * memory was given back. */
 bool estate_is_whole(const struct estate *e);
 
-/* What it has is not true any more, because of something that failed elsewhere. @err: a negative error, which all that writes returns from now on. */
+/* What it has is not true any more, because of something that failed elsewhere. @err: a negative
+ * error, which all that writes returns from now on. */
 void estate_give_up(struct estate *e, int err);
 
 /*
- * Writing. Nothing of it is there for an heir before the next commit. A name is a kind, a key and a sub; both of the first
- * are those of struct record, and a sub only tells apart several of them.
+ * Writing. Nothing of it is there for an heir before the next commit. A name is a kind, a key and a
+ * sub; both of the first are those of struct record, and a sub only tells apart several of them.
  */
 
-/* Writes a record, or replaces it. Equal bytes cost nothing. Return: 0; -ENOMEM, -EFBIG, -errno: it is not whole any more. */
+/* Writes a record, or replaces it. Equal bytes cost nothing. Return: 0; -ENOMEM, -EFBIG, -errno: it
+ * is not whole any more. */
 int estate_put(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub, const void *fields,
 	       size_t len);
 
@@ -80,7 +98,8 @@ int estate_drop(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);
 /* Takes away all of this key. */
 void estate_drop_all(struct estate *e, uint32_t kind, uint64_t key);
 
-/* All since the last one counts from now on, or nothing of it. Return: 0 or -ENOMEM: it is not whole. */
+/* All since the last one counts from now on, or nothing of it. Return: 0 or -ENOMEM: it is not
+ * whole. */
 int estate_commit(struct estate *e);
 
 /* There is something to be copied or given back by further commits, though nothing was written. */
@@ -110,22 +129,25 @@ int estate_each(const struct estate *e, uint32_t kind,
 /**
  * estate_region() - Shared pages beside the records
  * @e: Estate
- * @number: Below ESTATE_REGIONS
+ * @number: enum estate_region
  * @size: In bytes, at most ESTATE_REGION_MAX
  *
- * Zeroes at first; in an heir, whatever was there. No commit is needed, and none protects them. All pages are there, and locked where this process
- * may do that. Asking again for the same size gives the same memory; it is there until estate_free(), also if the records are given up.
+ * Zeroes at first; in an heir, whatever was there. No commit is needed, and none protects them. All
+ * pages are there, and locked where this process may do that. Asking again for the same size gives
+ * the same memory; it is there until estate_free(), also if the records are given up.
  *
  * Return: the memory, of whole pages, or NULL: there is none.
  */
 void *estate_region(struct estate *e, unsigned number, size_t size);
 
-/* The sheets beside the records, which are made when somebody asks first. Return: NULL: there is no memory for them. */
+/* The sheets beside the records, which are made when somebody asks first. Return: NULL: there is no
+ * memory for them. */
 struct sheets *estate_sheets(struct estate *e);
 
 /*
- * Comparing, for tests: between the two calls estate_put() and estate_drop() write nothing, but tell where what they were given is not what is
- * there. So whoever writes everything anew between them learns what should have been written before.
+ * Comparing: between the two calls estate_put() and estate_drop() write nothing, but tell where
+ * what they were given is not what is there. So whoever writes everything anew between them learns
+ * what should have been written before, or what of another one's is nobody's any more.
  */
 
 enum estate_difference {
@@ -137,10 +159,12 @@ enum estate_difference {
 struct estate_compare {
 	void (*differs)(void *data, enum estate_difference what, uint32_t kind, uint64_t key,
 			uint64_t sub);
-	/* Kinds that all records are written of in between; others are not looked for. NULL: all. */
+	/* Kinds that all records are written of in between; others are not looked for. NULL:
+	 * all. */
 	bool (*is_whole)(void *data, uint32_t kind);
 	void *data;
-	/* For `differs`, if it wants to look: what is there, and what should be; NULL, 0: nothing. */
+	/* For `differs`, if it wants to look: what is there, and what should be; NULL, 0:
+	 * nothing. */
 	const void *has, *wants;
 	size_t has_len, wants_len;
 };
@@ -148,6 +172,8 @@ struct estate_compare {
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
 /* All of this key are what they should be, and are not put for that. */
 void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);
+/* Likewise this one, if there is one; nothing, if nothing is compared. */
+void estate_compare_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);
 void estate_compare_end(struct estate *e);
 
 /* Bytes: that the records which count take; that are taken by all of this, as the kernel counts. */

@@ -40,7 +40,8 @@ static int punch(int fd, uint64_t at, uint64_t len)
 	return allocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, len);
 }
 
-/* Return: NULL and errno. In a core of this process there would be nothing but zeroes, for most of it has no pages. */
+/* Return: NULL and errno. In a core of this process there would be nothing but zeroes, for most of
+ * it has no pages. */
 static void *map(int fd, uint64_t at, uint64_t size, int flags)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, (off_t)at);

@@ -39,8 +39,8 @@ struct estate_entry {
 struct estate_item {
 	uint32_t kind, len;
 	uint64_t key, sub, serial;
-	uint64_t at
-		[ESTATE_AREAS]; /* its entry; in the area that is not active only if `move` is the one under way */
+	/* Its entry; in the area that is not active only if `move` is the one under way. */
+	uint64_t at[ESTATE_AREAS];
 	uint32_t move;		       /* the last that it was written in */
 	uint32_t seen;		       /* the last comparison that it was put in */
 	TAILQ_ENTRY(estate_item) link; /* in the order of serials */
@@ -59,8 +59,8 @@ struct estate_area {
 
 /*
  * - Every item has an entry in the active area.
- * - While `moving`, every item before `cursor` has one in the other area, and so has each that was written since; what is committed
- *   there is nothing.
+ * - While `moving`, every item before `cursor` has one in the other area, and so has each that was
+ *   written since; what is committed there is nothing.
  * - `failed` or not, head and regions are mapped.
  */
 struct estate {
@@ -87,8 +87,8 @@ struct estate {
 	bool moving;
 	uint32_t move;		    /* counts them */
 	struct estate_item *cursor; /* the next one to be copied; NULL: none is left */
-	uint64_t
-		tidy_min; /* bytes of an area that are not worth the work; about these stay in both */
+	/* Bytes of an area that are not worth the work; about these stay in both. */
+	uint64_t tidy_min;
 	uint64_t tidy_at; /* not before the area is as long as this */
 
 	struct estate_compare *compare;
@@ -129,8 +129,8 @@ int estate_append(struct estate *e, unsigned area, const struct estate_item *it,
 /* Bytes that a file takes. */
 uint64_t estate_taken_of(int fd);
 
-/* From the file of another one, which may be written to meanwhile: its head; then what is committed of the active area, and the
- * regions. Return: 0 or -errno. */
+/* From the file of another one, which may be written to meanwhile: its head; then what is committed
+ * of the active area, and the regions. Return: 0 or -errno. */
 int estate_copy_head(struct estate *e, int from);
 int estate_copy(struct estate *e, int from);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies what counts of an estate to its other area, when most of the first one does not. See estate.h. */
+/* Copies what counts to the other area, when most of the first does not. See estate.h. */
 #include <errno.h>
 
 #include "estate_internal.h"
@@ -13,7 +13,8 @@ static unsigned other(const struct estate *e)
 	return e->active ^ 1;
 }
 
-/* It does not get the memory for that, or begins anew: what is in the other area was never anything. */
+/* It does not get the memory for that, or begins anew: what is in the other area was never
+ * anything. */
 static void abandon(struct estate *e)
 {
 	e->moving = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sheets of memory that an heir finds as they are: what lies on one stays there as long as somebody holds it. */
+/* Sheets of memory that an heir finds as they are: what lies on one stays while it is held. */
 #ifndef XSBX_VM_BASE_SHEETS_H
 #define XSBX_VM_BASE_SHEETS_H
 
@@ -10,17 +10,17 @@
 /*
  * Theory of operation
  * -------------------
- * What is long, and goes from one side of the daemon to the other, is not copied into records: it is received on a sheet, and
- * records say where it lies. Each who does is a holder: the request until it was answered (fs/fuse/inbox.h), what is to be sent of it until
- * it was sent (vm/guest/channel_send.c). A sheet is written to anew when nobody holds it, and only behind a commit of records that name nothing
- * there any more; so what records name is there, whenever their daemon died. How many hold a sheet is in no record: an heir holds
- * what it reads of.
+ * What is long, and goes from one side of the daemon to the other, is not copied into records: it
+ * is received on a sheet, and records say where it lies. Each who does is a holder: the request
+ * until it was answered (fs/fuse/inbox.h), what is to be sent of it until it was sent
+ * (vm/guest/channel_send.c). A sheet is written to anew when nobody holds it, and only behind a
+ * commit of records that name nothing there any more; so what records name is there, whenever their
+ * daemon died. How many hold a sheet is in no record: an heir holds what it reads of.
  */
 
-#define SHEETS 4u
-#define SHEET_SIZE    \
-	((1u << 20) + \
-	 (128u << 10)) /* the longest request of the kernel, and some short ones before it */
+#define SHEETS	   4u
+/* The longest request of the kernel, and some short ones before it. */
+#define SHEET_SIZE ((1u << 20) + (128u << 10))
 
 /* - All are of equal size, one behind the other. */
 struct sheets {
@@ -42,7 +42,8 @@ void sheets_let_go(struct sheets *sh, const void *bytes);
 
 /* Where the bytes are, for a record. */
 uint64_t sheets_place(const struct sheets *sh, const void *bytes);
-/* Return: what a record names; NULL: it is not on one sheet as a whole. Who reads it believes nothing of it. */
+/* Return: what a record names; NULL: it is not on one sheet as a whole. Who reads it believes
+ * nothing of it. */
 unsigned char *sheets_find(const struct sheets *sh, uint64_t place, uint64_t len);
 
 /* Return: the number of the sheet with this place. */

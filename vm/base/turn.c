@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn of the loop: what it has changed is written down before anybody is told of it. See turn.h. */
+/* A turn of the loop: what it has changed is written before anybody is told of it. See turn.h. */
 #include "turn.h"
 
 #include <assert.h>
 
-#include "vm/base/aim.h"
+#include "aim.h"
 #include "estate.h"
 
 #define QUEUED_MOST (256u << 10) /* bytes that wait for the end of a turn */
@@ -36,7 +36,8 @@ static void write_down(struct turn *t)
 	aim_at("turn: committed");
 }
 
-static const char *const phase_str[] = {
+/* For points alone, and these are only in the build for tests. */
+__attribute__((unused)) static const char *const phase_str[] = {
 	[TURN_ANSWERS] = "answered",
 	[TURN_FRAMES] = "sent",
 	[TURN_CONSUME] = "consumed",
@@ -93,7 +94,7 @@ static void end_turn(struct turn *t)
 		t->estate = NULL;
 }
 
-static void on_again(uv_idle_t *handle)
+static void on_idle(uv_idle_t *handle)
 {
 	(void)handle; /* that it is there keeps the loop from waiting */
 }
@@ -108,9 +109,9 @@ static void on_prepare(uv_prepare_t *handle)
 	if (turn_is_on(t) && estate_is_untidy(t->estate))
 		t->due = true;
 	if (turn_is_on(t) && t->due)
-		uv_idle_start(&t->again, on_again);
+		uv_idle_start(&t->idle, on_idle);
 	else
-		uv_idle_stop(&t->again);
+		uv_idle_stop(&t->idle);
 }
 
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
@@ -120,9 +121,9 @@ void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct 
 	for (unsigned i = 0; i < TURN_NPHASES; i++)
 		TAILQ_INIT(&t->speakers[i]);
 	uv_prepare_init(loop, &t->prepare);
-	uv_idle_init(loop, &t->again);
+	uv_idle_init(loop, &t->idle);
 	uv_unref((uv_handle_t *)&t->prepare);
-	uv_unref((uv_handle_t *)&t->again);
+	uv_unref((uv_handle_t *)&t->idle);
 	t->prepare.data = t;
 	uv_prepare_start(&t->prepare, on_prepare);
 	t->begun = true;
@@ -143,7 +144,7 @@ void turn_close(struct turn *t)
 		while ((sp = TAILQ_FIRST(&t->speakers[phase])))
 			turn_hush(t, sp);
 	uv_close((uv_handle_t *)&t->prepare, NULL);
-	uv_close((uv_handle_t *)&t->again, NULL);
+	uv_close((uv_handle_t *)&t->idle, NULL);
 }
 
 void turn_speak(struct turn *t, enum turn_phase phase, struct turn_speaker *sp)

@@ -15,21 +15,28 @@ struct turn;
 /*
  * Theory of operation
  * -------------------
- * A daemon that may be killed at any moment must not have said what its heir does not know. So handlers say nothing: they
- * change what they change, note that it has to be written (fs/request/touched.h), and queue what is to be said: answers for the
- * kernel, frames for agents. Just before the loop would wait, in this order:
+ * A daemon that may be killed at any moment must not have said what its heir does not know. So
+ * handlers say nothing: they change what they change, note that it has to be written
+ * (fs/request/touched.h), and queue what is to be said: answers for the kernel, frames for agents.
+ * Just before the loop would wait, in this order:
  *
  *     write    the records of all that was touched; estate_commit()
  *     speak    whoever has said turn_speak() since, in the order of enum turn_phase, and within a phase first come, first served
  *
- * What speaks may change something again, and touch, and queue: that is written and said in another round, before the loop waits.
- * Within a turn there is one more way: who has queued much says so, and between two handlers turn_pause() does the same.
+ * What speaks may change something again, and touch, and queue: that is written and said in another
+ * round, before the loop waits. Within a turn there is one more way: who has queued much says so,
+ * and between two handlers turn_pause() does the same.
  *
- * Where there is no estate, turn_is_on() is false, and everything is said at once. That may also begin: an estate that has run out of memory
- * is given up for good, after what is queued was said.
+ * Where there is no estate, turn_is_on() is false, and everything is said at once. That may also
+ * begin: an estate that has run out of memory is given up for good, after what is queued was said.
  */
 
-/* The order in which is spoken. */
+/*
+ * The order in which is spoken. Among those with answers the connection to the kernel comes before
+ * the waitlists that have left readers for later (fs/request/waitlist.h): what these queue would
+ * else be said before it is written. And so it does, for they only leave some when much is queued,
+ * which the connection has said before them.
+ */
 enum turn_phase {
 	TURN_ANSWERS, /* to the kernel */
 	TURN_FRAMES,  /* to agents, filters, QEMU */
@@ -47,7 +54,8 @@ struct turn_speaker {
 };
 
 struct turn_ops {
-	/* Puts records of all that was touched; forgets what was. Return: 0; -errno: it could not. */
+	/* Puts records of all that was touched; forgets what was. Return: 0; -errno: it could
+	 * not. */
 	int (*write)(void *data, struct estate *e);
 	/* All of it counts. NULL: nobody has to know. */
 	void (*committed)(void *data);
@@ -64,7 +72,7 @@ struct turn {
 	const struct turn_ops *ops;
 	void *data;
 	uv_prepare_t prepare;
-	uv_idle_t again; /* runs while the loop may not wait */
+	uv_idle_t idle; /* runs while the loop may not wait */
 	TAILQ_HEAD(turn_speakers, turn_speaker) speakers[TURN_NPHASES];
 	uint64_t round; /* counts them, from 1 */
 	size_t queued;	/* bytes, by turn_queued() */
@@ -87,13 +95,15 @@ struct turn {
 void turn_start(struct turn *t, uv_loop_t *loop, struct estate *e, const struct turn_ops *ops,
 		void *data);
 
-/* Something has to be said that can't be kept until it is written: from now on an heir would not know what was said. As if the writing had failed. */
+/* Something has to be said that can't be kept until it is written: from now on an heir would not
+ * know what was said. As if the writing had failed. */
 void turn_lose(struct turn *t, int err);
 
 /* Writes what there is to write, and says nothing yet. Return: it is on, and all is written. */
 bool turn_write(struct turn *t);
 
-/* The last rounds, and then off. Its handles are closed when the loop has run once more. Fine for one that is zeroed, or closed. */
+/* The last rounds, and then off. Its handles are closed when the loop has run once more. Fine for
+ * one that is zeroed, or closed. */
 void turn_close(struct turn *t);
 
 /* Is anything said later, and not at once? NULL: no. */
@@ -109,7 +119,8 @@ static inline void turn_due(struct turn *t)
 		t->due = true;
 }
 
-/* Calls sp->speak() once, behind the next commit, however often this is called until then. Only if turn_is_on(). */
+/* Calls sp->speak() once, behind the next commit, however often this is called until then. Only if
+ * turn_is_on(). */
 void turn_speak(struct turn *t, enum turn_phase phase, struct turn_speaker *sp);
 
 /* It has nothing to say any more, or is about to be freed. Fine for one that never had. */

@@ -16,22 +16,25 @@
 /*
  * Theory of operation
  * -------------------
- * Reading. All channels read into one scratch buffer, where records (the agent's link.h) are put together, and frames are
- * handed on from there. Only the frame that the buffer's end cuts off is kept, in `partial`, which grows to
- * the size of that frame; its rest is put behind it from what is read next. So an idle sandbox costs no buffer.
+ * Reading. All channels read into one scratch buffer, where records (the agent's link.h) are put
+ * together, and frames are handed on from there. Only the frame that the buffer's end cuts off is
+ * kept, in `partial`, which grows to the size of that frame; its rest is put behind it from what is
+ * read next. So an idle sandbox costs no buffer.
  *
- * With a turn, nothing is read before what follows from it is written down: it is peeked at, handled, and taken out of the
- * socket at the end of the turn. If we die in between, it is there for our heir, who knows by the number of the
- * last record whether it was handled. For that, records are handled, and taken out, only as a whole: so there is always a header at the beginning of the
- * socket, and never the rest of a record that might be one that was handled, or the next. A part of a record stays there, and the
- * socket is watched for more (halves.h). One call takes out what was handled, and is not interrupted: there is nothing to wait
- * for, and its buffer is locked where that is allowed.
+ * With a turn, nothing is read before what follows from it is written down: it is peeked at,
+ * handled, and taken out of the socket at the end of the turn. If we die in between, it is there
+ * for our heir, who knows by the number of the last record whether it was handled. For that,
+ * records are handled, and taken out, only as a whole: so there is always a header at the beginning
+ * of the socket, and never the rest of a record that might be one that was handled, or the next. A
+ * part of a record stays there, and the socket is watched for more (halves.h). One call takes out
+ * what was handled, and is not interrupted: there is nothing to wait for, and its buffer is locked
+ * where that is allowed.
  *
  * Writing: channel_send.c.
  *
  * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
- * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS where what was read
- * takes long, as a great many small frames do; or one look, with a turn.
+ * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS
+ * where what was read takes long, as a great many small frames do; or one look, with a turn.
  */
 
 #define READ_ROUNDS	4
@@ -236,8 +239,9 @@ static ssize_t whole_records(const uint8_t *bytes, size_t len)
 	return (ssize_t)at;
 }
 
-/* Who had it before us, or we without a turn, has taken a part of a record, whose rest is read at once: a death at this moment
- * loses it. Return: 1 if nothing is left of it, 0 if something is, or -errno. */
+/* Who had it before us, or we without a turn, has taken a part of a record, whose rest is read at
+ * once: a death at this moment loses it. Return: 1 if nothing is left of it, 0 if something is, or
+ * -errno. */
 static int finish_record(struct channel *ch)
 {
 	int r = 1;
@@ -357,8 +361,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
 	struct channel *ch = handle->data;
 
-	/* libuv reports an error, and stops polling, if the other end was closed before it had read all. What it
-	 * has sent before, perhaps a result, can still be read. */
+	/* libuv reports an error, and stops polling, if the other end was closed before it had read
+	 * all. What it has sent before, perhaps a result, can still be read. */
 	if (status < 0) {
 		ch->polled = 0;
 		on_readable(ch);
@@ -386,7 +390,8 @@ void channel_init(struct channel *ch, struct channel_scratch *scratch,
 	ch->data = data;
 }
 
-/* A socket gives no single buffer more than a part of what all of them may take (unix_stream_sendmsg() of the kernel). */
+/* A socket gives no single buffer more than a part of what all of them may take
+ * (unix_stream_sendmsg() of the kernel). */
 static size_t whole_at_once(int fd)
 {
 	int size = 0;

@@ -25,8 +25,8 @@ struct channel_written {
 struct sheets;
 
 /*
- * A frame to be sent. Owned by its creator until channel_push(); else channel_frame_free() ends it. Its last bytes may be on a sheet,
- * which it holds; the others are in `wire`.
+ * A frame to be sent. Owned by its creator until channel_push(); else channel_frame_free() ends it.
+ * Its last bytes may be on a sheet, which it holds; the others are in `wire`.
  */
 struct channel_frame {
 	STAILQ_ENTRY(channel_frame) link;
@@ -61,9 +61,11 @@ struct channel_events {
 	void (*lost)(void *data, int err);
 	/* Half of the queued bulk frames have been sent, or all of them. */
 	void (*drained)(void *data);
-	/* A frame that ends leases is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
+	/* A frame that ends leases is about to be queued: what is pushed as CONTROL now, goes
+	 * before it. May be NULL. */
 	void (*stirs)(void *data);
-	/* A frame of this enum proto_type is about to be queued: what is pushed as CONTROL now, goes before it. May be NULL. */
+	/* A frame of this enum proto_type is about to be queued: what is pushed as CONTROL now,
+	 * goes before it. May be NULL. */
 	void (*pushes)(void *data, unsigned type);
 	/* With a turn: what channel_put() writes has changed, or is about to. May be NULL. */
 	void (*touched)(void *data);
@@ -72,16 +74,16 @@ struct channel_events {
 /* What all channels of a loop share. Zeroed at first. */
 struct channel_scratch {
 	struct turn *turn; /* or NULL: everything is said at once */
-	struct estate
-		*left; /* by a daemon that has died: where its channels' records are; or NULL */
+	/* By a daemon that has died: where its channels' records are; or NULL. */
+	struct estate *left;
 	struct halves halves;	   /* those that wait for the rest of a record */
 	uint8_t bytes[256u << 10]; /* read buffer: none keeps data in it across iterations */
 };
 
 /*
  * - Embedded by its owner, zeroed before channel_open(), kept until channel_close()'s callback.
- * - Callbacks only come from the loop, but `pushes`, `stirs` and `touched`, which come from channel_push(), too; none
- *   after channel_close().
+ * - Callbacks only come from the loop, but `pushes`, `stirs` and `touched`, which come from
+ *   channel_push(), too; none after channel_close().
  * - `partial` holds the beginning of a frame, never a whole one.
  * - What is in `fixed` is not in the queues any more.
  * - `peeked` is not 0 only where its bytes will be taken away at the end of this turn.
@@ -116,8 +118,8 @@ struct channel {
 	size_t queued[CHANNEL_NCLASSES];	      /* bytes, without `current` */
 	size_t high;			    /* most bytes of bulk since it was empty or `drained` */
 	uint64_t tickets[CHANNEL_NCLASSES]; /* frames so far */
-	uint64_t sent
-		[CHANNEL_NCLASSES]; /* those of which all was sent, or may have been, by the process before */
+	/* Those of which all was sent, or may have been, by the process before. */
+	uint64_t sent[CHANNEL_NCLASSES];
 	uint32_t commands; /* frames that were pushed and end leases: proto_keeps_lease() */
 	void (*closed)(void *data);
 };
@@ -126,7 +128,8 @@ struct channel {
 int channel_open(struct channel *ch, uv_loop_t *loop, int fd, struct channel_scratch *scratch,
 		 const struct channel_events *events, void *data);
 
-/* The same in steps: everything but its descriptor, then that. And: frees what it has, if it was not opened. */
+/* The same in steps: everything but its descriptor, then that. And: frees what it has, if it was
+ * not opened. */
 void channel_init(struct channel *ch, struct channel_scratch *scratch,
 		  const struct channel_events *events, void *data);
 int channel_start(struct channel *ch, uv_loop_t *loop, int fd);
@@ -157,18 +160,21 @@ void channel_frame_free(struct channel_frame *f);
 /* Bytes of its payload. */
 size_t channel_frame_size(const struct channel_frame *f);
 
-/* Puts @len bytes at the end of its payload, where they are if they are on a sheet that stays as it is; @sheets: or NULL. */
+/* Puts @len bytes at the end of its payload, where they are if they are on a sheet that stays as it
+ * is; @sheets: or NULL. */
 void channel_frame_add(struct channel_frame *f, struct sheets *sheets, const void *bytes,
 		       size_t len);
 
-/* Return: the sheets on which bytes may lie that are to be sent; NULL: none is written down, or there are none. */
+/* Return: the sheets on which bytes may lie that are to be sent; NULL: none is written down, or
+ * there are none. */
 struct sheets *channel_sheets(const struct channel *ch);
 
-/* Queues a frame for sending; the channel owns it from now on. Return: a ticket for channel_has_sent(), 0 if it was
- * dropped. */
+/* Queues a frame for sending; the channel owns it from now on. Return: a ticket for
+ * channel_has_sent(), 0 if it was dropped. */
 uint64_t channel_push(struct channel *ch, struct channel_frame *f, enum channel_class cl);
 
-/* Sends nothing of what is pushed from now on; what was pushed before still goes out. Or sends all of it. */
+/* Sends nothing of what is pushed from now on; what was pushed before still goes out. Or sends all
+ * of it. */
 void channel_hold(struct channel *ch, bool hold);
 
 /* Was all of this frame sent? Only then can the agent answer it. */

@@ -44,21 +44,21 @@ static inline void channel_touch(struct channel *ch)
 		ch->events->touched(ch->data);
 }
 
-/* Of records that only hold bytes of one here. Those of fs/handover/handover.h are others. */
-#define CHANNEL_BYTES_KIND 130u
-
 /* ---- channel_send.c ---- */
 
 void channel_send_init(struct channel *ch);
 
-/* A record that another process has fixed: an empty one, which is filled by channel_fix_bytes(). Return: NULL if out of memory. */
+/* A record that another process has fixed: an empty one, which is filled by channel_fix_bytes().
+ * Return: NULL if out of memory. */
 struct channel_fixed *channel_add_fixed(struct channel *ch);
 
-/* Puts bytes behind those of a record, which are held if they are on a sheet; @sheets: or NULL. Return: does it take as many? Then all. */
+/* Puts bytes behind those of a record, which are held if they are on a sheet; @sheets: or NULL.
+ * Return: does it take as many? Then all. */
 bool channel_fix_bytes(struct channel_fixed *x, struct sheets *sheets, const void *bytes,
 		       size_t len);
 
-/* Writes what may be said and the socket takes. Return: 0; -EAGAIN or -ENOMEM if that was not all; or -errno. */
+/* Writes what may be said and the socket takes. Return: 0; -EAGAIN or -ENOMEM if that was not all;
+ * or -errno. */
 int channel_flush(struct channel *ch);
 
 /* Polls for what there is to be done now. */

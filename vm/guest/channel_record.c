@@ -45,9 +45,11 @@ enum { TAG_HELD_PLACE = 1, TAG_HELD_LEN };
 enum { TAG_WRITTEN_KEY = 1, TAG_WRITTEN_SUB };
 
 /*
- * While much is queued, the channel changes with each piece that is sent, and is written down at each commit. So long bytes, which
- * don't change any more, are records of their own, written once: by the number of the channel's descriptor, which is nobody else's
- * as long as it is held, and that of the frame, or of the record of the link. Not in a stream for --takeover, which is written once.
+ * While much is queued, the channel changes with each piece that is sent, and is written down at
+ * each commit. So long bytes, which don't change any more, are records of their own, written once:
+ * by the number of the channel's descriptor, which is nobody else's as long as it is held, and that
+ * of the frame, or of the record of the link. Not in a stream for --takeover, which is written
+ * once.
  */
 #define LONG			 CHANNEL_LONG
 #define SUB_OF_LINK		 (1ull << 63)
@@ -84,7 +86,9 @@ static void put_bytes_of(const struct writer *to, unsigned tag, unsigned tag_wri
 	}
 	if (!w->key)
 		*w = (struct channel_written){to->key, sub};
-	if (fresh && estate_put(to->estate, CHANNEL_BYTES_KIND, w->key, w->sub, data, len) < 0)
+	if (!fresh)
+		estate_compare_keeps(to->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub);
+	else if (estate_put(to->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub, data, len) < 0)
 		to->out->failed = -ENOMEM;
 	at = record_open(to->out, tag_written);
 	record_u64(to->out, TAG_WRITTEN_KEY, w->key);
@@ -252,8 +256,8 @@ static int take_written(struct loader *l, const struct record_field *of, struct 
 			return n;
 	}
 	*ret_f = (struct record_field){.is_bytes = true};
-	return n == 0 && estate_get(left, CHANNEL_BYTES_KIND, ret_w->key, ret_w->sub, &ret_f->data,
-				    &ret_f->len)
+	return n == 0 && estate_get(left, ESTATE_CHANNEL_BYTES, ret_w->key, ret_w->sub,
+				    &ret_f->data, &ret_f->len)
 		       ? 0
 		       : -EBADMSG;
 }

@@ -16,22 +16,25 @@
 /*
  * Theory of operation
  * -------------------
- * A frame waits in the queue of its class until there is room for it in a record of the link. There its bytes are copied to,
- * and from then on this record is as it is: *fixed*. A socket takes a record as a whole or not at all, and what it does not
- * take waits, and goes out when it is writable again. An error in writing is not reported where it happens,
- * inside somebody's call: the record stays, the loop sees the same error on its own, and reports it from there. What is pushed
+ * A frame waits in the queue of its class until there is room for it in a record of the link. There
+ * its bytes are copied to, and from then on this record is as it is: *fixed*. A socket takes a
+ * record as a whole or not at all, and what it does not take waits, and goes out when it is
+ * writable again. An error in writing is not reported where it happens, inside somebody's call: the
+ * record stays, the loop sees the same error on its own, and reports it from there. What is pushed
  * while the channel is held waits in queues of its own, so that nothing else has to know.
  *
  * Without a turn, records are fixed one at a time, and sent at once.
  *
- * With one, they are fixed when a frame is pushed, as many as CHANNEL_FIXED_MAX, and sent when an heir knows of them. If we die, it
- * finds them in our record, has no way to know which of them we have sent, and sends them all once more, under the same
- * numbers, before anything else: the agent drops what it has. So they must be the same bytes then, and that is why frames
- * can't stay in their queues, where one that comes later may overtake them. What was sent is freed at once, and not written
- * down: an heir that sends it again does no harm, however late.
+ * With one, they are fixed when a frame is pushed, as many as CHANNEL_FIXED_MAX, and sent when an
+ * heir knows of them. If we die, it finds them in our record, has no way to know which of them we
+ * have sent, and sends them all once more, under the same numbers, before anything else: the agent
+ * drops what it has. So they must be the same bytes then, and that is why frames can't stay in
+ * their queues, where one that comes later may overtake them. What was sent is freed at once, and
+ * not written down: an heir that sends it again does no harm, however late.
  *
- * What is long is not copied where it is on a sheet that an heir has as well (vm/base/sheets.h): frames, and then records, hold it there, and are
- * written down as where it lies. Of a record that was sent these bytes may be others, before that is written down: the agent drops it all the same.
+ * What is long is not copied where it is on a sheet that an heir has as well (vm/base/sheets.h):
+ * frames, and then records, hold it there, and are written down as where it lies. Of a record that
+ * was sent these bytes may be others, before that is written down: the agent drops it all the same.
  */
 
 #define DRAINED_MIN (64u << 10) /* fewer bytes are nothing that anybody waits for */
@@ -107,7 +110,7 @@ static bool has_frames(const struct channel *ch)
 static void unwrite(struct channel *ch, const struct channel_written *w)
 {
 	if (w->key && channel_in_turns(ch))
-		(void)estate_drop(ch->scratch->turn->estate, CHANNEL_BYTES_KIND, w->key, w->sub);
+		(void)estate_drop(ch->scratch->turn->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub);
 }
 
 static struct channel_fixed *new_record(struct channel *ch)
@@ -258,7 +261,8 @@ static int send_first(struct channel *ch)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	ch->to = to;
-	/* A socket that takes a part of what is so short is not of this kernel, and can't be used for anything any more. */
+	/* A socket that takes a part of what is so short is not of this kernel, and can't be used
+	 * for anything any more. */
 	if ((size_t)n != sizeof(head) + x->len)
 		shutdown(ch->fd, SHUT_RDWR);
 	for (unsigned cl = 0; cl < CHANNEL_NCLASSES; cl++)

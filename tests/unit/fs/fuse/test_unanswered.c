@@ -183,7 +183,7 @@ static void on_sheets(void **state)
 	/* There are no records any more. */
 	unanswered_keep(&u);
 	assert_true(unanswered_is_whole(&u));
-	assert_int_equal(u.nnew, 2);
+	assert_int_equal(unanswered_new(&u)->unique, 4);
 	assert_ptr_equal(r->data, bytes[1]);
 	assert_int_equal(sheets.held[1], 1);
 	assert_false(unanswered_drop(&u, 2));
@@ -238,6 +238,18 @@ static void written_before(void **state)
 	unanswered_settle(&u, r);
 	assert_null(r->data);
 	assert_true(unanswered_drop(&u, 2));
+	/* ... or it goes to the end before that. */
+	for (uint64_t n = 4; n <= 8; n += 2)
+		assert_int_equal(unanswered_load(&u, n, text, sizeof(text), false), 0);
+	unanswered_requeue(&u, unanswered_new(&u));
+	assert_false(unanswered_drop(&u, 6));
+	for (uint64_t n = 8; n >= 4; n -= 4) {
+		r = unanswered_new(&u);
+		assert_int_equal(r->unique, n);
+		unanswered_recorded(&u, r);
+	}
+	assert_null(unanswered_new(&u));
+	assert_int_equal(u.n, 2);
 	unanswered_fini(&u);
 }
 

@@ -115,6 +115,35 @@ static void test_walk(void **state)
 	end(&w);
 }
 
+static const struct file *below_files(const struct walk *w)
+{
+	for (unsigned i = 0; i < WALK_FILES; i++)
+		if (w->file[i].f.fh && w->file[i].below)
+			return &w->file[i].f;
+	return NULL;
+}
+
+/* Who polls a file of the sandbox is told at once, and changes nothing that is written down. */
+static void test_poll(void **state)
+{
+	struct fixture *fx = *state;
+	const struct file *f;
+	struct shadowed w;
+	struct req *req;
+
+	begin(&w, fx, 11);
+	for (unsigned i = 0; i < 100 && !below_files(&w.walk); i++)
+		walk(&w, 100);
+	f = below_files(&w.walk);
+	assert_non_null(f);
+	fx->fs->kh = 7;
+	req = fx_poll(fx, f, pollwait_new());
+	assert_int_equal(req->kind, ANSWER_POLL);
+	commit(&w);
+	compare(&w);
+	end(&w);
+}
+
 /* ---- heirs ---- */
 
 static void write_down(struct fs *fs, struct buf *out)
@@ -241,6 +270,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_walk),
+		fx_test(test_poll),
 		fx_test(test_heirs),
 	};
 
