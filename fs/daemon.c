@@ -22,6 +22,8 @@
 #include "vm/spawn/policy.h"
 #include "vm/spawn/spawner.h"
 
+#define ENDING_MS 60000u /* for one before it to write its sessions, and what they wait for */
+
 static void mount_fuse(struct daemon *d)
 {
 	const char *why;
@@ -112,8 +114,9 @@ static void start(struct daemon *d)
 	signal(SIGXFSZ, SIG_IGN); /* a file of output that may not grow is an error like others */
 	/* Without a mount, the cache stands for it: it is filled by one at a time. */
 	if (mountpoint_claim(d->conf.vm.runtime_dir,
-			     mounts ? d->conf.mountpoint : d->conf.vm.cache_dir, &d->runtime_dir,
-			     &d->lock, why, sizeof(why)) < 0)
+			     mounts ? d->conf.mountpoint : d->conf.vm.cache_dir,
+			     mounts && d->conf.keep ? ENDING_MS : 0, &d->runtime_dir, &d->lock, why,
+			     sizeof(why)) < 0)
 		daemon_die(d, why);
 	registry_reap(d->runtime_dir);
 	if (mounts && mountpoint_prepare(d->conf.mountpoint, why, sizeof(why)) < 0)

@@ -17,12 +17,13 @@
 #include <time.h>
 
 #include "vm/base/log.h"
+#include "vm/base/mount_table.h"
 #include "vm/base/path.h"
 #include "vm/base/util.h"
 
-/* How long a dying instance is waited for. */
-#define CLAIM_TRIES    40
-#define CLAIM_PAUSE_NS 50000000
+/* How long a dying instance is waited for at least. */
+#define CLAIM_MS       2000u
+#define CLAIM_PAUSE_MS 50u
 
 static void detach(const char *path)
 {
@@ -178,23 +179,36 @@ static int lock_holder(const char *dir)
 	return f && fscanf(f, "%d", &pid) == 1 && pid > 0 ? pid : 0;
 }
 
-static int lock(const char *parent, const char *dir, int *ret_lock)
+/* Is anything mounted there, alive or dead? If that is not known, it is. */
+static bool is_mounted(const char *path)
 {
-	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_NS};
+	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *table = fd < 0 ? NULL : mount_table_read(fd);
+	char device[MOUNT_DEVICE_MAX];
+
+	return !table || mount_table_at(table, path, device);
+}
+
+/* @ending_ms: as long is one waited for that is not mounted at @at any more. */
+static int lock(const char *parent, const char *dir, const char *at, unsigned ending_ms,
+		int *ret_lock)
+{
+	const struct timespec pause = {.tv_nsec = CLAIM_PAUSE_MS * 1000000};
 	_cleanup_free_ char *path = NULL;
-	int e = -EBUSY;
+	int e;
 
 	if (asprintf(&path, "%s/lock", dir) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
-	for (int i = 0; i < CLAIM_TRIES; i++) {
+	for (unsigned ms = 0;; ms += CLAIM_PAUSE_MS) {
 		e = try_lock(parent, dir, path, ret_lock);
 		if (e != -EBUSY && e != -EAGAIN)
 			return e;
+		if (ms >= CLAIM_MS && (ms >= ending_ms || is_mounted(at)))
+			return e;
 		nanosleep(&pause, NULL);
 	}
-	return e;
 }
 
 static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
@@ -211,11 +225,11 @@ static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
 			 pid);
 }
 
-int mountpoint_claim(const char *parent, const char *path, char **ret_dir, int *ret_lock,
-		     char *ret_why, size_t why_size)
+int mountpoint_claim(const char *parent, const char *path, unsigned ending_ms, char **ret_dir,
+		     int *ret_lock, char *ret_why, size_t why_size)
 {
 	_cleanup_free_ char *dir = mountpoint_directory(parent, path);
-	int e = dir ? lock(parent, dir, ret_lock) : -ENOMEM;
+	int e = dir ? lock(parent, dir, path, ending_ms, ret_lock) : -ENOMEM;
 
 	if (e == -EBUSY)
 		say_busy(path, lock_holder(dir), ret_why, why_size);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "quota.h"
 #include "session.h"
 #include "touch.h"
 #include "vm/base/problem.h"
@@ -81,15 +82,22 @@ int checkpoint_room(const struct session *s, const struct saved *more, struct pr
 	if (n <= limit)
 		return 0;
 	problem_set(why, PROBLEM_TOO_MUCH_SAVED, "Remove some: rmdir checkpoints/NAME.",
-		    "the checkpoints of this session would take %" PRIu64
-		    " MiB, and may take %" PRIu64,
-		    n >> 20, limit >> 20);
+		    "the checkpoints of this session %s %" PRIu64 " MiB, and may take %" PRIu64,
+		    more ? "would take" : "take", n >> 20, limit >> 20);
 	return -EDQUOT;
+}
+
+/* May there be one more, which takes @saved, or as little as can be? */
+static int check_room(const struct session *s, const struct saved *saved, struct problem *why)
+{
+	const int e = checkpoint_room(s, saved, why);
+
+	return e < 0 ? e : quota_saved(s->fs, s, saved, why);
 }
 
 /* @failed: one of that name, which gives it away, or NULL. */
 static int check_new(const struct session *s, const char *name, const struct checkpoint *failed,
-		     struct problem *why)
+		     const struct saved *saved, struct problem *why)
 {
 	const unsigned most = s->fs->conf->max_checkpoints;
 
@@ -109,7 +117,7 @@ static int check_new(const struct session *s, const char *name, const struct che
 			    "there are %u checkpoints already, which is the most", most);
 		return -EDQUOT;
 	}
-	return checkpoint_room(s, NULL, why);
+	return check_room(s, saved, why);
 }
 
 /* ---- one of them ---- */
@@ -134,14 +142,14 @@ static unsigned free_place(const struct session *s)
 	return place;
 }
 
-int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_cp,
-		   struct problem *why)
+int checkpoint_new(struct session *s, const char *name, const struct saved *saved,
+		   struct checkpoint **ret_cp, struct problem *why)
 {
 	struct checkpoint *cp = checkpoint_find(s, name), *failed;
 	int e;
 
 	failed = cp && cp->state == CHECKPOINT_FAILED ? cp : NULL;
-	e = check_new(s, name, failed, why);
+	e = check_new(s, name, failed, saved, why);
 	if (e < 0)
 		return e;
 	cp = calloc(1, sizeof(*cp));
@@ -277,7 +285,7 @@ void checkpoint_after_run(struct session *s)
 		return;
 	}
 	drop_oldest(s);
-	e = checkpoint_new(s, name, &cp, &why);
+	e = checkpoint_new(s, name, NULL, &cp, &why);
 	if (e == 0)
 		cp->automatic = true;
 	else if (why.code)

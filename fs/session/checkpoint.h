@@ -65,13 +65,14 @@ enum checkpoint_state checkpoint_shown(const struct checkpoint *cp);
  * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name
  * @s: Session
  * @name: Name, validated here
+ * @saved: What it will be; or NULL: that is to be saved yet, and what it takes is not known
  * @ret_cp: Result, its session's
  * @why: Filled in if it fails, but for -ENOMEM
  *
- * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many, or too much is saved already), -ENOMEM.
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (too many; or too much is saved of the session or of its owner's), -ENOMEM.
  */
-int checkpoint_new(struct session *s, const char *name, struct checkpoint **ret_cp,
-		   struct problem *why);
+int checkpoint_new(struct session *s, const char *name, const struct saved *saved,
+		   struct checkpoint **ret_cp, struct problem *why);
 
 /* Removes it from its session, and frees it. */
 void checkpoint_remove(struct session *s, struct checkpoint *cp);
@@ -85,7 +86,7 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 void checkpoint_written(struct session *s, struct checkpoint *cp);
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why);
 
-/* May the session's checkpoints take so much more? Return: 0 or -EDQUOT with @why. */
+/* May the session's checkpoints take so much more? @more: NULL: at least something. Return: 0 or -EDQUOT with @why. */
 int checkpoint_room(const struct session *s, const struct saved *more, struct problem *why);
 
 /* Bytes that it takes, 0 unless it is WHOLE. */

@@ -52,24 +52,19 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 		       struct checkpoint **ret_cp)
 {
 	struct problem why = {0};
+	struct saved *saved = s->sandbox ? NULL : s->asleep.saved; /* that is what it is */
 	struct checkpoint *cp = NULL;
 	int e = 0;
 
-	if (!s->asleep.saved || s->sandbox)
+	if (!saved)
 		e = saving_may(s, when_idle, &why);
 	if (e == 0)
-		e = checkpoint_new(s, name, &cp, &why);
+		e = checkpoint_new(s, name, saved, &cp, &why);
 	if (e < 0)
 		return refuse(s, e, &why);
 	assert(cp);
-	if (s->asleep.saved && !s->sandbox) { /* that is what it is */
-		e = checkpoint_room(s, s->asleep.saved, &why);
-		if (e < 0) {
-			checkpoint_remove(s, cp);
-			return refuse(s, e, &why);
-		}
-		checkpoint_whole(s, cp, s->asleep.saved);
-	}
+	if (saved)
+		checkpoint_whole(s, cp, saved);
 	*ret_cp = cp;
 	binding_pump(s);
 	return 0;

@@ -234,21 +234,21 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 		struct problem *why)
 {
 	struct roster_user *u = roster_user(&fs->roster, s->uid);
-	const uint64_t limit = fs->conf->saved_bytes;
+	const uint64_t limit = fs->conf->saved_bytes, more = saved ? saved_bytes(saved) : 1;
 	uint64_t n;
 
-	if (!limit || (u && known_fit(&u->saved, saved_bytes(saved), limit)))
+	if (!limit || (u && known_fit(&u->saved, more, limit)))
 		return 0;
 	n = saved_by(fs, s, saved);
 	if (u)
 		know(fs, &u->saved, n);
-	if (n <= limit)
+	if (n < limit || (n == limit && saved))
 		return 0;
 	problem_set(why, PROBLEM_TOO_MUCH_SAVED,
 		    "Remove checkpoints (rmdir checkpoints/NAME), or sessions that are asleep.",
-		    "what is saved of this user's sessions would take %" PRIu64
+		    "what is saved of this user's sessions %s %" PRIu64
 		    " MiB, and may take %" PRIu64,
-		    n >> 20, limit >> 20);
+		    saved ? "would take" : "takes", n >> 20, limit >> 20);
 	return -EDQUOT;
 }
 

@@ -59,8 +59,8 @@ int quota_open(struct fs *fs, const struct node *n);
  * the request that is being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
 
-/* May @s's owner have @saved as well, beside all that is saved of his sessions? Return: 0, -EDQUOT
- * with @why, also if there is no memory to know. */
+/* May @s's owner have @saved as well, beside all that is saved of his sessions? @saved NULL: anything at all?
+ * Return: 0, -EDQUOT with @why, also if there is no memory to know. */
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
 		struct problem *why);
 

@@ -67,12 +67,50 @@ const struct handle_ops checkpoint_wait_ops = {
 
 /* ---- status.json ---- */
 
-/* What has to be alike where its memory is to be restored. */
-static json_t *needs_json(const struct settings *st)
+/* With KVM it is the host's, in the words of /proc/cpuinfo. Return: 0 or -1. */
+static int add_processor(json_t *machine, const struct saved *saved)
 {
-	return json_pack("{s:s, s:i, s:i, s:b, s:o}", "backend", spec_backend_str(st->spec.backend),
-			 "memory_mb", (int)st->spec.memory_mb, "cpus", (int)st->spec.cpus,
-			 "network", st->spec.network, "packages", status_string(st->spec.packages));
+	char text[256];
+	const char *name =
+		saved_need(saved, "model", text, sizeof(text)) ? strchr(text, ':') : NULL;
+
+	return json_object_set_new(machine, "processor",
+				   name ? status_string(name + 1 + strspn(name + 1, " "))
+					: json_string("emulated"));
+}
+
+/* What decides whether its memory can be had again: null where it has none, or where that is not asked. */
+static json_t *machine_json(const struct saved *saved)
+{
+	static const char *const words[] = {"qemu", "kernel", "initrd", "rootfs", "packages"};
+	char text[256];
+	json_t *o;
+	int r = 0;
+
+	if (!saved || !saved_need(saved, words[0], text, sizeof(text)))
+		return json_null();
+	o = json_object();
+	for (unsigned i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
+		if (saved_need(saved, words[i], text, sizeof(text)))
+			r = json_object_set_new(o, words[i], status_string(text));
+	if (r == 0)
+		r = add_processor(o, saved);
+	if (r < 0) {
+		json_decref(o);
+		return NULL;
+	}
+	return o;
+}
+
+/* What has to be alike where its memory is to be restored. */
+static json_t *needs_json(const struct checkpoint *cp)
+{
+	const struct sandbox_spec *spec = &cp->settings.spec;
+
+	return json_pack("{s:s, s:i, s:i, s:b, s:o, s:o}", "backend",
+			 spec_backend_str(spec->backend), "memory_mb", (int)spec->memory_mb, "cpus",
+			 (int)spec->cpus, "network", spec->network, "packages",
+			 status_string(spec->packages), "machine", machine_json(cp->saved));
 }
 
 int status_checkpoint(const struct node *n, struct buf *out)
@@ -90,6 +128,6 @@ int status_checkpoint(const struct node *n, struct buf *out)
 				    cp->automatic, "files_bytes", (json_int_t)files, "memory_bytes",
 				    (json_int_t)memory, "memory",
 				    cp->saved && saved_has_memory(cp->saved), "flaws",
-				    status_flaws(cp->saved), "needs", needs_json(&cp->settings),
-				    "problem", status_problem(problem_kept(&cp->problem))));
+				    status_flaws(cp->saved), "needs", needs_json(cp), "problem",
+				    status_problem(problem_kept(&cp->problem))));
 }

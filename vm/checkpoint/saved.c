@@ -3,7 +3,9 @@
 #include "saved.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "point.h"
 
@@ -50,6 +52,73 @@ void saved_watch(void (*gone)(void *data, uint64_t number), void *data)
 	watch.data = data;
 }
 
+/* ---- machines that memory is of ---- */
+
+/* There are few of them, and many that were saved: those of one template have the same. */
+struct machine {
+	LIST_ENTRY(machine) link;
+	unsigned refs;
+	size_t len;
+	char text[];
+};
+
+static LIST_HEAD(, machine) machines = LIST_HEAD_INITIALIZER(machines);
+
+/* Return: a reference, or NULL. */
+static struct machine *machine_get(const char *text, size_t len)
+{
+	struct machine *m;
+
+	LIST_FOREACH(m, &machines, link)
+		if (m->len == len && memcmp(m->text, text, len) == 0)
+			break;
+	if (!m) {
+		m = calloc(1, sizeof(*m) + len + 1);
+		if (!m)
+			return NULL;
+		m->len = len;
+		memcpy(m->text, text, len);
+		LIST_INSERT_HEAD(&machines, m, link);
+	}
+	m->refs++;
+	return m;
+}
+
+static void machine_put(struct machine *m)
+{
+	if (!m || --m->refs)
+		return;
+	LIST_REMOVE(m, link);
+	free(m);
+}
+
+void saved_describe(struct saved *s, const char *text, size_t len)
+{
+	if (!s->machine && s->memory)
+		s->machine = machine_get(text, len);
+}
+
+bool saved_need(const struct saved *s, const char *word, char *ret_text, size_t size)
+{
+	const char *line = s->machine ? s->machine->text : NULL;
+	const size_t n = strlen(word);
+	size_t len = 0;
+
+	while (line && (strncmp(line, word, n) != 0 || line[n] != ' ')) {
+		line = strchr(line, '\n');
+		if (line)
+			line++;
+	}
+	if (!line)
+		return false;
+	for (line += n + 1; *line && *line != '\n' && len + 1 < size; line++)
+		ret_text[len++] = (char)(isprint((unsigned char)*line) ? *line : ' ');
+	ret_text[len] = '\0';
+	return true;
+}
+
+/* ---- in memory ---- */
+
 /* Parts that several share are counted as often; that errs on the side of caution. */
 static void count(const struct saved *s, bool more)
 {
@@ -75,6 +144,8 @@ void saved_attach(struct saved *s, struct pack *pack, struct point *point)
 	if (point) {
 		point_unref(s->point);
 		s->point = point;
+		if (point->machine)
+			saved_describe(s, point->machine, strlen(point->machine));
 	}
 	count(s, true);
 	saved_has_changed(s);
@@ -152,6 +223,7 @@ struct saved *saved_unref(struct saved *s)
 		TAILQ_REMOVE(&changed, s, otherwise);
 	if (s->number && watch.gone)
 		watch.gone(watch.data, s->number);
+	machine_put(s->machine);
 	free(s);
 	return saved_unref(of);
 }

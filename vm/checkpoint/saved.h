@@ -12,6 +12,7 @@
 #include "pack.h"
 #include "vm/base/digest.h"
 
+struct machine;
 struct point;
 struct saved;
 struct vault;
@@ -48,6 +49,8 @@ struct saved {
 	uint64_t files_bytes, memory_bytes, disk_bytes;
 	struct timespec mtime; /* of its working directory */
 	struct pack_flaws flaws;
+	struct machine
+		*machine; /* what its memory depends on, shared; NULL: not known, or no memory */
 
 	const struct saved_ops *ops; /* or NULL: it is in memory alone */
 	struct vault *vault;
@@ -77,6 +80,20 @@ const char *saved_id(const struct saved *s);
 
 /* Does it have a machine's memory, wherever that is? */
 bool saved_has_memory(const struct saved *s);
+
+/**
+ * saved_need() - What of a machine its memory depends on, whether it is loaded or not
+ * @s: What was saved
+ * @word: First word of a line of what it is described by (backend_ops.describe)
+ * @ret_text: The rest of that line, printable; cut off if it is longer
+ * @size: Of that
+ *
+ * Known of what may go to a disk; else it goes on where it was. Return: whether there is such a line.
+ */
+bool saved_need(const struct saved *s, const char *word, char *ret_text, size_t size);
+
+/* For the vault: by that its memory was described on the disk. Without memory for it, it is not known. */
+void saved_describe(struct saved *s, const char *text, size_t len);
 
 /* What is loaded of it, or NULL. Who goes on using it after he has returned to the loop takes a
  * reference. */

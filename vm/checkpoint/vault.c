@@ -453,8 +453,8 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 	}
 	r = vault_disk_head(&v->disk, id, &text, &h);
 	s = r == 0 ? calloc(1, sizeof(*s)) : NULL;
-	buf_clear(&text);
 	if (!s) {
+		buf_clear(&text);
 		r = r < 0 ? r : -ENOMEM;
 		if (why)
 			explain(why, "what was saved", r);
@@ -466,6 +466,9 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 			    .memory_bytes = h.memory_bytes,
 			    .mtime = h.mtime,
 			    .flaws = h.flaws};
+	if (h.memory)
+		saved_describe(s, h.facts.machine, h.facts.machine_len);
+	buf_clear(&text);
 	enter(v, s, id, &h);
 	TAILQ_FOREACH(o, &v->orphans, link)
 		if (strcmp(o->id, id) == 0)

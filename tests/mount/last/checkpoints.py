@@ -111,6 +111,10 @@ def status():
     st = os.stat(s / "checkpoints/a")
     same("its size", st.st_size, info["files_bytes"] + info["memory_bytes"])
     ok("its time", abs(st.st_mtime - info["time"]) < 0.001, st.st_mtime)
+    needs = info["needs"]
+    same("what it needs", [needs[key] for key in ("backend", "memory_mb", "cpus", "network", "packages")],
+         ["process" if BACKEND == "process" else "microvm", 192, 1, False, ""])
+    same("what goes on where it was needs no other machine that is like it", needs["machine"], None)
     has("it is listed", s.json()["checkpoints"], "a")
     same("the session goes on", (s.word(), s.run("cat x\n").out), ("idle", "x\n"))
 

@@ -3,6 +3,7 @@
 """A shell script forks a session ten ways, kills the daemon in the middle, unmounts, mounts again, and goes back."""
 # backends: local process vm
 # timeout: 180
+import re
 
 from kept import *
 
@@ -40,6 +41,23 @@ def script(text, *args):
     return done.stdout.splitlines()
 
 
+def machine_of(k):
+    """What the checkpoint's memory needs."""
+    return k.there("start").json("checkpoints/ready/status.json")["needs"]["machine"]
+
+
+def needs(machine):
+    """What decides is told: of memory, and there is none of processes."""
+    if not VM:
+        same("no machine is needed", machine, None)
+        return
+    for what in ("kernel", "initrd", "rootfs"):
+        ok(f"the sum of {what}", re.fullmatch("[0-9a-f]{64}", machine[what]), machine)
+    ok("QEMU's version", re.match(r"\d+\.\d+", machine["qemu"]), machine)
+    same("packages", machine["packages"], "none")
+    ok("a processor", machine["processor"], machine)
+
+
 def ten_ways():
     k = Kept("outlasts", wait=False)
     k.begin("survive=yes")
@@ -48,8 +66,11 @@ def ten_ways():
     ok("there is another daemon", kin_of(k.daemon.pid)[1] != daemon)
     for i in range(1, WAYS + 1):
         same(f"who waited for way {i}", read(f"{SCRATCH}/got{i}", "r"), f"11\n{i}\n")
+    machine = machine_of(k)
+    needs(machine)
     same("it ends", k.end(), 0)
     k.begin("survive=yes")
+    same("what memory needs is known without its being loaded", machine_of(k), machine)
     ways = [line for i in range(1, WAYS + 1) for line in ("asleep", str(i), "11", str(i))]
     same("what the second part shows", script(AFTER, k.mnt), [*ways, "changed", "10", "10", "3"])
     same("it ends again", k.end(), 0)

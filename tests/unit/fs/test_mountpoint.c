@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place where the mount goes, and the runtime directory that belongs to it. */
-/* modules: fs/mountpoint.c vm/base/path.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/mountpoint.c vm/base/buf.c vm/base/mount_table.c vm/base/path.c vm/base/log.c vm/base/log_line.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -73,25 +75,72 @@ static void test_claim(void **state)
 	int lock_a, lock_b, lock;
 	struct stat st;
 
-	assert_int_equal(mountpoint_claim(f->parent, "/mnt/a", &a, &lock_a, f->why, sizeof(f->why)),
-			 0);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/a", 0, &a, &lock_a, f->why, sizeof(f->why)), 0);
 	assert_memory_equal(a, f->parent, strlen(f->parent));
 	assert_null(strchr(a + strlen(f->parent) + 1, '/'));
 	assert_int_equal(stat(a, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_int_equal(mountpoint_claim(f->parent, "/mnt/b", &b, &lock_b, f->why, sizeof(f->why)),
-			 0);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/b", 0, &b, &lock_b, f->why, sizeof(f->why)), 0);
 	assert_string_not_equal(a, b);
 	assert_int_equal(
-		mountpoint_claim(f->parent, "/mnt/a", &again, &lock, f->why, sizeof(f->why)),
+		mountpoint_claim(f->parent, "/mnt/a", 0, &again, &lock, f->why, sizeof(f->why)),
 		-EBUSY);
 	assert_non_null(strstr(f->why, "another xsbxfs is mounted on /mnt/a"));
 	close(lock_a); /* that instance died and left its directory */
 	free(a);
-	assert_int_equal(mountpoint_claim(f->parent, "/mnt/a", &a, &lock_a, f->why, sizeof(f->why)),
-			 0);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/a", 0, &a, &lock_a, f->why, sizeof(f->why)), 0);
 	give_back(a, lock_a);
 	give_back(b, lock_b);
+}
+
+/* Return: a process that has the lock as well, and ends after so long; @lock is closed here. */
+static pid_t lingers(int lock, unsigned ms)
+{
+	const struct timespec while_it_saves = {.tv_sec = ms / 1000,
+						.tv_nsec = ms % 1000 * 1000000L};
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		nanosleep(&while_it_saves, NULL);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	close(lock);
+	return pid;
+}
+
+/* With `keep` one that is unmounted writes its sessions before it ends. */
+static void test_one_that_ends(void **state)
+{
+	/* Nothing is mounted at the first, and there is nothing to wait for at the other. */
+	static const struct {
+		const char *path;
+		int claimed;
+	} cases[] = {{"/mnt/a", 0}, {"/proc", -EBUSY}};
+	struct fixture *f = *state;
+	char *dir, *again;
+	int lock, next, r;
+	pid_t pid;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(mountpoint_claim(f->parent, cases[i].path, 0, &dir, &lock, f->why,
+						  sizeof(f->why)),
+				 0);
+		pid = lingers(lock, 4000);
+		r = mountpoint_claim(f->parent, cases[i].path, 1000000, &again, &next, f->why,
+				     sizeof(f->why));
+		assert_int_equal(r, cases[i].claimed);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		if (r < 0)
+			assert_int_equal(mountpoint_claim(f->parent, cases[i].path, 0, &again,
+							  &next, f->why, sizeof(f->why)),
+					 0);
+		free(dir);
+		give_back(again, next);
+	}
 }
 
 static void test_paths_that_look_alike(void **state)
@@ -105,8 +154,8 @@ static void test_paths_that_look_alike(void **state)
 	x[199] = '\0';
 	memcpy(y, x, sizeof(x));
 	y[1] = 'q'; /* differs where it is cut off */
-	assert_int_equal(mountpoint_claim(f->parent, x, &a, &lock_a, f->why, sizeof(f->why)), 0);
-	assert_int_equal(mountpoint_claim(f->parent, y, &b, &lock_b, f->why, sizeof(f->why)), 0);
+	assert_int_equal(mountpoint_claim(f->parent, x, 0, &a, &lock_a, f->why, sizeof(f->why)), 0);
+	assert_int_equal(mountpoint_claim(f->parent, y, 0, &b, &lock_b, f->why, sizeof(f->why)), 0);
 	assert_string_not_equal(a, b);
 	give_back(a, lock_a);
 	give_back(b, lock_b);
@@ -120,12 +169,13 @@ static void test_directories_that_are_not_private(void **state)
 
 	assert_int_equal(mkdir(f->parent, 0700), 0);
 	assert_int_equal(chmod(f->parent, 0777), 0); /* somebody else could put things there */
-	assert_int_equal(mountpoint_claim(f->parent, "/mnt", &dir, &lock, f->why, sizeof(f->why)),
-			 -EPERM);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt", 0, &dir, &lock, f->why, sizeof(f->why)),
+		-EPERM);
 	assert_non_null(strstr(f->why, "not a private directory"));
 	snprintf(link, sizeof(link), "%s/link", f->top);
 	assert_int_equal(symlink("/", link), 0);
-	assert_int_equal(mountpoint_claim(link, "/mnt", &dir, &lock, f->why, sizeof(f->why)),
+	assert_int_equal(mountpoint_claim(link, "/mnt", 0, &dir, &lock, f->why, sizeof(f->why)),
 			 -EPERM);
 	assert_null(dir);
 	unlink(link);
@@ -137,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_prepare),
 		test(test_claim),
+		test(test_one_that_ends),
 		test(test_paths_that_look_alike),
 		test(test_directories_that_are_not_private),
 	};

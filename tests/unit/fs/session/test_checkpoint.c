@@ -121,6 +121,69 @@ static void test_limits(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
+/* Where it is known that there is no room for one, there is none, not one that has failed. */
+static void test_limit_of_a_user(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	fx->conf.saved_bytes = 1100;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), -EDQUOT);
+	fx_expect_error(fx, "python/demo", "too-much-saved");
+	fx_expect_in(fx, TOP "error", "this user");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
+	fx->conf.saved_bytes = 1101; /* what it takes is not known before it is there */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"failed\"");
+}
+
+/* Of a sleeper it is known, and several share it. */
+static void test_limits_of_a_sleeper(void **state)
+{
+	struct fixture *fx = *state;
+	uint64_t bytes;
+
+	fx_asleep(fx);
+	bytes = saved_bytes(fx_demo(fx)->asleep.saved);
+	fx->conf.saved_bytes = fx->conf.checkpoint_bytes = bytes;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	fx->conf.checkpoint_bytes = bytes - 1;
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), -EDQUOT);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a b ");
+}
+
+/* What decides whether memory is restored can be seen before it is tried, also with KVM. */
+static void test_needs(void **state)
+{
+	static const char
+		emulated[] =
+			"kernel 11\ninitrd 22\nrootfs 33\npackages none\nqemu 7.2.22\n-cpu\nmax\n",
+		kvm[] = "kernel 1\nqemu 10\nmodel name\t: A \x01\xff CPU\nflags\t\t: fpu\n";
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct session *demo = fx_demo(fx);
+
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"machine\": null");
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"machine\": null");
+	saved_describe(checkpoint_find(demo, "a")->saved, emulated, strlen(emulated));
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"qemu\": \"7.2.22\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"kernel\": \"11\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"initrd\": \"22\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"rootfs\": \"33\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"packages\": \"none\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"processor\": \"emulated\"");
+	fx_checkpoint(fx, s, "b");
+	saved_describe(checkpoint_find(demo, "b")->saved, kvm, strlen(kvm));
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"processor\": \"A    CPU\"");
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"qemu\": \"10\"");
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"qemu\": \"7.2.22\"");
+}
+
 static void test_automatic_ones(void **state)
 {
 	struct fixture *fx = *state;
@@ -186,6 +249,9 @@ int main(void)
 		fx_test(test_restore),
 		fx_test(test_restore_of_a_closed_one),
 		fx_test(test_limits),
+		fx_test(test_limit_of_a_user),
+		fx_test(test_limits_of_a_sleeper),
+		fx_test(test_needs),
 		fx_test(test_automatic_ones),
 		fx_test(test_no_automatic_one_without_a_sandbox),
 		fx_test(test_no_automatic_one_of_a_refused_run),

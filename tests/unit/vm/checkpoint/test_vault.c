@@ -15,6 +15,22 @@
 #include "tests/unit/fixture/vault_fixture.h"
 #include "vm/base/util.h"
 
+/* Whether it is loaded or not. */
+static void needs_a_machine(const struct saved *s)
+{
+	char text[8];
+
+	assert_true(saved_need(s, "kernel", text, sizeof(text)));
+	assert_string_equal(text, "1");
+	assert_true(saved_need(s, "qemu", text, sizeof(text)));
+	assert_string_equal(text, "7.2");
+	assert_true(saved_need(s, "qemu", text, 3));
+	assert_string_equal(text, "7.");
+	assert_false(saved_need(s, "qem", text, sizeof(text)));
+	assert_false(saved_need(s, "7.2", text, sizeof(text)));
+	assert_false(saved_need(s, "packages", text, sizeof(text)));
+}
+
 static void comes_back(void **state)
 {
 	struct saved *s, *t, *twice;
@@ -26,6 +42,7 @@ static void comes_back(void **state)
 	vf_begin();
 	s = vf_stored(3, true);
 	assert_true(saved_has_memory(s) && !saved_is_loaded(s));
+	needs_a_machine(s);
 	assert_true(saved_bytes(s) > 0 && saved_memory_bytes(s) == SAVED_STREAM);
 	assert_int_equal(saved_in_memory().bytes, 0);
 	assert_int_equal(vf_load(s, false).code, 0);
@@ -39,6 +56,7 @@ static void comes_back(void **state)
 	vf_begin();
 	assert_int_equal(vault_find(vf_vault, id, &t, &why), 0);
 	assert_true(saved_has_memory(t) && !saved_pack(t));
+	needs_a_machine(t);
 	assert_int_equal(saved_memory_bytes(t), SAVED_STREAM);
 	assert_int_equal(saved_mtime(t).tv_sec, 7);
 	assert_int_equal(saved_flaws(t).changed, 3);
