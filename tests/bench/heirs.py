@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One daemon after another behind a live mount: how long those who use it wait."""
 
+import signal
 import threading
 
 from common import *
 
-CONF = ("[xsbxfs]\nmax_sessions = {most}\n[limits]\nallow_process = yes\n[template raw]\nbackend = process\n")
+CONF = "[xsbxfs]\nmax_sessions = {most}\nmax_deaths = 1000\nmax_vms = 64\nmemory_overcommit = 400\ncpu_overcommit = 10000\n"
+PROCESS = "[limits]\nallow_process = yes\n[template raw]\nbackend = process\npool = 0\n"
+MACHINE = "[template raw]\npool = 0\npool_max = 0\npool_low = 0\n"
 GAP_MS = 50  # p99, as a reader sees it
-LOOK_S = 0.5
+DEATH_MS = 100  # likewise, of which README tells
+LOOK_S = 0.2
 
 
 class Reader(threading.Thread):
@@ -48,27 +52,48 @@ def take_over(bench, mount):
     return done.returncode == 0
 
 
+def die(_, mount):
+    """Another one follows."""
+    old = mount.server
+    os.kill(old, signal.SIGKILL)
+
+    def follows():
+        try:
+            return mount.server != old
+        except (OSError, StopIteration):
+            return False
+    return mount.wait(follows, 20)
+
+
 def nothing(*_):
     time.sleep(0.05)
     return True
 
 
-CHANGES = (("nothing happens", nothing, None), ("--takeover", take_over, GAP_MS))
+CHANGES = (("nothing happens", nothing, None), ("--takeover", take_over, GAP_MS), ("SIGKILL", die, DEATH_MS))
+
+
+def gaps(bench, mount, what, awake, others):
+    """@awake: sessions with a sandbox; of @others there is the directory."""
+    path = f"{mount.path}/raw/demo0"
+    for i in range(awake):
+        if run(mount.session("raw", f"demo{i}"), PROGRAMS["raw"]["hello"]) != b"1\n":
+            print(f"({what} left out: {read(f'{mount.path}/raw/demo{i}/error').decode().strip()})")
+            return
+    for i in range(others):
+        mount.session("raw", f"other{i}")
+    for name, change, wanted in CHANGES:
+        series = Series(f"{what}: {name}", "open .. close, the longest", wanted=wanted and {99: wanted})
+        for _ in range(10 if bench.quick else 200 if wanted else 50):
+            series.add(watched(path, lambda change=change: change(bench, mount)))
+        show(series)
 
 
 def heirs(bench):
-    heading("One daemon after another",
-            f"The longest of the reads of `state` (open, read, close, each millisecond) in the {LOOK_S:g} s around what happens.",
-            "`good`: all reads were right. One session has run something; the others are new.")
-    for others in (0, 1000):
-        with bench.mount(CONF.format(most=others + 100)) as mount:
-            path = mount.session("raw", "demo")
-            write(f"{path}/in", ":\n")
-            read(f"{path}/exit_code")
-            for i in range(others):
-                mount.session("raw", f"other{i}")
-            for name, change, target in CHANGES:
-                series = Series(f"{others + 1} sessions: {name}", "open .. close, the longest", target)
-                for _ in range(10 if bench.quick else 50):
-                    series.add(watched(path, lambda change=change: change(bench, mount)))
-                show(series)
+    heading("One daemon after another: a new one takes over, or goes on where one was killed",
+            f"The longest of the reads of `state` (open, read, close, each millisecond) around what happens and for {LOOK_S:g} s",
+            "behind it. `good`: all reads were right. Sessions that are awake have run something; the others are new.")
+    for what, backend, awake, others in (("1 process", PROCESS, 1, 0), ("20 processes", PROCESS, 20, 0),
+                                         ("1 process of 1001", PROCESS, 1, 1000), ("4 machines", MACHINE, 4, 0)):
+        with bench.mount(CONF.format(most=awake + others + 100) + backend) as mount:
+            gaps(bench, mount, what, awake, others)

@@ -38,10 +38,6 @@ def idle_time(mount, pids, seconds):
     return sum(map(busy_ns, pids)) - before[0], busy_ns(mount.server) - before[1]
 
 
-def verdict(good):
-    return "met" if good else "MISSED"
-
-
 def costs(mount, name, pids, how, seconds):
     machines, daemon = idle_time(mount, pids, seconds)
     percent = machines / len(pids) / seconds / 1e7

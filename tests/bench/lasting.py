@@ -4,6 +4,8 @@
 One function for each thing that is measured, in PARTS at the end; each gets a `Place`."""
 
 import re
+import shutil
+import tempfile
 
 import idle
 import memory
@@ -12,8 +14,10 @@ from common import *
 CONF = ("max_vms = 64\nmemory_overcommit = 400\ncpu_overcommit = 10000\n[template {template}]\npool = 0\npool_max = 0\n"
         "pool_low = 0\n")
 RATIO = 1.15  # of an ordinary clone, at p50
-PAUSE_MS, WAKE_MS = 15, 300
-STOOD = re.compile(rb"stood still for (\d+) us")
+PAUSE_MS, PAUSE_P95_MS, WAKE_MS = 15, 30, 300
+# Its code, from before it is asked to stand still until it is told to go on; and of that time QEMU, from `stop` to `cont`.
+STOOD = {"its code": re.compile(rb"its code stood still for about (\d+) us"),
+         "QEMU": re.compile(rb"backend: stood still for (\d+) us")}
 TOGETHER = 10
 
 
@@ -55,32 +59,46 @@ def status_of(path):
     return json.loads(read(f"{path}/status.json"))
 
 
+def stood(log, at):
+    """Return: ns by what has stood still, of what the daemon has logged from there on; None where it says nothing."""
+    with open(log, "rb") as file:
+        file.seek(at)
+        text = file.read()
+    found = {what: pattern.search(text) for what, pattern in STOOD.items()}
+    return {what: int(m[1]) * 1000 if m else None for what, m in found.items()}
+
+
+def pauses_of(place, path, how):
+    pause = {"its code": place.series(f"pause, {how}", "asked to stand still .. told to go on, by the daemon's trace", PAUSE_MS),
+             "QEMU": place.series(f"  of it QEMU, {how}", "QMP stop .. answer to cont, by the daemon's trace")}
+    pause["its code"].wanted = {95: PAUSE_P95_MS}
+    whole = place.series(f"checkpoint, {how}", "mkdir(checkpoints/x) .. end of read(wait)")
+    size = place.series(f"  its memory, {how}", "memory_bytes of its status.json")
+    write(f"{place.mount.path}/ctl", "debug\n")
+    for i in range(place.n):
+        at = os.path.getsize(place.log)
+        took, status = place.checkpoint(path, f"c{i}")
+        whole.add(took)
+        for what, ns in stood(place.log, at).items():
+            pause[what].add(ns)
+        size.add(status["memory_bytes"] if took else None)
+        os.rmdir(f"{path}/checkpoints/c{i}")
+        place.answer(path)
+    write(f"{place.mount.path}/ctl", "info\n")
+    for series in (*pause.values(), whole):
+        show(series)
+    show(size, "MiB", MIB)
+
+
 def pauses(place):
-    """Of a source that is a clone itself, and of one that was booted, all of whose memory has to be copied."""
-    for how, config in (("cloned", ""), ("booted", "memory_mb = 200\n")):
-        path = place.source if how == "cloned" else place.session("booted", config)
-        start = status_of(path)["sandbox"].get("start")
-        pause = place.series(f"pause, {start}", "QMP stop .. answer to cont, by the daemon's trace", PAUSE_MS)
-        whole = place.series(f"checkpoint, {start}", "mkdir(checkpoints/x) .. end of read(wait)")
-        size = place.series(f"  its memory, {start}", "memory_bytes of its status.json")
-        write(f"{place.mount.path}/ctl", "debug\n")
-        for i in range(place.n):
-            at = os.path.getsize(place.log)
-            took, status = place.checkpoint(path, f"c{i}")
-            whole.add(took)
-            with open(place.log, "rb") as log:
-                log.seek(at)
-                found = STOOD.search(log.read())
-            pause.add(int(found[1]) * 1000 if found else None)
-            size.add(status["memory_bytes"] if took else None)
-            os.rmdir(f"{path}/checkpoints/c{i}")
-            place.answer(path)
-        write(f"{place.mount.path}/ctl", "info\n")
-        show(pause)
-        show(whole)
-        show(size, "MiB", MIB)
-        if path != place.source:
-            os.rmdir(path)
+    """Of a source that is a clone itself, of one that has much of its own, and of one that was booted, all of whose memory has
+    to be copied."""
+    pauses_of(place, place.source, "clone")
+    for how, config, program in (("with data", "", "data"), ("booted", "memory_mb = 200\n", "hello")):
+        path = place.session(how.replace(" ", "-"), config)
+        run(path, PROGRAMS[place.template][program])
+        pauses_of(place, path, how)
+        os.rmdir(path)
 
 
 def copies(place):
@@ -125,7 +143,7 @@ def together(place):
                 series.add(memory.maps_of(idle.sandbox(path)["pid"])["all"][i])
             show(series, "MiB", MIB)
     seconds = 2 if place.n < 10 else 10
-    machines, daemon = idle.idle_time(place.mount, paths, seconds)
+    machines, daemon = idle.idle_time(place.mount, [idle.sandbox(path)["pid"] for path in paths], seconds)
     print(f"{place.template}: {TOGETHER} copies at rest for {seconds} s: {machines / TOGETHER / seconds / 1e7:.4f} % of a "
           f"processor each (wanted: {idle.TARGET} %); the daemon {daemon / 1e6:.1f} ms", flush=True)
     for path in [*paths, clone]:
@@ -151,26 +169,80 @@ def sleeps(place):
     show(memory_of, "MiB", MIB)
 
 
-# What a reader sees while another daemon takes the mount over: heirs.py.
+# What a reader sees while another daemon takes the mount over: heirs.py. Ten thousand that are kept: kept.py.
 PARTS = (pauses, copies, together, sleeps)
+
+
+def ready(mount, template):
+    """Has it a snapshot, so that what begins is a clone?"""
+    mount.wait_probed()
+    path = mount.session(template, "first")
+    run(path, PROGRAMS[template]["hello"])
+    os.rmdir(path)
+    good = mount.wait_snapshot(template)
+    if not good:
+        print(f"({template} left out: no snapshot)")
+    return good
+
+
+def woken_from_disk(bench, template, conf, state, n):
+    """Each has its own mount: of the one that was there before nothing is in memory. What they take is beside what one session
+    has left, with what all of them have in common."""
+    for what, program in (("", "hello"), (" with data", "data")):
+        before = bytes_below(state)
+        with bench.mount(conf) as mount:
+            if not ready(mount, template):
+                return
+            place = Place(mount, template, n)
+            for i in range(n):
+                run(place.session(f"d{i}"), PROGRAMS[template][program])
+            pauses_of(place, f"{place.path}/d0", f"kept{what}")
+            os.rmdir(f"{place.path}/source")
+        size = Series(f"{template}: on disk{what}", "bytes of state_dir, more than before, by the number of sessions")
+        size.add((bytes_below(state) - before) / n)
+        wake = Series(f"{template}: wake from disk{what}", "open(in) .. end of read(exit_code), after a new mount", WAKE_MS)
+        with bench.mount(conf) as mount:
+            mount.wait_probed()
+            for i in range(n):
+                path = f"{mount.path}/{template}/d{i}"
+                took = idle.one_run(path, template)
+                wake.add(took if status_of(path)["state_kept"] else None)
+                os.rmdir(path)
+        show(size, "MiB", MIB)
+        show(wake)
+
+
+def disk(bench, template):
+    n = 4 if bench.quick else 20
+    state = tempfile.mkdtemp(prefix="xsbx-bench.")
+    conf = f"keep = yes\nstate_dir = {state}\n{CONF.format(template=template)}"
+    try:
+        with bench.mount(conf) as mount:
+            if not ready(mount, template):
+                return
+            run(mount.session(template, "common"), PROGRAMS[template]["hello"])
+        common = Series(f"{template}: on disk, of one and in common", "bytes of state_dir")
+        common.add(bytes_below(state))
+        show(common, "MiB", MIB)
+        woken_from_disk(bench, template, conf, state, n)
+    finally:
+        shutil.rmtree(state, ignore_errors=True)
 
 
 def lasting(bench):
     heading("Sessions that last: checkpoints, copies, sleep",
-            "pause: the machine stands still, by the daemon's trace. `snapshot`: the source is a clone itself, `cold`: it",
-            "was booted. checkpoint: mkdir until `wait` is read. Copies, and waking: from before open(in) of a session that",
-            "begins there, until stdout and exit_code are read; ordinary clones (no pool) beside them in turn. `good`:",
-            "printed what it should, status 0, with its state. memory: what of the machine was saved, as it lies in",
-            "memory; nothing of it is on disk. The wake of machines that only stand still: BENCH=idle.")
+            "pause: all code of the session stands still, by the daemon's trace: from before it is asked until it is told to go on;",
+            "of it QEMU: the machine as well. `clone`: the source is one itself, and has nothing; `with data`: it has some 30 MiB;",
+            "`booted`: all memory is its own; `kept`: keep = yes. checkpoint: mkdir until `wait` is read. Copies, and waking: from",
+            "before open(in) of a session that begins there, until stdout and exit_code are read; ordinary clones (no pool) beside",
+            "them in turn. `good`: printed what it should, status 0, with its state. memory: what of the machine was saved, as it",
+            "lies in memory. on disk: what the state directory takes more with each session; wake from disk: of these,",
+            "in the next mount (files that were just written are in the host's memory). Machines that only stand still: BENCH=idle.")
     for template in bench.templates:
         with bench.mount(CONF.format(template=template)) as mount:
-            mount.wait_probed()
-            path = mount.session(template, "first")
-            run(path, PROGRAMS[template]["hello"])
-            os.rmdir(path)
-            if not mount.wait_snapshot(template):
-                print(f"({template} left out: no snapshot)")
+            if not ready(mount, template):
                 continue
             place = Place(mount, template, 6 if bench.quick else 40)
             for part in PARTS:
                 part(place)
+        disk(bench, template)

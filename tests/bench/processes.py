@@ -141,16 +141,17 @@ def all_gone(descriptors):
 
 def teardown(bench):
     heading("Teardown of 100 process sandboxes, each with a program that runs",
-            "Clock `unmount`: from before fusermount3 -u; `killed`: from before SIGKILL of the daemon.",
+            "Clock `unmount`: from before fusermount3 -u; `killed`: from before SIGKILL of the process that was started, which",
+            "another daemon does not survive; `daemon killed`: of the daemon itself, with `survive = no`.",
             "`gone`: until the first process of each sandbox has ended, and with it all it started;",
             "`daemon`: until the daemon has ended too.")
     names = [f"s{i}" for i in range(100)]
     conf = (f"max_vms = 150\nmemory_overcommit = 1000\ncpu_overcommit = 10000\n{CONF}"
             "[template raw]\nmemory_mb = 128\npool = 0\n")
     series = {name: Series(name, "end asked for .. ended", target) for name, target in
-              (("unmount: gone", 1000), ("unmount: daemon", None), ("killed: gone", 1000))}
-    for how in ("unmount", "killed") * (1 if bench.quick else 3):
-        with mounted(bench.program, conf) as mount:
+              (("unmount: gone", 1000), ("unmount: daemon", None), ("killed: gone", 1000), ("daemon killed: gone", 1000))}
+    for how in ("unmount", "killed", "daemon killed") * (1 if bench.quick else 3):
+        with mounted(bench.program, ("survive = no\n" if how == "daemon killed" else "") + conf) as mount:
             for name in names:
                 write(f"{mount.session('raw', name)}/in", "echo on; sleep 600 & sleep 600\n")
             for name in names:
@@ -162,7 +163,7 @@ def teardown(bench):
             if how == "unmount":
                 subprocess.run(["fusermount3", "-u", mount.path], check=True)
             else:
-                os.kill(mount.pid, signal.SIGKILL)
+                os.kill(mount.server if how == "daemon killed" else mount.pid, signal.SIGKILL)
             series[f"{how}: gone"].add(all_gone(descriptors) - begin)
             end = all_gone([daemon])
             if how == "unmount":

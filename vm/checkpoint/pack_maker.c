@@ -319,6 +319,17 @@ int pack_maker_add(struct pack_maker *m, const void *bytes, size_t len, size_t *
 	return 0;
 }
 
+/* Gives back the memory of what did not come. */
+static void fit(void *array, uint32_t n, uint32_t *cap, size_t size)
+{
+	void *p = n && n < *cap ? realloc(*(void **)array, n * size) : NULL;
+
+	if (!p)
+		return;
+	*(void **)array = p;
+	*cap = n;
+}
+
 /* Nothing changes any more. F_SEAL_WRITE would first have to wait for all whose business the pages are at the moment, be it the
  * kernel's own, and fails with EBUSY if that takes long; nobody has a mapping that could be written to. */
 static int seal(struct pack *p)
@@ -334,6 +345,8 @@ static int seal(struct pack *p)
 	if (map == MAP_FAILED)
 		return -errno;
 	p->map = map;
+	fit(&p->entries, p->n, &p->entries_cap, sizeof(*p->entries));
+	fit(&p->extents, p->nextents, &p->extents_cap, sizeof(*p->extents));
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "save.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
@@ -32,13 +33,24 @@ static const char still[] = "what runs in the sandbox could not be stopped";
 #define AGAIN_MS 500u	/* between two tries */
 #define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
 
+/* Its code may stand still from now on. Return: 0 or -errno. */
+static int freeze(struct sandbox *s, struct save *save)
+{
+	save->asked_at = uv_hrtime();
+	return guest_freeze(s->guest, save->memory);
+}
+
 static void tell(struct sandbox *s, struct saved *saved, const struct problem *why)
 {
 	const bool paused = s->save.paused;
+	const uint64_t asked_at = s->save.asked_at;
 
 	s->save = (struct save){.step = SAVE_NONE};
-	if (!paused)
+	if (!paused) {
 		guest_thaw(s->guest);
+		log_trace(&s->label, "sandbox", "its code stood still for about %" PRIu64 " us",
+			  (uv_hrtime() - asked_at) / 1000);
+	}
 	if (s->events->saved)
 		s->events->saved(s->data, saved, why);
 	else
@@ -120,7 +132,7 @@ static void on_again(uv_timer_t *timer)
 	sandbox_touch(s);
 	s->save.step = SAVE_FREEZE;
 	if (s->state == SANDBOX_READY)
-		r = guest_freeze(s->guest, s->save.memory);
+		r = freeze(s, &s->save);
 	if (r < 0)
 		failed(s, still, r, "");
 }
@@ -167,17 +179,17 @@ void save_on_digests(struct sandbox *s)
 
 int sandbox_save(struct sandbox *s, bool memory)
 {
-	const struct save save = {.step = SAVE_FREEZE,
-				  .memory = memory && s->ops->point,
-				  .paused = s->still,
-				  .began = uv_now(s->vm->ctx.loop)};
+	struct save save = {.step = SAVE_FREEZE,
+			    .memory = memory && s->ops->point,
+			    .paused = s->still,
+			    .began = uv_now(s->vm->ctx.loop)};
 	int r = -EBUSY;
 
 	/* Each has three descriptors. */
 	if (save.memory && saved_in_memory().points >= s->vm->max_points)
 		return -EDQUOT;
 	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
-		r = guest_freeze(s->guest, save.memory);
+		r = freeze(s, &save);
 	if (r == 0)
 		s->save = save;
 	return r;

@@ -26,6 +26,7 @@ struct save {
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
 	uint64_t began;	     /* ms of the loop's clock */
+	uint64_t asked_at;   /* uv_hrtime(): for the log, when it was asked last to stand still */
 	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
 	struct point *point; /* of SAVE_DESCRIBE */
 };

@@ -5,6 +5,7 @@
 # timeout: 120
 # conf: max_sessions = 0
 # conf: boot_timeout_s = 240
+# conf: history_runs = 20
 from sleepers import *
 
 
@@ -15,4 +16,10 @@ def asleep():
         many(150, 30)
 
 
-main(asleep)
+def slept_again():
+    """Many times; sleeps_night has that of machines."""
+    if not VM:
+        again(40)
+
+
+main(asleep, slept_again)

@@ -5,6 +5,7 @@
 # night: vm
 # timeout: 300
 # conf: boot_timeout_s = 240
+# conf: history_runs = 20
 from sleepers import again
 from xsbx import main
 

@@ -5,29 +5,10 @@ and what of it can't be read costs whoever it is of."""
 # backends: local
 # timeout: 90
 # log-allow: the daemon died|was killed by signal|can't be read|open files are lost
-import struct
-
 from deaths import *
+from estate import HEAD, KEEP_RUN, KEEP_SESSION, estate_of, memory_of, records
 
 BLOCK = 1 << 16
-AREA_AT, AREA_SIZE = 2 << 30, 16 << 30  # of vm/base/estate_internal.h
-ENTRY = struct.Struct("=IIQQQ")
-KEEP_SESSION, KEEP_RUN = 1, 2
-HEAD = 0
-
-
-def memory_of(pid, what, flags):
-    """A descriptor of what this process has in memory under this name; as root, which the daemon is not any more."""
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        path = f"/proc/{pid}/fd/{name}"
-        if f"memfd:xsbxfs-{what} " in os.readlink(path):
-            return os.open(path, flags)
-    raise RuntimeError(f"it has no {what}")
-
-
-def estate_of(pid):
-    """To be written to."""
-    return memory_of(pid, "estate", os.O_RDWR)
 
 
 def goes_by(guard):
@@ -63,22 +44,6 @@ def spoil_all(fd):
         except OSError:
             return
         at += os.pwrite(fd, b"\xff" * 4096, at)
-
-
-def records(fd):
-    """Where the fields of each record of an estate are, and how long, by its kind, key and sub."""
-    committed, = struct.unpack("=Q", os.pread(fd, 8, 16))
-    at = AREA_AT + (committed >> 63) * AREA_SIZE
-    end = at + (committed & (1 << 63) - 1)
-    found = {}
-    while at < end:
-        length, kind, key, sub, _ = ENTRY.unpack(os.pread(fd, ENTRY.size, at))
-        if kind >> 31:
-            found.pop((kind & (1 << 31) - 1, key, sub), None)
-        else:
-            found[kind, key, sub] = (at + ENTRY.size, length)
-        at += ENTRY.size + (length + 7 & ~7)
-    return found
 
 
 def spoil(pid, which):

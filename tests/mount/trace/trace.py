@@ -67,6 +67,16 @@ def next_run():
     in_order(steps, ("fs", "received"), ("guest", "sends"), ("guest", "has ended"), ("fs", "its result"))
 
 
+def saved():
+    s = Session("saved")
+    s.run("true")
+    os.mkdir(s / "checkpoints/c")
+    same("it is saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    steps = [words for _, part, words in lines("raw/saved") if part == "sandbox" and "stood still" in words]
+    ok("how long its code stood still", len(steps) == 1 and re.fullmatch(r"its code stood still for about \d+ us", steps[0]),
+       lines("raw/saved"))
+
+
 def end():
     s = Session("end")
     s.run("true")
@@ -93,4 +103,4 @@ def hostile_output():
                                                           re.M))
 
 
-main(first_run, next_run, end, secrets, hostile_output)
+main(first_run, next_run, saved, end, secrets, hostile_output)
