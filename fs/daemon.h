@@ -22,17 +22,19 @@ struct spawner;
 /*
  * Theory of operation
  * -------------------
- * Start, in this order, because each step needs the previous ones: read the configuration; move to the
- * background (the parent waits until the file system is mounted); claim the runtime directory and clean
- * up after a killed instance; make the policy of what may be started, and fork the spawner with it
- * (vm/spawn/policy.c), while the process is small and has not read any untrusted data. That is as far as this process
- * comes: from here on it is the guard (vm/spawn/guard.c), and waits for the daemon's end, whose status is its own.
- * The daemon, the spawner's child, mounts, creates the loop and struct vm; finally it drops all rights that are not
- * needed any more (vm/confine.c).
+ * Start, in this order, because each step needs the previous ones: read the configuration; move to
+ * the background (the parent waits until the file system is mounted); claim the runtime directory
+ * and clean up after a killed instance; make the policy of what may be started, and fork the
+ * spawner with it (vm/spawn/policy.c), while the process is small and has not read any untrusted
+ * data. That is as far as this process comes: from here on it is the guard (vm/spawn/guard.c), and
+ * waits for the daemon's end, whose status is its own. The daemon, the spawner's child, mounts,
+ * creates the loop and struct vm; finally it drops all rights that are not needed any more
+ * (vm/confine.c).
  *
  * Shutdown is always the same, whatever causes it (SIGTERM, SIGINT, unmount, death of the spawner):
- * sessions end and all waiting requests are answered, the sandboxes are closed, the mount is detached,
- * the loop ends, the daemon exits, the spawner removes what is left of it and exits, and then the guard.
+ * sessions end and all waiting requests are answered, the sandboxes are closed, the mount is
+ * detached, the loop ends, the daemon exits, the spawner removes what is left of it and exits, and
+ * then the guard.
  */
 struct daemon {
 	uv_loop_t loop;
@@ -61,7 +63,12 @@ struct daemon {
 	int status; /* of the process */
 };
 
-/* From its start to its end: mounts, serves, unmounts; or makes ready what is to be prefetched. Return: the status of the process. */
+/* From its start to its end: mounts, serves, unmounts; or makes ready what is to be prefetched.
+ * Return: the status of the process. */
 int daemon_run(struct daemon *d);
+
+/* An heir hears of its spawner, if it has not yet. Return: 0, or -errno with words: then d->spawner
+ * is NULL, unless it can be told at least. */
+int daemon_meet_spawner(struct daemon *d, const char **ret_words);
 
 #endif

@@ -66,22 +66,27 @@ static bool go_on_ending(struct daemon *d)
 	return true;
 }
 
+int daemon_meet_spawner(struct daemon *d, const char **ret_words)
+{
+	const int r = d->spawner ? 0 : spawner_inherit(&d->spawner);
+
+	*ret_words = r == -EOPNOTSUPP
+			     ? "the process that starts sandboxes is of another version, and "
+			       "lives as long as the mount; unmount to upgrade"
+			     : "the spawner is not understood";
+	return r;
+}
+
 /* Until it is the daemon, it opens what it needs, and changes nothing: the mount is another's. */
 void daemon_inherit(struct daemon *d)
 {
 	const char *words;
-	int r;
 
 	prctl(PR_SET_NAME, "xsbxfs-daemon");
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	r = spawner_inherit(&d->spawner);
-	if (r == -EOPNOTSUPP)
-		daemon_die(d, "the process that starts sandboxes is of another version, and lives "
-			      "as long "
-			      "as the mount; unmount to upgrade");
-	if (r < 0)
-		daemon_die(d, "the spawner is not understood");
+	if (daemon_meet_spawner(d, &words) < 0)
+		daemon_die(d, words);
 	if (!d->revival.revives)
 		bequeath(d);
 	d->runtime_dir = mountpoint_directory(d->conf.vm.runtime_dir, d->conf.mountpoint);

@@ -90,19 +90,27 @@ static bool is_heir(struct daemon *d, int *argc, char **argv)
 /* An heir that can't even read its configuration. That is understood by a spawner of another version as well. */
 static void refuse(struct daemon *d, const char *why)
 {
-	const int r = spawner_inherit(&d->spawner);
+	const char *words;
 
-	if (r == 0 || r == -EOPNOTSUPP)
+	(void)daemon_meet_spawner(d, &words);
+	if (d->spawner)
 		spawner_refuse(d->spawner, why);
 }
 
 static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, size_t why_size)
 {
+	const char *words;
 	int r;
 
 	if (!d->revival.revives)
 		return conf_load(&d->conf, argc, argv, ret_why, why_size);
-	r = revival_open(&d->revival, ret_why, why_size);
+	/* What there is to be copied may be much, and the spawner is to hear that it gets on. */
+	r = daemon_meet_spawner(d, &words);
+	if (r < 0) {
+		snprintf(ret_why, why_size, "%s", words);
+		return r;
+	}
+	r = revival_open(&d->revival, d->spawner, ret_why, why_size);
 	return r < 0 ? r : revival_configure(&d->conf, argc, argv, ret_why, why_size);
 }
 

@@ -22,12 +22,15 @@ static uint64_t on_alarm(void *data, uint64_t now)
 
 	for (unsigned i = 0; i < fs->roster.n; i++) {
 		struct session *s = roster_at(&fs->roster, i);
+		uint64_t due;
 
 		if (!s)
 			continue;
 		session_ref(s);
-		next = MIN(next, session_tick(s, now));
-		next = MIN(next, files_tick(s->files, now));
+		due = session_tick(s, now);
+		next = MIN(next, due);
+		due = files_tick(s->files, now);
+		next = MIN(next, due);
 		session_unref(s);
 	}
 	return next;

@@ -42,9 +42,14 @@ void revival_init(struct revival *rv, const char *word)
 	rv->began = log_now();
 }
 
-int revival_open(struct revival *rv, char *ret_why, size_t why_size)
+static void on_copied(void *data)
 {
-	int r = estate_open(HEIR_FD_ESTATE, &rv->estate);
+	spawner_alive(data);
+}
+
+int revival_open(struct revival *rv, struct spawner *sp, char *ret_why, size_t why_size)
+{
+	int r = estate_open_telling(HEIR_FD_ESTATE, on_copied, sp, &rv->estate);
 
 	if (r < 0)
 		snprintf(ret_why, why_size, "what the daemon has left can't be read: %s",

@@ -12,6 +12,7 @@
 struct conf;
 struct devfuse;
 struct estate;
+struct spawner;
 struct succession;
 struct turn;
 
@@ -24,10 +25,10 @@ struct turn;
  * before anything untrusted was read: what is done by it, with all rights, is not for the estate to say, which the daemon before
  * could write, whoever that was in the end.
  *
- * It begins as any heir does (succession.h): makes what it needs, and gives up its rights. The estate it has copied before: the file of the
- * dead one may be somebody else's as well, who writes there. Then it reads the records, as whoever
- * believes nothing, hands over the copy, says that it is ready, and is the daemon. The kernel's requests that were not answered are handled as if they had
- * just come.
+ * It begins as any heir does (succession.h): makes what it needs, and gives up its rights. The estate it
+ * has copied before: the file of the dead one may be somebody else's as well, who writes there. Then it
+ * reads the records, as whoever believes nothing, hands over the copy, says that it is ready, and is the
+ * daemon. The kernel's requests that were not answered are handled as if they had just come.
  *
  * If it dies as well, there will be another one; not for ever: vm/spawn/deaths.h. The last one only puts sessions to sleep, where
  * they are kept, and ends the mount.
@@ -46,8 +47,8 @@ struct revival {
 /* Is this one, by the first word of the command line? */
 void revival_init(struct revival *rv, const char *word);
 
-/* Opens the estate. Return: 0, or -errno with a reason. */
-int revival_open(struct revival *rv, char *ret_why, size_t why_size);
+/* Opens the estate; @sp is told that this gets on. Return: 0, or -errno with a reason. */
+int revival_open(struct revival *rv, struct spawner *sp, char *ret_why, size_t why_size);
 
 /* conf_load(), as the daemon before has read it. Return: likewise. */
 int revival_configure(struct conf *c, int argc, char *const argv[], char *ret_why, size_t why_size);

@@ -17,6 +17,7 @@
 #include "vm/base/io.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
+#include "vm/base/util.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
 #include "vm/vm.h"
@@ -153,7 +154,7 @@ static int send_estate(int sock, const struct buf *records, const struct fdbag *
 	int r = fd < 0 ? -errno : fileio_write(fd, records->data, records->len);
 
 	if (r == 0)
-		r = (int)MIN(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0), 0);
+		r = only_errno(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0));
 	return r == 0 ? fdbag_send(fds, sock) : r;
 }
 

@@ -36,7 +36,8 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
-/* What the process has, and goes by, never changes, but for that it ends, and what is found out about the host. */
+/* What the process has, and goes by, never changes, but for that it ends, and what is found out
+ * about the host. */
 static int describe(struct survival *sv, struct estate *e)
 {
 	struct buf fields = {0};
@@ -67,14 +68,18 @@ static void tell_holder(struct survival *sv)
 			  : "the daemon's death does not end the mount any more");
 }
 
-/* What is about to be committed may speak of what the holder has not got. */
-static void report_deaf(struct survival *sv)
+/* What is about to be committed may speak of what the holder has not got. Return: 0; or -errno:
+ * nobody could be told. */
+static int report_deaf(struct survival *sv)
 {
+	int r;
+
 	if (!lent_is_away() || sv->deaf)
-		return;
-	sv->deaf = true;
-	(void)spawner_holder_deaf(sv->spawner);
+		return 0;
+	r = spawner_holder_deaf(sv->spawner, lent_is_crowded());
+	sv->deaf = r == 0;
 	turn_due(&sv->turn);
+	return r;
 }
 
 /* The connection is behind all others: it tells what of the kernel's requests has been handled. */
@@ -93,13 +98,15 @@ static int on_write(void *data, struct estate *e)
 		r = -ENOMEM;
 	/* Whatever went wrong, it began with that. */
 	r = lent_failed() < 0 ? lent_failed() : r;
-	report_deaf(sv);
+	if (r == 0)
+		r = report_deaf(sv);
 	if (r < 0 && estate_is_whole(e))
 		devfuse_restore(sv->fuse, e);
 	return r;
 }
 
-/* Something was changed, and nobody has said so: the daemon would not be the same after its death. */
+/* Something was changed, and nobody has said so: the daemon would not be the same after its
+ * death. */
 static void look(struct survival *sv)
 {
 	char what[256] = "";
@@ -111,6 +118,15 @@ static void look(struct survival *sv)
 	abort();
 }
 
+/* What is written down counts. If the spawner can't be told, it does not for ever. */
+static void tell_survives(struct survival *sv)
+{
+	const int r = spawner_survives(sv->spawner);
+
+	if (r < 0)
+		turn_lose(&sv->turn, r);
+}
+
 static void on_committed(void *data)
 {
 	struct survival *sv = data;
@@ -119,11 +135,11 @@ static void on_committed(void *data)
 	if (sv->lends_again) {
 		sv->lends_again = false;
 		sv->deaf = false;
-		if (!lent_is_away())
-			(void)spawner_survives(sv->spawner);
 		turn_due(&sv->turn); /* it is told in the next one, or reported */
+		if (!lent_is_away())
+			tell_survives(sv);
 	}
-	if (SHADOW)
+	if (SHADOW && !sv->turn.lost)
 		look(sv);
 }
 
@@ -152,9 +168,8 @@ static void forget(struct survival *sv)
 
 static void on_lost(void *data, int err)
 {
-	struct survival *sv = data;
-
 	const bool alone = lent_failed() == -EPIPE;
+	struct survival *sv = data;
 
 	log_error("if this daemon dies, the mount ends from now on: %s%s",
 		  alone ? "the process that holds its descriptors has ended"
@@ -238,16 +253,14 @@ void survival_start(struct survival *sv)
 		return;
 	survival_go(sv);
 	r = devfuse_survive(sv->fuse, &sv->turn);
-	if (r < 0) {
-		on_lost(sv, r);
-		turn_close(&sv->turn);
-	}
+	if (r < 0)
+		turn_lose(&sv->turn, r);
 }
 
 void survival_begin(struct survival *sv)
 {
 	if (turn_write(&sv->turn))
-		(void)spawner_survives(sv->spawner);
+		tell_survives(sv);
 }
 
 void survival_describe(struct survival *sv)
@@ -258,10 +271,11 @@ void survival_describe(struct survival *sv)
 
 void survival_close(struct survival *sv)
 {
-	if (!turn_is_on(&sv->turn))
-		return;
-	turn_close(&sv->turn);
-	forget(sv);
+	const bool on = turn_is_on(&sv->turn);
+
+	turn_close(&sv->turn); /* one that was lost has handles still */
+	if (on)
+		forget(sv);
 }
 
 void survival_free(struct survival *sv)

@@ -16,15 +16,19 @@ struct spawner;
 struct succession;
 
 /*
- * With `survive = yes` a daemon may be killed at any instruction. All that it is to be known of is in records in an estate
- * (vm/base/estate.h), which the spawner has as well, and the descriptors that these speak of are held (vm/base/lent.h). The records
- * are true at the end of each turn of the loop, and nothing is said to anybody before they are (vm/base/turn.h). If the daemon dies
- * without a goodbye, the spawner starts another one, which goes on with the estate: fs/succession.h tells of one that is asked for.
+ * With `survive = yes` a daemon may be killed at any instruction. All that is to be known of it is
+ * in records in an estate (vm/base/estate.h), which the spawner has as well, and the descriptors
+ * that these speak of are held (vm/base/lent.h). The records are true at the end of each turn of
+ * the loop, and nothing is said to anybody before they are (vm/base/turn.h). If the daemon dies
+ * without a goodbye, the spawner starts another one, which goes on with the estate: fs/succession.h
+ * tells of one that is asked for.
  *
- * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends the mount. If it was but the
- * holder that ended, there is another one after a while (vm/base/lent.h), and then it survives again.
+ * What can't be had, or is lost, is said in the log; the daemon goes on without, and its death ends
+ * the mount. If it was but the holder that ended, there is another one after a while
+ * (vm/base/lent.h), and then it survives again.
  *
- * With XSBX_SHADOW, for tests, all is written down anew behind each commit, and compared with what is there.
+ * With XSBX_SHADOW, for tests, all is written down anew behind each commit, and compared with what
+ * is there.
  *
  * Embedded by its owner, zeroed, who sets what is above the line.
  */
@@ -48,18 +52,20 @@ struct survival {
 /* Makes an estate, and tells the spawner, if both can. */
 void survival_new(struct survival *sv);
 
-/* Instead, in a daemon that comes after one that died: goes on with a copy of its estate, which the spawner gets (revival.h); it is taken. devfuse_load() is to follow
- * survival_start(). */
+/* Instead, in a daemon that comes after one that died: goes on with a copy of its estate, which the
+ * spawner gets (revival.h); it is taken. devfuse_load() is to follow survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 
-/* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything is served. */
+/* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything
+ * is served. */
 void survival_start(struct survival *sv);
 
-/* In the daemon that has mounted: all is written for the first time, and from now on another one goes on if it dies. An heir's is written by
- * turn_write(), and counts when it is the daemon. */
+/* In the daemon that has mounted: all is written for the first time, and from now on another one
+ * goes on if it dies. An heir's is written by turn_write(), and counts when it is the daemon. */
 void survival_begin(struct survival *sv);
 
-/* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it is there already. */
+/* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it
+ * is there already. */
 void survival_go(struct survival *sv);
 
 /* What succession_put_process() puts has changed. */

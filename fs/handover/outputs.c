@@ -171,7 +171,7 @@ static int make_open(struct fs *fs, uint64_t id, struct block **ret_b)
 	int r = b ? texts_take_all(fs, &trail, &bytes) : -ENOMEM;
 
 	if (r == 0)
-		r = (int)MIN(block_append(b, bytes.data, bytes.len), 0);
+		r = only_errno(block_append(b, bytes.data, bytes.len));
 	buf_clear(&bytes);
 	if (r < 0) {
 		free(b);

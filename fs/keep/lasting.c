@@ -170,7 +170,7 @@ static int get_before(struct keep_in *in, const struct record_field *f)
 {
 	struct problem why = {0};
 
-	return MIN(keep_get_saved(in, f, &in->s->asleep.before, &why), 0);
+	return only_errno(keep_get_saved(in, f, &in->s->asleep.before, &why));
 }
 
 static int asleep_field(struct keep_in *in, void *to, const struct record_field *f)

@@ -320,15 +320,24 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	return UINT64_MAX;
 }
 
+/* Return: when it is next to be looked at, that or @next, what is sooner. */
+static uint64_t tick_sooner(struct waitlist *w, uint64_t now, uint64_t next)
+{
+	const uint64_t due = wait_tick(w, now);
+
+	return MIN(due, next);
+}
+
 uint64_t session_tick(struct session *s, uint64_t now)
 {
-	uint64_t next = MIN(check_idle(s, now), wait_tick(&s->front.wait, now));
+	uint64_t next = check_idle(s, now);
 	struct job *j;
 
-	next = MIN(next, wait_tick(&s->file_events.wait, now));
-	next = MIN(next, wait_tick(&s->events_wait, now));
+	next = tick_sooner(&s->front.wait, now, next);
+	next = tick_sooner(&s->file_events.wait, now, next);
+	next = tick_sooner(&s->events_wait, now, next);
 	TAILQ_FOREACH(j, &s->jobs, link)
-		next = MIN(next, wait_tick(&j->front.wait, now));
+		next = tick_sooner(&j->front.wait, now, next);
 	return next;
 }
 

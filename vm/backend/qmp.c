@@ -254,7 +254,9 @@ void qmp_put(const struct qmp *q, struct buf *out, struct fdbag *fds)
  * anything: ids begin with what time it is, in us, and nobody asks so fast. */
 static void begin_ids(struct qmp *q)
 {
-	q->former = q->last_id = MAX(q->last_id, uv_hrtime() / 1000);
+	const uint64_t now = uv_hrtime() / 1000;
+
+	q->former = q->last_id = MAX(q->last_id, now);
 }
 
 int qmp_take(struct qmp *q, uv_loop_t *loop, struct record_reader r, struct fdbag *fds)

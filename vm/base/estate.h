@@ -68,6 +68,9 @@ int estate_new(struct estate **ret_e);
  */
 int estate_open(int fd, struct estate **ret_e);
 
+/* Likewise, and @gets_on is called with @data every now and then meanwhile: it may be much. */
+int estate_open_telling(int fd, void (*gets_on)(void *data), void *data, struct estate **ret_e);
+
 /* The file, to be lent or inherited. */
 int estate_fd(const struct estate *e);
 

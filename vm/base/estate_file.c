@@ -185,6 +185,7 @@ size_t estate_taken(const struct estate *e)
 /* ---- a copy ---- */
 
 #define COPIED_AT_ONCE (64u << 10)
+#define READ_AT_ONCE   (1u << 20)
 
 int estate_copy_head(struct estate *e, int from)
 {
@@ -192,7 +193,7 @@ int estate_copy_head(struct estate *e, int from)
 }
 
 /* Return: 0 or -errno. */
-static int copy_part(int to, int from, uint64_t at, uint64_t end)
+static int copy_part(const struct estate *e, int from, uint64_t at, uint64_t end)
 {
 	char bytes[COPIED_AT_ONCE];
 	int r = 0;
@@ -201,26 +202,46 @@ static int copy_part(int to, int from, uint64_t at, uint64_t end)
 		len = MIN(end - at, sizeof(bytes));
 		r = fileio_read_at(from, bytes, len, (off_t)at);
 		if (r == 0)
-			r = fileio_write_at(to, bytes, len, (off_t)at);
+			r = fileio_write_at(e->fd, bytes, len, (off_t)at);
+		estate_gets_on(e);
 	}
 	return r;
 }
 
 /* Those of which there are pages. */
-static int copy_regions(int to, int from)
+static int copy_regions(const struct estate *e, int from)
 {
 	uint64_t end = ESTATE_REGION_AT;
 	int r = 0;
 
 	while (r == 0) {
 		const off_t at = lseek(from, (off_t)end, SEEK_DATA);
+		off_t hole;
 
 		if (at < 0)
 			return errno == ENXIO ? 0 : -errno;
 		if ((uint64_t)at >= ESTATE_REGIONS_END)
 			return 0;
-		end = MIN((uint64_t)lseek(from, at, SEEK_HOLE), ESTATE_REGIONS_END);
-		r = copy_part(to, from, (uint64_t)at, end);
+		hole = lseek(from, at, SEEK_HOLE);
+		end = MIN((uint64_t)hole, ESTATE_REGIONS_END);
+		r = copy_part(e, from, (uint64_t)at, end);
+	}
+	return r;
+}
+
+/* Of the active area, what is committed. It takes memory, of which there may be little. */
+static int copy_records(struct estate *e, int from)
+{
+	const uint64_t begin = area_at(e->active);
+	struct estate_area *a = &e->area[e->active];
+	int r = 0;
+
+	for (uint64_t at = 0, len; r == 0 && at < e->end; at += len) {
+		len = MIN(e->end - at, READ_AT_ONCE);
+		r = estate_grow(e, e->active, at + len);
+		if (r == 0)
+			r = fileio_read_at(from, a->map + at, len, (off_t)(begin + at));
+		estate_gets_on(e);
 	}
 	return r;
 }
@@ -228,12 +249,10 @@ static int copy_regions(int to, int from)
 int estate_copy(struct estate *e, int from)
 {
 	struct estate_area *a = &e->area[e->active];
-	int r = estate_grow(e, e->active, e->end);
+	int r = copy_records(e, from);
 
-	if (r == 0 && e->end)
-		r = fileio_read_at(from, a->map, e->end, (off_t)area_at(e->active));
 	if (r == 0)
-		r = copy_regions(e->fd, from);
+		r = copy_regions(e, from);
 	a->tail = r == 0 ? e->end : 0;
 	return r;
 }

@@ -71,6 +71,9 @@ struct estate {
 	size_t region_size[ESTATE_REGIONS];
 	struct sheets sheets;
 
+	void (*gets_on)(void *data); /* while it is opened; or NULL */
+	void *gets_on_data;
+
 	struct estate_area area[ESTATE_AREAS];
 	unsigned active;
 	uint64_t end;	   /* of the active area, committed */
@@ -105,6 +108,12 @@ static inline struct estate_entry *estate_entry_at(const struct estate *e, unsig
 						   uint64_t at)
 {
 	return (struct estate_entry *)(void *)(e->area[area].map + at);
+}
+
+static inline void estate_gets_on(const struct estate *e)
+{
+	if (e->gets_on)
+		e->gets_on(e->gets_on_data);
 }
 
 /* ---- estate_file.c: the file and its pages ---- */

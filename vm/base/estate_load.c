@@ -54,6 +54,7 @@ int estate_load(struct estate *e)
 			return -EBADMSG;
 		left -= estate_entry_size(entry.len);
 		r = take(e, &entry, at);
+		estate_gets_on(e);
 	}
 	return r < 0 ? r : estate_items_sort(e);
 }

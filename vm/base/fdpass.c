@@ -4,10 +4,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "util.h"
+
+#define AGAIN_MS 2
 
 union control {
 	struct cmsghdr header;
@@ -35,6 +38,18 @@ ssize_t fdpass_send(int sock, const void *message, size_t len, const int *fds, s
 		n = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+ssize_t fdpass_send_patiently(int sock, const void *message, size_t len, const int *fds,
+			      size_t nfds, int flags, unsigned ms)
+{
+	ssize_t n = fdpass_send(sock, message, len, fds, nfds, flags);
+
+	for (unsigned i = 0; n == -ETOOMANYREFS && i < ms; i += AGAIN_MS) {
+		(void)poll(NULL, 0, AGAIN_MS);
+		n = fdpass_send(sock, message, len, fds, nfds, flags);
+	}
+	return n;
 }
 
 /* Return: how many. */

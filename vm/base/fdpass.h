@@ -23,6 +23,16 @@ ssize_t fdpass_send(int sock, const void *message, size_t len, const int *fds, s
 		    int flags);
 
 /**
+ * fdpass_send_patiently() - Likewise, but waits while more descriptors are on their way than one
+ * user may have there
+ * @ms: About so long; all else is as above
+ *
+ * Return: likewise; -ETOOMANYREFS: there are still more.
+ */
+ssize_t fdpass_send_patiently(int sock, const void *message, size_t len, const int *fds,
+			      size_t nfds, int flags, unsigned ms);
+
+/**
  * fdpass_receive() - Receive a message, and the descriptors that came with it
  * @sock: Unix socket
  * @message: Buffer

@@ -14,10 +14,9 @@
 #include "fdpass.h"
 #include "util.h"
 
-#define TIMES	100   /* it is tried */
-#define FULL_MS 20    /* waiting for room in the socket */
-#define MANY_MS 2     /* there are more descriptors on their way than one user may have there */
-#define GIVE_MS 10000 /* for the next of all that is held */
+#define PATIENCE_MS 2000 /* for the holder, or for the descriptors that are on their way */
+#define FULL_MS	    20	 /* of these, at once, for room in the socket */
+#define MANY_MS	    2	 /* ... or until fewer descriptors are on their way */
 
 /* Of each descriptor of this process: its number, or 0; and what it was, to be verified. */
 struct lent_one {
@@ -30,6 +29,7 @@ static struct {
 	int sock, error;
 	int next; /* another holder's, or -1 */
 	bool on, verify;
+	bool crowded;	      /* nothing is wrong with the holder that is away */
 	pthread_t thread;     /* whose all this is */
 	struct lent_one *one; /* by descriptor */
 	size_t cap;
@@ -44,13 +44,16 @@ static int say(enum lent_op op, unsigned number, int fd)
 	const struct lent_word w = {.op = op, .number = number};
 	struct pollfd p = {.fd = lent.sock, .events = POLLOUT};
 	ssize_t n = -EAGAIN;
+	int ms = 0;
 
-	for (unsigned i = 0; i < TIMES && (n == -EAGAIN || n == -ETOOMANYREFS); i++) {
-		if (i)
-			(void)poll(&p, n == -EAGAIN ? 1 : 0, n == -EAGAIN ? FULL_MS : MANY_MS);
+	for (int left = PATIENCE_MS; left > 0; left -= ms) {
 		n = fdpass_send(lent.sock, &w, sizeof(w), &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
+		if (n != -EAGAIN && n != -ETOOMANYREFS)
+			break;
+		ms = n == -EAGAIN ? FULL_MS : MANY_MS;
+		(void)poll(&p, n == -EAGAIN ? 1 : 0, ms);
 	}
-	return (int)MIN(n, 0);
+	return only_errno(n);
 }
 
 static void fail(int r)
@@ -65,17 +68,20 @@ static void go_away(void)
 		close(steal_fd(&lent.sock));
 }
 
-/* To the holder, if there is one. One that has ended, or that does not hear, is none any more. Return: 0, or -errno: that is not
- * the holder's fault. */
+/* To the holder, if there is one. One that has ended, or that does not hear, or that could not be
+ * told, is none any more. Return: 0, or -errno: no other holder could be told either. */
 static int tell(enum lent_op op, unsigned number, int fd)
 {
 	const int r = lent.sock >= 0 ? say(op, number, fd) : 0;
 
 	switch (-r) {
+	case ETOOMANYREFS:
+		lent.crowded = true;
+		go_away();
+		return 0;
 	case EPIPE:
 	case ECONNRESET:
-	case EAGAIN:
-	case ETOOMANYREFS: go_away(); return 0;
+	case EAGAIN: go_away(); return 0;
 	default: return r;
 	}
 }
@@ -132,6 +138,7 @@ static int start(int sock)
 	lent.sock = sock;
 	lent.least = 1;
 	lent.error = 0;
+	lent.crowded = false;
 	lent.thread = pthread_self();
 	lent.on = true;
 	return 0;
@@ -162,6 +169,11 @@ int lent_failed(void)
 bool lent_is_away(void)
 {
 	return lent.sock < 0;
+}
+
+bool lent_is_crowded(void)
+{
+	return lent_is_away() && lent.crowded;
 }
 
 void lent_again(int sock)
@@ -264,6 +276,7 @@ static void lend_again(void)
 	int r = 0;
 
 	lent.sock = steal_fd(&lent.next);
+	lent.crowded = false;
 	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
 		if (lent.one[fd].number)
 			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
@@ -324,7 +337,7 @@ static int receive(lent_take *take, void *data)
 	ssize_t n;
 
 	do {
-		if (poll(&p, 1, GIVE_MS) == 0)
+		if (poll(&p, 1, LENT_GIVE_MS) == 0)
 			return -ETIMEDOUT;
 		n = fdpass_receive(lent.sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
 		if (n < 0)

@@ -10,12 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h> /* MIN, MAX; libuv's header brings them in as well */
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)			(sizeof(a) / sizeof((a)[0]))
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* Of what returns how many, or -errno. MIN() would do it twice. Return: 0 or -errno. */
+static inline int only_errno(ssize_t n)
+{
+	return n < 0 ? (int)n : 0;
+}
 
 /* Return: less than, equal to or greater than 0, as @a is before, at or after @b. */
 static inline int time_compare(const struct timespec *a, const struct timespec *b)

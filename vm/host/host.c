@@ -303,15 +303,17 @@ static unsigned read_quota(const struct host *h, const struct host_group *g)
 
 unsigned host_cpus(const struct host *h)
 {
-	unsigned centi = 100;
+	unsigned centi = 100, quota;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		centi = (unsigned)MAX(CPU_COUNT(&set), 1) * 100;
 	else if (sysconf(_SC_NPROCESSORS_ONLN) > 0) /* more than a cpu_set_t has */
 		centi = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 100;
-	for (unsigned i = 0; i < h->ngroups; i++)
-		centi = MIN(centi, read_quota(h, &h->group[i]));
+	for (unsigned i = 0; i < h->ngroups; i++) {
+		quota = read_quota(h, &h->group[i]);
+		centi = MIN(centi, quota);
+	}
 	return MAX(centi, 1u);
 }
 

@@ -275,13 +275,14 @@ static uint64_t loop_ticks(void)
 
 	for (unsigned i = 0; i < ROUNDS && !out_of_time; i++) {
 		const uint64_t start = __builtin_ia32_rdtsc();
-		uint64_t n = LOOPS, sum = 0;
+		uint64_t n = LOOPS, sum = 0, took;
 
 		__asm__ volatile("1:	add	%0, %1\n"
 				 "	dec	%0\n"
 				 "	jnz	1b\n"
 				 : "+r"(n), "+r"(sum));
-		best = MIN(best, __builtin_ia32_rdtsc() - start);
+		took = __builtin_ia32_rdtsc() - start;
+		best = MIN(best, took);
 	}
 	return best;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child of the spawner's between its fork and the exec of its program, which takes some milliseconds. */
+/* A child of the spawner's between its fork and the exec of its program, which takes some
+ * milliseconds. */
 #include "birth.h"
 
 #include <errno.h>

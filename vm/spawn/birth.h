@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child of the spawner's between its fork and the exec of its program, which takes some milliseconds. */
+/* A child of the spawner's between its fork and the exec of its program, which takes some
+ * milliseconds. */
 #ifndef XSBX_VM_SPAWN_BIRTH_H
 #define XSBX_VM_SPAWN_BIRTH_H
 
@@ -20,8 +21,8 @@ struct birth {
 	char *keep;	  /* what `jail` calls so */
 	struct buf asked; /* paths that it opens and nobody knew at its fork, each with its end */
 	bool jailed;	  /* then: */
-	struct jail_spec
-		jail; /* what is looked at once the program runs: without mounts, its only string is `keep` */
+	/* What is looked at once the program runs: without mounts, its only string is `keep`. */
+	struct jail_spec jail;
 };
 
 /**

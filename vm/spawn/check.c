@@ -13,8 +13,8 @@
 #include "overlay_diff.h"
 #include "vm/base/util.h"
 
-/* Is a file system mounted in the spawner's own view, which is the daemon's and the user's? What a jail mounts
- * never is: it has a view of its own from its first instruction. */
+/* Is a file system mounted in the spawner's own view, which is the daemon's and the user's? What a
+ * jail mounts never is: it has a view of its own from its first instruction. */
 static bool is_mounted_here(unsigned major, unsigned minor)
 {
 	_cleanup_file_ FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -32,9 +32,9 @@ static bool is_mounted_here(unsigned major, unsigned minor)
 }
 
 /*
- * A sandbox's changes are in its own memory file system, owned by a jail's id, if jails have their own ids.
- * If not, all memory file systems belong to the same user: /dev/shm, /run/user. So it has to be checked
- * that the memory file system is a jail's.
+ * A sandbox's changes are in its own memory file system, owned by a jail's id, if jails have their
+ * own ids. If not, all memory file systems belong to the same user: /dev/shm, /run/user. So it has
+ * to be checked that the memory file system is a jail's.
  */
 static bool is_upper(int fd, const struct statx *st)
 {
@@ -46,10 +46,11 @@ static bool is_upper(int fd, const struct statx *st)
 }
 
 /*
- * Descriptors come from the daemon, which may be compromised. With a directory of the host, or an O_PATH
- * descriptor, a jailed process can access everything below and above it, with the permissions of its id; a file
- * that was opened for reading can be reopened for writing. So the only directories that are passed are those
- * with changes, and files are passed only to machines, whose Landlock rules make them read-only.
+ * Descriptors come from the daemon, which may be compromised. With a directory of the host, or an
+ * O_PATH descriptor, a jailed process can access everything below and above it, with the
+ * permissions of its id; a file that was opened for reading can be reopened for writing. So the
+ * only directories that are passed are those with changes, and files are passed only to machines,
+ * whose Landlock rules make them read-only.
  */
 static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
 {

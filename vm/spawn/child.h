@@ -21,8 +21,9 @@ struct spawn_spec {
 	size_t size;
 	const int *fds; /* in the order that the rules expect */
 	size_t nfds;
-	/* The caller's own ends of these, which the spawner keeps as well, until it has told the caller the child's end. So
-	 * to close one is nothing that the child could notice: who wants that kills it. */
+	/* The caller's own ends of these, which the spawner keeps as well, until it has told the
+	 * caller the child's end. So to close one is nothing that the child could notice: who wants
+	 * that kills it. */
 	const int *near;
 	size_t nnear;
 };
@@ -36,17 +37,20 @@ enum child_state { CHILD_NONE, CHILD_ASKED, CHILD_RUNNING, CHILD_GONE };
  * - Exactly one of `failed` and `exited` is called, once, for each child_start() that returned 0;
  *   `exited` only after `started`.
  * - The strings of `failed` are only valid during the call.
- * - `pidfd` is open from `started` to the end of `exited`; that of one that was adopted when it had ended is -1.
- * - With a turn (spawner_set_turn()) nothing is killed, and no end is acknowledged to the spawner, before what follows from it
- *   is written down.
+ * - `pidfd` is open from `started` to the end of `exited`; that of one that was adopted when it had
+ *   ended is -1.
+ * - With a turn (spawner_set_turn()) nothing is killed, and no end is acknowledged to the spawner,
+ *   before what follows from it is written down.
  */
 struct child {
 	struct spawner *spawner;
 	uint32_t id;
 	enum child_state state;
-	bool doomed;  /* to be killed as soon as it has started */
-	bool lingers; /* it may be written down behind `exited`: its owner calls child_acknowledge() when that is no more so */
-	bool ended;   /* and how: */
+	bool doomed; /* to be killed as soon as it has started */
+	/* It may be written down behind `exited`: its owner calls child_acknowledge() when that is no more
+	 * so. */
+	bool lingers;
+	bool ended; /* and how: */
 	int status;
 	struct turn_speaker kills;
 	pid_t pid;
@@ -83,14 +87,16 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data);
  */
 int child_start(struct spawner *sp, const struct spawn_spec *spec, struct child *c);
 
-/* Sends SIGKILL, as soon as the process has started, and what is to be written down before is. Does nothing if it has ended. */
+/* Sends SIGKILL, as soon as the process has started, and what is to be written down before is. Does
+ * nothing if it has ended. */
 void child_kill(struct child *c);
 
-/* No record names the child with this id from the next one on, which its owner has seen to: of one that `lingers`. */
+/* No record names the child with this id from the next one on, which its owner has seen to: of one
+ * that `lingers`. */
 void child_acknowledge(struct spawner *sp, uint32_t id);
 
-/* A child that another daemon has started, with its id, pid and pidfd: it is @sp's from now on. `exited` is called, at the latest
- * soon, of one that had `ended` then. Return: 0, -EPIPE. */
+/* A child that another daemon has started, with its id, pid and pidfd: it is @sp's from now on.
+ * `exited` is called, at the latest soon, of one that had `ended` then. Return: 0, -EPIPE. */
 int spawner_adopt(struct spawner *sp, struct child *c);
 
 /* From now on the spawner is told what follows from something when that is written down. */

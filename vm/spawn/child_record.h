@@ -8,8 +8,8 @@
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 
-/* Appends the fields of a child that runs, also if it is to be killed, or has run, and how it ended; of another none, and nobody
- * can take that. */
+/* Appends the fields of a child that runs, also if it is to be killed, or has run, and how it
+ * ended; of another none, and nobody can take that. */
 void child_put(const struct child *c, struct buf *out, struct fdbag *fds);
 
 /**
@@ -19,7 +19,8 @@ void child_put(const struct child *c, struct buf *out, struct fdbag *fds);
  * @fds: What it is held by
  * @c: As for child_start(); `started` is not called
  *
- * Return: 0; -EBADMSG; -EPIPE if the spawner is gone. On failure it is none of ours, and the spawner ends it.
+ * Return: 0; -EBADMSG; -EPIPE if the spawner is gone. On failure it is none of ours, and the
+ * spawner ends it.
  */
 int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, struct child *c);
 

@@ -10,18 +10,21 @@
 /*
  * Theory of operation
  * -------------------
- * One that dies is followed by another one at once. If that dies as well, it may be for the same reason, and so will the next:
- * what has killed it is among what it has inherited, or somebody does it again and again. So deaths in a row are counted: each
- * of a daemon that had not served for a minute. The last but two of as many as there may be are followed after a while, in which
- * the reason may go; the last one is followed by a daemon that only puts the sessions to sleep, and ends. If that dies too,
- * nothing more is tried.
+ * One that dies is followed by another one at once. If that dies as well, it may be for the same
+ * reason, and so will the next: what has killed it is among what it has inherited, or somebody does
+ * it again and again. So deaths in a row are counted: each of a daemon that had not served for a
+ * minute. The last but two of as many as there may be are followed after a while, in which the
+ * reason may go; the last one is followed by a daemon that only puts the sessions to sleep, and
+ * ends. If that dies too, nothing more is tried.
  *
- * Whoever waits for an answer waits as long as all of this takes, so the waits are few and come late: what kills at once, every time, is
- * ended by the number of deaths, and not by patience. Six in a row take a bit more than six seconds then, and three of them as good as
- * none; who sets another limit moves the three waits, and who sets none has a mount that goes on for ever, and at once.
- * Who hangs on its way has died as well, as soon as it has not said for seven seconds that it gets on (heir.h): so the worst that there is
- * lasts a minute. Who asks for the end meanwhile, by a signal or an unmount, has no wait before the next one, which is told
- * of that.
+ * Whoever waits for an answer waits as long as all of this takes, so the waits are few and come
+ * late: what kills at once, every time, is ended by the number of deaths, and not by patience. Six
+ * in a row take a bit more than six seconds then, and three of them as good as none; who sets
+ * another limit moves the three waits, and who sets none has a mount that goes on for ever, and at
+ * once. Who hangs on its way has died as well, as soon as it has not said for seven seconds that it
+ * gets on (heir.h): six of them last less than a minute. Who says so has a minute, each of the six.
+ * Who asks for the end meanwhile, by a signal or an unmount, has no wait before the next one, which
+ * is told of that.
  */
 struct deaths {
 	unsigned most; /* in a row; 0: DEATHS_MOST */

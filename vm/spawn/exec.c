@@ -22,8 +22,8 @@ __attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step 
 	_exit(127);
 }
 
-/* By the bare system call, because the C library keeps two signals to itself and refuses to touch them, even
- * where whoever started the daemon had them ignored. */
+/* By the bare system call, because the C library keeps two signals to itself and refuses to touch
+ * them, even where whoever started the daemon had them ignored. */
 static void child_reset_signals(void)
 {
 	static const char dfl[64]; /* the kernel's struct sigaction, SIG_DFL */
@@ -35,9 +35,10 @@ static void child_reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec. What is not
- * given is the spawner's own /dev/null, which it has as its standard input. To open it here would be to keep
- * the copy of the host's mounts alive that a jail's child is born with, with all that was mounted below.
+/* Puts each descriptor at its number and closes all others; only @status_fd stays till exec. What
+ * is not given is the spawner's own /dev/null, which it has as its standard input. To open it here
+ * would be to keep the copy of the host's mounts alive that a jail's child is born with, with all
+ * that was mounted below.
  * Return: the new number of @status_fd. */
 static int child_descriptors(const struct spawn_job *job, int status_fd)
 {
@@ -133,8 +134,8 @@ void spawner_exec(const struct spawn_job *job, int status_fd, struct jail_cell *
 		child_die_with_parent(status_fd);
 	if (!(job->flags & SPAWN_TOOL) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		child_fail(status_fd, SPAWN_STEP_PRIVILEGES);
-	/* A core dump would put a guest's memory on the disk. With 0, the kernel would still hand it to
-	 * a program, if the host has one for that. */
+	/* A core dump would put a guest's memory on the disk. With 0, the kernel would still hand
+	 * it to a program, if the host has one for that. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	if (job->flags & SPAWN_OOM_FIRST)
 		child_oom_first();

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A daemon acknowledges each when it hears it. One that does not is not the daemon that it was: the oldest go. */
+/* A daemon acknowledges each when it hears it. One that does not is not the daemon that it was: the
+ * oldest go. */
 #define FINALS_MAX 4096u
 
 static void remove_at(struct finals *f, size_t i)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard: the process that was started, which outlives its spawner and its daemon. See guard.h. */
+/* The guard: the process that was started, which outlives its spawner and its daemon. See
+ * guard.h. */
 #include "guard.h"
 
 #include <assert.h>
@@ -27,26 +28,28 @@
 /*
  * Theory of operation
  * -------------------
- * Three processes make a mount. The guard is the one that was started, which a shell or an init system waits for; it
- * does next to nothing, so it is the last that something happens to. Its child is the spawner, and the spawner's child
- * is the daemon: so whoever starts processes, and holds what they have, is there before the daemon and after it.
+ * Three processes make a mount. The guard is the one that was started, which a shell or an init
+ * system waits for; it does next to nothing, so it is the last that something happens to. Its child
+ * is the spawner, and the spawner's child is the daemon: so whoever starts processes, and holds
+ * what they have, is there before the daemon and after it.
  *
- *  - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the daemon was killed, and
- *    tells the guard how that ended. So does the guard end.
- *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard puts in order what is
- *    left. That is why it is a subreaper. One that stands still is let go on, and one that does not end is killed.
- *  - The daemon may be followed by another one (heir.h), which is the spawner's child as well. So the guard looks who it
- *    is at each signal, in memory that it shares with the spawner.
- *  - If the guard was killed, the spawner sees it, and ends the daemon and all else: to kill the process that was started
- *    is to end the mount.
+ *  - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the
+ *  daemon was killed, and tells the guard how that ended. So does the guard end.
+ *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard
+ *  puts in order what is left. That is why it is a subreaper. One that stands still is let go on,
+ *  and one that does not end is killed. - The daemon may be followed by another one (heir.h), which
+ *  is the spawner's child as well. So the guard looks who it is at each signal, in memory that it
+ *  shares with the spawner. - If the guard was killed, the spawner sees it, and ends the daemon and
+ *  all else: to kill the process that was started is to end the mount.
  *
- * A pipe, the tie, transports the daemon's messages for the system's log, to which the daemon can't connect any more.
- * Its end of file is the daemon's end, or its goodbye.
+ * A pipe, the tie, transports the daemon's messages for the system's log, to which the daemon can't
+ * connect any more. Its end of file is the daemon's end, or its goodbye.
  *
- * Guard and spawner may act late, when a new daemon has mounted at the same mountpoint, with a runtime directory of the
- * same name, or the same one. The two mounts can't be told apart by number alone, because the kernel reuses
- * numbers. But who mounts there has taken the lock in that directory before. And what is mounted there is not asked
- * itself, which might never answer: the kernel's table says it.
+ * Guard and spawner may act late, when a new daemon has mounted at the same mountpoint, with a
+ * runtime directory of the same name, or the same one. The two mounts can't be told apart by number
+ * alone, because the kernel reuses numbers. But who mounts there has taken the lock in that
+ * directory before. And what is mounted there is not asked itself, which might never answer: the
+ * kernel's table says it.
  */
 
 #define LOCK	       "lock" /* which mountpoint_claim() takes */
@@ -90,8 +93,8 @@ void guard_unmount(const struct guarded *g)
 		waitpid(pid, NULL, 0);
 }
 
-/* Has a successor of ours what we had? Return: false, with a lock that keeps it like that unless one of ours has it
- * still. */
+/* Has a successor of ours what we had? Return: false, with a lock that keeps it like that unless
+ * one of ours has it still. */
 static bool is_taken(const struct guarded *g, int *ret_lock)
 {
 	_cleanup_close_ int fd = -1;
@@ -215,8 +218,8 @@ int guard_follow(struct guarded *g, pid_t daemon)
 	return atomic_load(&g->asked);
 }
 
-/* The spawner has ended. If that was not in good order, nobody looks after the daemon any more, which ends by itself; if it
- * can't, it is ended. */
+/* The spawner has ended. If that was not in good order, nobody looks after the daemon any more,
+ * which ends by itself; if it can't, it is ended. */
 static void on_child(int signum)
 {
 	const int err = errno;

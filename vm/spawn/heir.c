@@ -2,6 +2,7 @@
 /* The daemon that is to follow the one that serves. See heir.h. */
 #include "heir.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,17 +15,20 @@
 #include <unistd.h>
 
 #include "vm/base/fdpass.h"
+#include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/base/memory.h"
 #include "vm/base/util.h"
 #include "wire.h"
 
-#define START_MS  30000 /* until it can load: it reads its configuration, and waits for the daemon */
+#define START_MS  30000 /* until it can load: it configures itself, and waits for the daemon */
 #define SILENT_MS 7000	/* while it loads */
 #define LOAD_MS	  30000 /* altogether; the daemon stands still */
 #define REVIVE_MS 60000 /* likewise, without a daemon: there is nobody else who could go on */
 #define ASK_MS	  5000	/* who has come is not waited for any longer */
 #define ARGS_MAX  256u
+
+static_assert(LENT_GIVE_MS < SILENT_MS, "who waits for the holder in vain can say so");
 
 struct sockaddr_un heir_address(int dir)
 {
@@ -69,6 +73,7 @@ void heir_accept(struct heir *h, int64_t now)
 	h->asker = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
 	if (h->asker < 0)
 		return;
+	h->revives = false;
 	h->state = HEIR_ASKED;
 	h->until = now + ASK_MS;
 }
@@ -163,11 +168,10 @@ static void arguments(char *const *argv, const char *option, char *ret_argv[ARGS
 __attribute__((noreturn)) static void run(const struct heir_gift *g, int program, const int *fds,
 					  size_t n)
 {
+	const int cwd = fcntl(g->cwd, F_DUPFD_CLOEXEC, HEIR_FD_END);
 	int high[HEIR_FD_END - HEIR_FD_SPAWNER];
 	char *argv[ARGS_MAX];
 	sigset_t none;
-
-	const int cwd = fcntl(g->cwd, F_DUPFD_CLOEXEC, HEIR_FD_END);
 
 	program = fcntl(program, F_DUPFD_CLOEXEC, HEIR_FD_END);
 	for (size_t i = 0; i < n; i++)
@@ -298,7 +302,8 @@ int heir_revive(struct heir *h, const struct heir_gift *gift, int64_t now)
 
 /* ---- what it says, and its end ---- */
 
-/* It was given all before the spawner has read that the daemon stands still, which has been said already. */
+/* It was given all before the spawner has read that the daemon stands still, which has been said
+ * already. */
 static bool is_early(const struct heir *h)
 {
 	struct spawn_request req = {0};
@@ -308,7 +313,8 @@ static bool is_early(const struct heir *h)
 	       (req.op == SPAWN_OP_CLAIM || req.op == SPAWN_OP_READY || req.op == SPAWN_OP_ESTATE);
 }
 
-/* Once, and while it has been given nothing that a guest could have written. Return: whether it is that. */
+/* Once, and while it has been given nothing that a guest could have written. Return: whether it is
+ * that. */
 static bool take_conf(struct heir *h, int *fd)
 {
 	if (h->state != HEIR_STARTING || h->conf >= 0 || !memory_is_sealed(*fd))
@@ -377,18 +383,21 @@ void heir_end(struct heir *h, const char *words)
 	if (h->state != HEIR_ASKED && !h->revives)
 		log_warn("the mount was not taken over: %s", words);
 	h->state = HEIR_NONE;
-	answer(h, 0, words);
+	/* Who waits for the end of the daemon before last has asked for another one than this. */
+	if (!h->former)
+		answer(h, 0, words);
 }
 
 void heir_succeeds(struct heir *h, pid_t former)
 {
-	h->former = former;
-	if (!former) {
-		answer(h, h->pid, "");
-		h->pid = 0;
-	}
+	if (former)
+		h->former = former;
+	h->successor = h->pid;
+	h->pid = 0;
 	h->sock = -1;
 	h->state = HEIR_NONE;
+	if (!h->former)
+		answer(h, h->successor, "");
 }
 
 void heir_reaped(struct heir *h, pid_t pid, int status)
@@ -399,8 +408,8 @@ void heir_reaped(struct heir *h, pid_t pid, int status)
 	}
 	if (pid != h->former)
 		return;
-	answer(h, h->pid, "");
-	h->former = h->pid = 0;
+	answer(h, h->successor, "");
+	h->former = 0;
 }
 
 void heir_leave(const struct heir *h)

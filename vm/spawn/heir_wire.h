@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What spawners and those who want to take a mount over say to each other, of whatever version they are. */
+/* What spawners and those who want to take a mount over say to each other, of whatever version they
+ * are. */
 #ifndef XSBX_VM_SPAWN_HEIR_WIRE_H
 #define XSBX_VM_SPAWN_HEIR_WIRE_H
 
 #include <stdint.h>
 #include <sys/un.h>
 
-/* These structs are for ever: another version reads them, and finds out by them that it is another version. */
+/* These structs are for ever: another version reads them, and finds out by them that it is another
+ * version. */
 
 #define HEIR_SOCKET    "takeover" /* in the runtime directory: SEQPACKET */
 #define HEIR_MAGIC     0x6578d501u
 #define HEIR_WORDS_MAX 512u
 
-/* The version of orders, notes and requests (order.h, wire.h). To be counted up with each change of these: a spawner lives as
- * long as its mount, and daemons of other versions may follow the first. */
-#define SPAWN_VERSION  4u
+/* The version of orders, notes and requests (order.h, wire.h). To be counted up with each change of
+ * these: a spawner lives as long as its mount, and daemons of other versions may follow the
+ * first. */
+#define SPAWN_VERSION  5u
 
 /* Descriptors of an heir, in whose command line --heir is the first. */
 enum heir_fd {
@@ -27,7 +30,8 @@ enum heir_fd {
 };
 
 #define HEIR_OPTION	   "--heir"
-/* Of the program that has died, for itself; these may change. Behind them a colon, and the signal that it was killed by, or 0. */
+/* Of the program that has died, for itself; these may change. Behind them a colon, and the signal
+ * that it was killed by, or 0. */
 #define HEIR_OPTION_REVIVE "--revive"
 #define HEIR_OPTION_LAST   "--revive-last" /* likewise, but only to end in good order */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of the daemon's that the spawner keeps as well, so that their end is not the daemon's. */
+/* Descriptors of the daemon's that the spawner keeps as well, so that their end is not the
+ * daemon's. */
 #ifndef XSBX_VM_SPAWN_HELD_H
 #define XSBX_VM_SPAWN_HELD_H
 
@@ -13,8 +14,8 @@ enum held_kind {
 	HELD_NKINDS,
 };
 
-/* Zeroed at first. Never what a child has: one could not see its end. And no file, such as that of long outputs: each child
- * closes what is here, which waits for a disk that does not answer. */
+/* Zeroed at first. Never what a child has: one could not see its end. And no file, such as that of
+ * long outputs: each child closes what is here, which waits for a disk that does not answer. */
 struct held {
 	struct held_fd {
 		enum held_kind kind;

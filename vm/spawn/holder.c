@@ -21,14 +21,15 @@
 #include "vm/jail/seccomp.h"
 
 #define CONTROL	     (STDERR_FILENO + 1)
-#define AGAIN_MS     2	  /* there are more descriptors on their way than one user may have there */
-#define AGAIN_TIMES  5000 /* longer than an heir is waited for */
+#define GIVE_MS	     10000u /* longer than an heir waits (lent.h) */
+#define ADMIT_MS     200u   /* the spawner has other things to do */
 
 #define CLOSING_MOST (2 * LENT_MAX)
 
 /*
- * What is to be closed. To close a file may take as long as its disk, or its server, and nobody can wait for that: so it is
- * done by a thread, and this is its queue. If that is full, the disk is dead, and so is this.
+ * What is to be closed. To close a file may take as long as its disk, or its server, and nobody can
+ * wait for that: so it is done by a thread, and this is its queue. If that is full, the disk is
+ * dead, and so is this.
  */
 static struct {
 	int fd[CLOSING_MOST];
@@ -70,18 +71,14 @@ static void hold(struct holder *h, unsigned number, int *fd)
 /* Return: 0, or -errno: the daemon is gone. */
 static int give_pack(const struct holder *h, struct lent_pack *pack)
 {
-	ssize_t n = -ETOOMANYREFS;
-	int fds[LENT_PACK];
+	int fds[LENT_PACK], r;
 
 	for (size_t i = 0; i < pack->n; i++)
 		fds[i] = h->fd[pack->number[i]];
-	for (unsigned i = 0; n == -ETOOMANYREFS && i < AGAIN_TIMES; i++) {
-		if (i)
-			(void)poll(NULL, 0, AGAIN_MS);
-		n = fdpass_send(h->daemon, pack, sizeof(*pack), fds, pack->n, 0);
-	}
+	r = only_errno(
+		fdpass_send_patiently(h->daemon, pack, sizeof(*pack), fds, pack->n, 0, GIVE_MS));
 	pack->n = 0;
-	return (int)MIN(n, 0);
+	return r;
 }
 
 static int give(const struct holder *h)
@@ -101,8 +98,9 @@ static int give(const struct holder *h)
 	return r == 0 ? give_pack(h, &pack) : r;
 }
 
-/* Return: false once the daemon has ended. One that is to be held, and has not come, for there is no room for another one in this
- * process, is named by the next commit all the same: then this is no holder any more, and ends, so that everybody knows. */
+/* Return: false once the daemon has ended. One that is to be held, and has not come, for there is
+ * no room for another one in this process, is named by the next commit all the same: then this is
+ * no holder any more, and ends, so that everybody knows. */
 static bool hear(struct holder *h)
 {
 	struct lent_word w = {0};
@@ -206,18 +204,21 @@ static void *close_all(void *unused)
 static int start_closing(void)
 {
 	pthread_t thread;
+	ssize_t n;
 	size_t nfds;
 	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, closing.wake) < 0)
 		return -errno;
 	r = -pthread_create(&thread, NULL, close_all, NULL);
-	if (r == 0)
-		r = (int)MIN(fdpass_receive(closing.wake[1], &r, sizeof(r), NULL, 0, &nfds, 0), 0);
-	return r;
+	if (r < 0)
+		return r;
+	n = fdpass_receive(closing.wake[1], &r, sizeof(r), NULL, 0, &nfds, 0);
+	return n < 0 ? (int)n : r;
 }
 
-/* Who is heard is perhaps a guest that has taken the daemon over: if this is taken over as well, that is worth nothing. */
+/* Who is heard is perhaps a guest that has taken the daemon over: if this is taken over as well,
+ * that is worth nothing. */
 static int give_up_rights(void)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -261,7 +262,7 @@ int holder_admit(int control)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	r = (int)MIN(fdpass_send(control, "", 1, &pair[1], 1, MSG_DONTWAIT), 0);
+	r = only_errno(fdpass_send_patiently(control, "", 1, &pair[1], 1, MSG_DONTWAIT, ADMIT_MS));
 	close(pair[1]);
 	if (r == 0)
 		return pair[0];

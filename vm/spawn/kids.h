@@ -29,7 +29,8 @@ struct kids {
 	size_t nasking; /* of these, those that may wait for a server */
 };
 
-/* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or -ENOMEM. */
+/* Makes room for one more, while there is none yet that could not be remembered. Return: 0 or
+ * -ENOMEM. */
 int kids_reserve(struct kids *k);
 
 /* Adds one, whose cell and birth are owned by the table, in the room that was made. */
@@ -53,8 +54,8 @@ struct kin {
 	pid_t holder[KIN_HOLDERS];
 };
 
-/* Kills the processes that became children of this one by the death of their parents, and with @all every child but the
- * daemon. Return: how many. */
+/* Kills the processes that became children of this one by the death of their parents, and with @all
+ * every child but the daemon. Return: how many. */
 size_t kids_kill(const struct kids *k, const struct kin *kin, bool all);
 
 /* Another daemon: kills those that it has not claimed. */

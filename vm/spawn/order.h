@@ -160,8 +160,8 @@ struct order_limits {
  *
  * Depends on nothing but the arguments.
  *
- * Return: 0, -EBADMSG if it is not an order, -EMFILE if descriptors are missing, for example because
- * of the open files limit, -EPERM if it exceeds the limits.
+ * Return: 0, -EBADMSG if it is not an order, -EMFILE if descriptors are missing, for example
+ * because of the open files limit, -EPERM if it exceeds the limits.
  */
 int order_parse(const void *bytes, size_t len, size_t nfds, const struct order_limits *most,
 		struct order *ret_order);

@@ -19,18 +19,18 @@
 /*
  * Theory of operation
  * -------------------
- * The kernel stores a sandbox's changes separately from the original directory: in the upper layer of an
- * overlay (Documentation/filesystems/overlayfs.rst). A file there is new or changed, a character device
- * 0/0 stands for a removed one, and a directory with the attribute "opaque" hides everything below the
- * original directory of that name. Both trees are traversed in parallel.
+ * The kernel stores a sandbox's changes separately from the original directory: in the upper layer
+ * of an overlay (Documentation/filesystems/overlayfs.rst). A file there is new or changed, a
+ * character device 0/0 stands for a removed one, and a directory with the attribute "opaque" hides
+ * everything below the original directory of that name. Both trees are traversed in parallel.
  *
  * A file in the upper layer may be unchanged, if it was only opened for writing. So it is compared.
  *
- * All of this is untrusted: names, types, and the sandbox may change them at the same time. So this runs
- * in its own process, in a jail that contains only the two trees, with the owner's permissions; only
- * single names below an open directory are looked up, links are not followed and mounts not crossed.
- * Files become visible when they are complete. Links are made only if they lead to something below the
- * directory; devices, sockets and FIFOs never.
+ * All of this is untrusted: names, types, and the sandbox may change them at the same time. So this
+ * runs in its own process, in a jail that contains only the two trees, with the owner's
+ * permissions; only single names below an open directory are looked up, links are not followed and
+ * mounts not crossed. Files become visible when they are complete. Links are made only if they lead
+ * to something below the directory; devices, sockets and FIFOs never.
  *
  * Changes that can't be made are reported and skipped; the rest is made. They can be retried later.
  */
@@ -124,8 +124,8 @@ static struct listed *keep(struct walk *w, char letter)
 	return l;
 }
 
-/* Both passes come by in the same order; the second one may leave out what is below a directory that could
- * not be made. Return: the sum that was told for this change, or "". */
+/* Both passes come by in the same order; the second one may leave out what is below a directory
+ * that could not be made. Return: the sum that was told for this change, or "". */
 static const char *told(struct walk *w, char letter)
 {
 	for (size_t i = w->next; i < w->nlisted; i++) {
@@ -431,8 +431,8 @@ static void each(struct walk *w, int dir, int upper, int base,
 		free(names);
 }
 
-/* A name of the base, below a directory that hides it: if there is nothing of this name above, it was
- * removed. */
+/* A name of the base, below a directory that hides it: if there is nothing of this name above, it
+ * was removed. */
 static void merge_hidden(struct walk *w, int upper, int base, const char *name)
 {
 	struct overlay_entry e = {.upper = upper, .base = base, .name = name, .there = true};

@@ -23,7 +23,8 @@ struct overlay_entry {
 /* Checksum of an entry's result: 16 bytes of a SHA-256, in hexadecimal. */
 #define OVERLAY_SUM 33 /* characters, with the terminator */
 
-/* Opens a file below @dir, if it has @type and is on the same file system. Return: descriptor or -errno. */
+/* Opens a file below @dir, if it has @type and is on the same file system. Return: descriptor or
+ * -errno. */
 int overlay_open(int dir, const char *name, mode_t type, int flags);
 
 /* Finishes a sum. Return: whether it equals @want. */
@@ -32,11 +33,13 @@ int overlay_sum_end(struct digest *d, char ret_sum[OVERLAY_SUM]);
 /* Adds the contents of the file @in: data with offsets, and its size. Return: 0 or -errno. */
 int overlay_sum_file(int in, off_t size, struct digest *d);
 
-/* Does a change need review: is it a file name that host programs act on, or did it have set-id bits? */
+/* Does a change need review: is it a file name that host programs act on, or did it have set-id
+ * bits? */
 bool overlay_mark(const char *path, mode_t mode);
 
 /*
- * Applies the change of @e->name to the base, but only if the result has the sum @want, computed on top of @d.
+ * Applies the change of @e->name to the base, but only if the result has the sum @want, computed on
+ * top of @d.
  * Return: 0, -ESTALE if the sum differs, or -errno.
  */
 int overlay_commit_file(const struct overlay_entry *e, struct digest *d, const char *want);
@@ -47,7 +50,8 @@ int overlay_commit_dir(const struct overlay_entry *e);
 /* Removes @name recursively. Return: 0 or -errno. */
 int overlay_remove(int dir, const char *name, unsigned depth);
 
-/* Checks a link's target, or -ENOTSUP: it may only point below the directory. @depth is that of the link. */
+/* Checks a link's target, or -ENOTSUP: it may only point below the directory. @depth is that of the
+ * link. */
 int overlay_link_target(const char *target, unsigned depth, char ret_target[PATH_MAX]);
 
 /* Reads the link @name of @dir. Return: 0 or -errno. */

@@ -7,10 +7,10 @@
 #include "vm/base/util.h"
 
 /*
- * Some programs of the host execute files of a directory automatically: git its hooks and commands in its
- * configuration, shells and tools that read a file of their current directory, editors their workspace
- * settings. The table can't be complete: names in it deserve a look, but others may as well. Case is
- * ignored, because some file systems are case-insensitive.
+ * Some programs of the host execute files of a directory automatically: git its hooks and commands
+ * in its configuration, shells and tools that read a file of their current directory, editors their
+ * workspace settings. The table can't be complete: names in it deserve a look, but others may as
+ * well. Case is ignored, because some file systems are case-insensitive.
  */
 
 /* As any part of a path: all that is below counts. */

@@ -17,21 +17,22 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon reads data from guests. An attacker who takes it over has its socket to the spawner, which
- * has all privileges of the user who mounted. So the spawner does not trust the daemon: it was forked with
- * this policy in its memory, before the daemon had read any data except the administrator's, and no
- * message changes it. An order (order.h) names one of the programs that xsbxfs consists of, and contains
- * the variable parts as a few bounded numbers and names. The file to execute, its arguments, variables,
- * descriptor numbers, and jail are determined here: programs and host paths from the configuration,
- * variables from the environment in which xsbxfs was started.
+ * The daemon reads data from guests. An attacker who takes it over has its socket to the spawner,
+ * which has all privileges of the user who mounted. So the spawner does not trust the daemon: it
+ * was forked with this policy in its memory, before the daemon had read any data except the
+ * administrator's, and no message changes it. An order (order.h) names one of the programs that
+ * xsbxfs consists of, and contains the variable parts as a few bounded numbers and names. The file
+ * to execute, its arguments, variables, descriptor numbers, and jail are determined here: programs
+ * and host paths from the configuration, variables from the environment in which xsbxfs was
+ * started.
  *
- * A compromised daemon can still start the permitted programs, as often as there is room, in jails with
- * the limits of a session, have the memory of those that are machines copied, and the key told of what is kept, which it has
- * had. It can pass its own descriptors to them:
+ * A compromised daemon can still start the permitted programs, as often as there is room, in jails
+ * with the limits of a session, have the memory of those that are machines copied, and the key told
+ * of what is kept, which it has had. It can pass its own descriptors to them:
  * a machine's disk, a list of changes.
- * If several users have sessions, and root has mounted, it can lie about the owner of a session, which
- * only the daemon learns from the kernel. So it can act as any user, but only within the directories that
- * templates open for writing, and as root only in those owned by root.
+ * If several users have sessions, and root has mounted, it can lie about the owner of a session,
+ * which only the daemon learns from the kernel. So it can act as any user, but only within the
+ * directories that templates open for writing, and as root only in those owned by root.
  */
 
 #define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/key.c */

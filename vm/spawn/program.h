@@ -20,13 +20,14 @@ struct lines;
  *
  * - `over` is called once for each program_start() that returned 0, from the loop, when the program
  *   has ended and all of its output was read. It may start the next one, or free the owner.
- * - `nopen` is not 0 from program_start() to `over`. To end the program early: child_kill(&p->child).
+ * - `nopen` is not 0 from program_start() to `over`. To end the program early:
+ *   child_kill(&p->child).
  */
 struct program {
 	const int *fds; /* its descriptors besides the output; only used in program_start() */
 	size_t nfds;
-	const int *
-		near; /* likewise, as in struct spawn_spec; with any of them the output's end is one as well */
+	/* Likewise, as in struct spawn_spec; with any of them the output's end is one as well. */
+	const int *near;
 	size_t nnear;
 	/* Receivers of its output; without either its beginning is kept in `output`. */
 	struct lines *lines;
@@ -34,9 +35,8 @@ struct program {
 	const struct log_label *label; /* as in struct child */
 	unsigned limit_ms;	       /* it is killed after this time, and is `late`; 0: never */
 	void (*started)(struct program *p); /* may be NULL */
-	void (*exited)(
-		struct program
-			*p); /* what its record says is another; `over` follows. May be NULL */
+	/* What its record says is another; `over` follows. May be NULL. */
+	void (*exited)(struct program *p);
 	void (*over)(struct program *p);
 	void *data;
 

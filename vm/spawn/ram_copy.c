@@ -16,15 +16,18 @@
 /*
  * Theory of operation
  * -------------------
- * The machine stands still between GO and COPIED, so everything that can be done before and after that is: what is
- * written to is there already, with its pages, and the stream has a place for each page of the machine's, to which it is
- * copied by the kernel at once; what goes between the pages is written when the machine runs again.
+ * The machine stands still between GO and COPIED, so everything that can be done before and after
+ * that is: what is written to is there already, with its pages, and the stream has a place for each
+ * page of the machine's, to which it is copied by the kernel at once; what goes between the pages
+ * is written when the machine runs again.
  *
- * Where all of its memory is copied, that is done beforehand as well. If the kernel notes what is written to since, only
- * that is copied anew; else everything is, which takes a quarter of a millisecond for each MiB.
+ * Where all of its memory is copied, that is done beforehand as well. If the kernel notes what is
+ * written to since, only that is copied anew; else everything is, which takes a quarter of a
+ * millisecond for each MiB.
  *
- * A task, and not a thread of the daemon, because the daemon may not look into other processes, and must not wait. It
- * has the spawner's rights, and does nothing with them but to read the memory of one of the spawner's own machines.
+ * A task, and not a thread of the daemon, because the daemon may not look into other processes, and
+ * must not wait. It has the spawner's rights, and does nothing with them but to read the memory of
+ * one of the spawner's own machines.
  */
 
 #define SPARE_PAGES 1024u /* that may come to be its own between the preparation and the copy */
@@ -121,7 +124,8 @@ static int copy_now(struct copy *c)
 	return r < 0 ? r : read_pages(c);
 }
 
-/* Memory that was never written is not there in a machine that boots, but huge pages are there as a whole. */
+/* Memory that was never written is not there in a machine that boots, but huge pages are there as a
+ * whole. */
 static void give_back_zeroes(const struct copy *c, const struct ram_pages *pages)
 {
 	static const uint8_t zeroes[RAM_PAGE];

@@ -9,15 +9,17 @@
 
 /* Its descriptors. */
 enum ram_copy_fd {
-	RAM_COPY_TALK =
-		3, /* to the daemon: an enum ram_copy_word is a packet, as int32_t; so is a -errno, behind which it ends */
+	/* To the daemon: an enum ram_copy_word is a packet, as int32_t; so is a -errno, behind which it
+	 * ends. */
+	RAM_COPY_TALK = 3,
 	RAM_COPY_STREAM,  /* a file in memory: becomes the stream, see ram_stream.h */
 	RAM_COPY_DEVICES, /* likewise: what QEMU has written of the devices */
 	RAM_COPY_BASE,	  /* likewise: see struct ram_copy */
 	RAM_COPY_PIDFD,	  /* the machine */
 };
 
-/* In this order. It ends by itself when the stream is whole, and when the daemon's end is closed. */
+/* In this order. It ends by itself when the stream is whole, and when the daemon's end is
+ * closed. */
 enum ram_copy_word {
 	RAM_COPY_READY = 1, /* everything is prepared */
 	RAM_COPY_GO,	    /* from the daemon: the machine stands still */

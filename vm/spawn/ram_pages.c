@@ -19,15 +19,16 @@
 /*
  * Theory of operation
  * -------------------
- * The page table of a process says of each page whether it is there, in the file's cache, or swapped out; what is there and no file's,
- * or was and is swapped out, is the process' own. Newer kernels list ranges of such pages (PAGEMAP_SCAN, 6.7), older ones
- * give a word for each.
+ * The page table of a process says of each page whether it is there, in the file's cache, or
+ * swapped out; what is there and no file's, or was and is swapped out, is the process' own. Newer
+ * kernels list ranges of such pages (PAGEMAP_SCAN, 6.7), older ones give a word for each.
  *
- * Some kernels also note which pages are written (soft-dirty, since somebody has written to /proc/PID/clear_refs). Those that do
- * not have the same bit, which is never set: so the kernel is tried before it is believed.
+ * Some kernels also note which pages are written (soft-dirty, since somebody has written to
+ * /proc/PID/clear_refs). Those that do not have the same bit, which is never set: so the kernel is
+ * tried before it is believed.
  *
- * The number of a process that was reaped is given to others. So after everything that was read by number, the pidfd has
- * to say that it has not ended.
+ * The number of a process that was reaped is given to others. So after everything that was read by
+ * number, the pidfd has to say that it has not ended.
  */
 
 #ifndef PAGEMAP_SCAN

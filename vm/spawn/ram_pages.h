@@ -58,7 +58,8 @@ int ram_pages_scan_written(struct ram_pages *r);
  * @stride: ... if not 0, each so many bytes behind the one before; else each to its place: @first
  *	is where page 0 is
  *
- * Return: 0; -EFAULT if some are gone; -ESRCH if the process is, and what was read may be another's.
+ * Return: 0; -EFAULT if some are gone; -ESRCH if the process is, and what was read may be
+ * another's.
  */
 int ram_pages_read(const struct ram_pages *r, uint8_t *first, size_t stride);
 

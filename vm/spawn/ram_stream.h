@@ -9,8 +9,9 @@
 #include "ram_pages.h"
 
 /*
- * The file: what begins every stream, which kind of machine it is, one section with its memory, and what
- * QEMU's xen-save-devices-state has written, but for its beginning, which is that of a stream again.
+ * The file: what begins every stream, which kind of machine it is, one section with its memory, and
+ * what QEMU's xen-save-devices-state has written, but for its beginning, which is that of a stream
+ * again.
  *
  *	magic, version | configuration | RAM: blocks | RAM: pages | devices, end
  */

@@ -10,11 +10,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 
-#include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "guard.h"
 #include "spawner.h"
@@ -28,8 +26,8 @@
 #define PATIENCE_MS  5000
 #define END_MS	     20000
 #define LEAVE_MS     1000 /* what is guarded is put in order then, whoever has not died yet */
-#define REAP_MS	     2000 /* a thread of the daemon's may wait for a disk; the others are gone then */
-#define AGAIN_MS     100 /* what could not be said is said then */
+#define REAP_MS	     2000 /* a thread of the daemon's may wait for a disk; others are gone then */
+#define AGAIN_MS     100  /* what could not be said is said then */
 #define BIRTHS_LEAST 2u
 #define BIRTHS_MOST  16u
 #define ASKING_MOST  32u
@@ -38,41 +36,33 @@
 /*
  * Theory of operation
  * -------------------
- * The daemon never forks: it is large, and a fork would copy its page tables and all its data. Instead
- * it was forked from this process once, while both were small, and sends requests to it.
+ * The daemon never forks: it is large, and a fork would copy its page tables and all its data.
+ * Instead it was forked from this process once, while both were small, and sends requests to it.
  *
  * The protocol is one datagram per request and per notification, so there are only fixed structs to
- * parse. Requests are read one after the other, in one thread, which makes their places and forks. What the child does
- * then, up to the exec of its program, takes twice as long, and is not waited for: meanwhile others are forked, as many
- * as there are processors. So what is asked for first may be running second.
+ * parse. Requests are read one after the other, in one thread, which makes their places and forks.
+ * What the child does then, up to the exec of its program, takes twice as long, and is not waited
+ * for: meanwhile others are forked, as many as there are processors. So what is asked for first may
+ * be running second.
  *
- * The daemon, which may be compromised, does not decide what may be started: requests are checked, and
- * turned into jobs, by rules that the spawner was forked with, see policy.c.
+ * The daemon, which may be compromised, does not decide what may be started: requests are checked,
+ * and turned into jobs, by rules that the spawner was forked with, see policy.c.
  *
  * Three mechanisms ensure that children die with their parent. PDEATHSIG kills them if the spawner
- * dies; the end of file of the socket, or SIGCHLD, tells the spawner that the daemon has died, whatever the cause;
- * and orphans of a child (which only exist with the backend for tests, machines have none) are
- * reparented to the spawner, which is a subreaper, and are killed at once.
+ * dies; the end of file of the socket, or SIGCHLD, tells the spawner that the daemon has died,
+ * whatever the cause; and orphans of a child (which only exist with the backend for tests, machines
+ * have none) are reparented to the spawner, which is a subreaper, and are killed at once.
  *
- * Every wait has a limit, as all sandboxes share this thread and its few children on their way: a path of the host that a
- * child opens, or the program that it executes, may be on a server that does not answer any more. Then the child sleeps
- * uninterruptibly, so that even SIGKILL has no effect. It is abandoned, and its place stays taken until it has
- * ended. The same request is refused at once for a while; a queue of them would block all others.
+ * Every wait has a limit, as all sandboxes share this thread and its few children on their way: a
+ * path of the host that a child opens, or the program that it executes, may be on a server that
+ * does not answer any more. Then the child sleeps uninterruptibly, so that even SIGKILL has no
+ * effect. It is abandoned, and its place stays taken until it has ended. The same request is
+ * refused at once for a while; a queue of them would block all others.
  *
  * The spawner is in its own session with all signals blocked, so Ctrl-C on a terminal, or a TERM to
- * everything named xsbxfs, only reaches the daemon, which decides what ends when. But if the guard is killed, which is
- * the process that somebody started, the spawner ends the daemon: see guard.c.
+ * everything named xsbxfs, only reaches the daemon, which decides what ends when. But if the guard
+ * is killed, which is the process that somebody started, the spawner ends the daemon: see guard.c.
  */
-
-static void hold(struct server *s, uint32_t id, struct spawn_job *job)
-{
-	for (size_t i = 0; i < job->nfds; i++) {
-		const int r = held_add(&s->held, HELD_ENDS, id, steal_fd(&job->fds[i]));
-
-		if (r < 0)
-			log_debug("an end of what it has is not kept: %s", strerror(-r));
-	}
-}
 
 static uint32_t oom_kills(const struct jail_cell *cell)
 {
@@ -85,135 +75,6 @@ static uint32_t oom_kills(const struct jail_cell *cell)
 	n = cgroup_stat_oom_kills(&g);
 	cgroup_stat_close(&g);
 	return (uint32_t)MIN(n, UINT32_MAX);
-}
-
-static void kill_kid(const struct server *s, uint32_t id)
-{
-	const struct kid *k = kids_of(&s->kids, id);
-
-	if (k)
-		kill(k->pid, SIGKILL);
-}
-
-/* One that failed may still be on its way out, and is acknowledged once more when it is gone. */
-static void forget(struct server *s, uint32_t id)
-{
-	final_forget(&s->finals, id);
-	if (!kids_of(&s->kids, id))
-		held_drop(&s->held, HELD_ENDS, id);
-}
-
-/* What of the daemon's is over. */
-enum ending {
-	ENDED_ASKING = POLLRDHUP, /* and waits for our end */
-	ENDED = 0,		  /* of POLLHUP one hears unasked */
-};
-
-static bool daemon_has(const struct server *s, enum ending e)
-{
-	struct pollfd p = {.fd = s->sock, .events = (short)e};
-
-	return poll(&p, 1, 0) > 0;
-}
-
-/* All that the daemon can ask for. */
-static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
-{
-	struct spawn_request req;
-
-	if (len < sizeof(req))
-		return;
-	memcpy(&req, message, sizeof(req));
-	s->about = req.op == SPAWN_OP_SPAWN || req.op == SPAWN_OP_HOLD ? req.id : 0;
-	switch (req.op) {
-	case SPAWN_OP_SPAWN:
-		s->last_id = MAX(s->last_id, req.id);
-		if (!daemon_has(s, ENDED_ASKING))
-			server_judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
-		break;
-	case SPAWN_OP_MOUNTED:
-		guard_mounted(s->guarded, s->rules->mountpoint);
-		if (job->nfds)
-			(void)held_add(&s->held, HELD_CONNECTION, 0, steal_fd(&job->fds[0]));
-		break;
-	case SPAWN_OP_UNMOUNT:
-		/* It may have ended between our hearing of this and now. */
-		if (!daemon_has(s, ENDED))
-			guard_unmount(s->guarded);
-		held_drop(&s->held, HELD_CONNECTION, 0);
-		break;
-	case SPAWN_OP_STOP: s->stop = true; break;
-	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
-	case SPAWN_OP_HOLD: hold(s, req.id, job); break;
-	case SPAWN_OP_FORGET: forget(s, req.id); break;
-	case SPAWN_OP_YIELD: server_yield(s, req.id); break;
-	case SPAWN_OP_ESTATE: server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1); break;
-	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
-	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id); break;
-	case SPAWN_OP_LOG:
-		if (req.id < LOG_NLEVELS)
-			log_open((enum log_level)req.id);
-		break;
-	default: break;
-	}
-}
-
-/* Return: false once the daemon's end is closed. */
-static bool receive(struct server *s)
-{
-	static char message[SPAWN_MESSAGE_MAX];
-	struct spawn_job job = {.fds = {-1}};
-	ssize_t n = fdpass_receive(s->sock, message, sizeof(message), job.fds, SPAWN_FDS_MAX,
-				   &job.nfds, 0);
-
-	if (n < 0)
-		return n == -EAGAIN;
-	if (n == 0)
-		return false;
-	serve(s, message, (size_t)n, &job);
-	s->about = 0;
-	for (size_t i = 0; i < job.nfds; i++) {
-		if (job.fds[i] >= 0)
-			close(job.fds[i]);
-	}
-	return !s->stop;
-}
-
-/* Of one that is gone nothing is done that concerns others: it may have a successor, whose mount and directory have the same
- * names. But it may have gone right after its goodbye. And who was to be ended is, of whom it has said so. */
-static void hear_rest(struct server *s)
-{
-	static char message[SPAWN_MESSAGE_MAX];
-	struct spawn_request req;
-	int fds[SPAWN_FDS_MAX];
-	size_t nfds;
-	ssize_t n;
-
-	do {
-		n = fdpass_receive(s->sock, message, sizeof(message), fds, SPAWN_FDS_MAX, &nfds,
-				   MSG_DONTWAIT);
-		if (n < (ssize_t)sizeof(req))
-			continue;
-		memcpy(&req, message, sizeof(req));
-		s->stop |= req.op == SPAWN_OP_STOP;
-		if (req.op == SPAWN_OP_KILL)
-			kill_kid(s, req.id);
-		else if (req.op == SPAWN_OP_FORGET)
-			forget(s, req.id);
-		else if (req.op == SPAWN_OP_SPAWN)
-			s->last_id = MAX(s->last_id, req.id);
-		else if (req.op == SPAWN_OP_ESTATE && !nfds)
-			server_estate(s, -1);
-		else if (req.op == SPAWN_OP_SURVIVES)
-			server_survives(s, req.id);
-		else if (req.op == SPAWN_OP_HOLDER)
-			server_holder_deaf(s, req.id);
-		else if (req.op == SPAWN_OP_UNMOUNT)
-			held_drop(&s->held, HELD_CONNECTION, 0);
-		while (nfds)
-			close(fds[--nfds]);
-		/* What it had not read yet when it went is said once, as an error, before what it sent. */
-	} while ((n > 0 || n == -ECONNRESET) && !s->stop);
 }
 
 /* Return: one that can be waited for, or 0. */
@@ -247,9 +108,8 @@ static void kid_over(struct server *s, struct kid *k, int status)
 
 static void reap(struct server *s)
 {
-	struct kin kin;
-
 	struct signalfd_siginfo info;
+	struct kin kin;
 	int status;
 	pid_t pid;
 
@@ -275,8 +135,8 @@ static void reap(struct server *s)
 	kids_kill(&s->kids, &kin, false);
 }
 
-/* No child may be left; but one that does not die although it is killed is left to its death, which comes
- * before it does anything else. */
+/* No child may be left; but one that does not die although it is killed is left to its death, which
+ * comes before it does anything else. */
 static void end_children(struct server *s, int ms)
 {
 	const int64_t end = server_now() + ms;
@@ -320,8 +180,8 @@ static void await_death(struct server *s)
 
 	if (s->daemon)
 		kill(s->daemon, SIGKILL); /* it may have closed its end, and nothing else */
-	while (s->daemon && server_now() < end) {
-		(void)poll(&p, 1, (int)MAX(end - server_now(), 0));
+	for (int64_t now; s->daemon && (now = server_now()) < end;) {
+		(void)poll(&p, 1, (int)(end - now));
 		reap(s);
 	}
 	if (!s->daemon)
@@ -336,7 +196,7 @@ static void await_death(struct server *s)
 static bool revive(struct server *s)
 {
 	if (s->sock >= 0)
-		hear_rest(s);
+		server_hear_rest(s);
 	if (server_can_revive(s)) {
 		heir_end(&s->heir,
 			 "the daemon before died, and another one goes on with the mount");
@@ -349,8 +209,8 @@ static bool revive(struct server *s)
 	return server_can_revive(s) && server_died(s);
 }
 
-/* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no file. Nobody waits for a child that does not die, neither the guard nor a
- * successor. */
+/* The end: no connection, so that nobody waits for an answer; no child, then no mount, then no
+ * file. Nobody waits for a child that does not die, neither the guard nor a successor. */
 static void clean_up(struct server *s)
 {
 	heir_end(&s->heir, "the mount has ended");
@@ -380,13 +240,13 @@ static bool has_room(const struct server *s)
 	return s->kids.nbirths - s->kids.nasking < s->most_births && s->kids.nasking < ASKING_MOST;
 }
 
-/* Requests are left where they are while as many children are on their way as there may be. Return: how many of @p. */
+/* Requests are left where they are while as many children are on their way as there may be. Return:
+ * how many of @p. */
 static nfds_t to_watch(const struct server *s, struct pollfd *p)
 {
-	nfds_t n = WATCHED;
-
 	const bool stands = s->heir.state == HEIR_LOADING;
 	const bool served = s->daemon && held_find(&s->held, HELD_CONNECTION) >= 0;
+	nfds_t n = WATCHED;
 
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
 	if (has_room(s))
@@ -414,9 +274,9 @@ static int time_left(struct server *s)
 		return (int)MAX(s->heir.until - now, 0);
 	if (s->heir.state != HEIR_NONE && (left < 0 || s->heir.until - now < left))
 		left = MAX(s->heir.until - now, 0);
+	/* Or sooner: server_is_urgent(). */
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
-		left = MIN(MAX(s->revival.at - now, 0),
-			   AGAIN_MS); /* or sooner: server_is_urgent() */
+		left = MIN(MAX(s->revival.at - now, 0), AGAIN_MS);
 	if (server_holder_is_due(s) && (left < 0 || s->revival.holder_at - now < left))
 		left = MAX(s->revival.holder_at - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
@@ -477,7 +337,7 @@ static bool turn(struct server *s)
 	server_settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
 	if (p[0].revents & POLLHUP)
 		return false;
-	if (p[0].revents && has_room(s) && !receive(s))
+	if (p[0].revents && has_room(s) && !server_receive(s))
 		return false;
 	return s->daemon || s->revival.due;
 }

@@ -102,7 +102,6 @@ static bool raise_kid(struct server *s, struct kid *k, int given_up, struct spaw
 	return e->error == 0;
 }
 
-/* The program runs, or could not be run, or that is not waited for any more, because of @given_up. */
 void server_settle(struct server *s, struct kid *k, int given_up)
 {
 	struct spawn_error e = {0};
@@ -118,7 +117,6 @@ void server_settle(struct server *s, struct kid *k, int given_up)
 	kids_born(&s->kids, k);
 }
 
-/* Settles those that have come to their end, or have taken too long; with @given_up all. */
 void server_settle_all(struct server *s, int given_up)
 {
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
@@ -178,8 +176,8 @@ static enum spawn_step step_of(int error)
 	}
 }
 
-/* The memory of a machine is copied by its number, which stays its own as long as it was not reaped here. The copier gets a
- * pidfd, to know for how long that is. Return: 0 or -errno. */
+/* The memory of a machine is copied by its number, which stays its own as long as it was not reaped
+ * here. The copier gets a pidfd, to know for how long that is. Return: 0 or -errno. */
 static int find_machine(const struct server *s, struct spawn_job *job)
 {
 	for (size_t i = 0; i < s->kids.n; i++) {

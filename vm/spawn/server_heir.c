@@ -110,17 +110,16 @@ static void begin_heir(struct server *s)
 /* It is not to be: the daemon goes on. */
 static void disinherit(struct server *s, const char *words)
 {
-	char why[HEIR_WORDS_MAX];
 	const struct spawn_note note = {.op = SPAWN_NOTE_RESUME};
 	const bool stands = s->heir.state == HEIR_LOADING && !s->heir.revives;
-
 	const bool refused = s->heir.refused;
+	char why[HEIR_WORDS_MAX];
 
 	snprintf(why, sizeof(why), "%s", words); /* they may be its own */
 	if (s->heir.ended && s->heir.revives)
 		server_tell_end(&s->heir, why, sizeof(why));
 	heir_end(&s->heir, why);
-	server_heirs_estate(s, -1);
+	(void)server_heirs_estate(s, -1, false);
 	for (size_t i = 0; i < s->kids.n; i++)
 		s->kids.item[i].claimed = false;
 	if (stands)
@@ -139,7 +138,8 @@ static bool is_known(const void *data, uint32_t id)
 	return kids_of(&s->kids, id) || final_has(&s->finals, id);
 }
 
-/* The heir is the daemon from here on. The other one, if there is one, stands still, and is not needed for anything any more. */
+/* The heir is the daemon from here on. The other one, if there is one, stands still, and is not
+ * needed for anything any more. */
 static void succeed(struct server *s)
 {
 	struct spawn_note note = {.op = SPAWN_NOTE_SUCCEED};
@@ -165,12 +165,23 @@ static void succeed(struct server *s)
 	final_unsay(&s->finals);
 }
 
-/* One that it knows, and nobody else does any more: it is told that it has ended. Return: 0 or -ENOMEM. */
+/* One that it knows, and nobody else does any more: it is told that it has ended. Return: 0 or
+ * -ENOMEM. */
 static int claim_lost(struct server *s, uint32_t id)
 {
 	const struct spawn_note note = {.op = SPAWN_NOTE_EXITED, .id = id, .status = SIGKILL};
 
 	return final_has(&s->finals, id) ? 0 : final_add(&s->finals, &note);
+}
+
+/* Return: what becomes of that. */
+static enum heir_word take_estate(struct server *s, int fd, bool any)
+{
+	if (server_heirs_estate(s, fd, any) == 0)
+		return HEIR_LEAVES;
+	snprintf(s->heir.words, sizeof(s->heir.words),
+		 "there was no descriptor left for what the new process leaves");
+	return HEIR_OVER;
 }
 
 static void hear_heir(struct server *s)
@@ -183,7 +194,7 @@ static void hear_heir(struct server *s)
 	while (word == HEIR_CLAIMS || word == HEIR_LEAVES) {
 		word = heir_hear(&s->heir, server_now(), &id, &fd);
 		if (word == HEIR_LEAVES)
-			server_heirs_estate(s, steal_fd(&fd));
+			word = take_estate(s, steal_fd(&fd), id != 0);
 		k = word == HEIR_CLAIMS ? kids_of(&s->kids, id) : NULL;
 		if (k && !k->birth)
 			k->claimed = true;

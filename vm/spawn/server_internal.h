@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's state, for server.c, server_birth.c, server_heir.c, server_revive.c, server_words.c: each calls those behind it. */
+/* The spawner's state, for its parts: server.c has the loop; server_birth.c, _heir.c, _legacy.c,
+ * _requests.c, _revive.c and _words.c are named below, with what each has. */
 #ifndef XSBX_VM_SPAWN_SERVER_INTERNAL_H
 #define XSBX_VM_SPAWN_SERVER_INTERNAL_H
 
@@ -35,7 +36,8 @@ struct revival {
 	struct legacy legacy; /* what counts */
 	struct legacy coming; /* to which not all is written yet */
 	struct legacy heirs;  /* likewise, of a daemon that is to take the mount over */
-	bool unheld; /* there was, but the descriptors that it speaks of are nobody's but the daemon's */
+	/* There was, but the descriptors that it speaks of are nobody's but the daemon's. */
+	bool unheld;
 	bool holder_due; /* what is coming has none; there is to be one, at: */
 	int64_t holder_at;
 	uint32_t holders; /* that were started */
@@ -44,7 +46,7 @@ struct revival {
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
 	char option[32];   /* what the next one is started with */
-	unsigned refusals; /* one after the other, of heirs that can't go on */
+	unsigned refusals; /* one after the other, of heirs that can't go on; a death is none */
 };
 
 struct server {
@@ -68,13 +70,14 @@ struct server {
 	struct guarded *guarded;
 };
 
+#define SERVER_CROWDED_MS 200u /* for so long descriptors have to wait for others on their way */
+
 /* News for the daemon. Return: 0 or -errno. */
 static inline int server_note(struct server *s, const struct spawn_note *note, const int *fds,
 			      size_t nfds)
 {
-	const ssize_t n = fdpass_send(s->sock, note, sizeof(*note), fds, nfds, 0);
-
-	return (int)MIN(n, 0);
+	return only_errno(fdpass_send_patiently(s->sock, note, sizeof(*note), fds, nfds, 0,
+						SERVER_CROWDED_MS));
 }
 
 static inline int64_t server_now(void)
@@ -85,7 +88,15 @@ static inline int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- what it is told ---- */
+/* ---- server_requests.c: what the daemon asks for ---- */
+
+/* A request, or none. Return: false once the daemon's end is closed, or it has said goodbye. */
+bool server_receive(struct server *s);
+
+/* The daemon is gone: all that it has sent, as far as that concerns nobody else. */
+void server_hear_rest(struct server *s);
+
+/* ---- server_words.c: what it is told ---- */
 
 /* A line of the log. @data: struct server. */
 void server_say(void *data, enum log_level level, const char *text);
@@ -99,9 +110,10 @@ void server_say_finals(struct server *s);
 /* One's: that it has ended, or never began. */
 void server_last_note(struct server *s, const struct spawn_note *note);
 
-/* ---- a child on its way ---- */
+/* ---- server_birth.c: a child on its way ---- */
 
-/* It is asked for, by this request behind the head. @job: its descriptors; what it does not take is the caller's still. */
+/* It is asked for, by this request behind the head. @job: its descriptors; what it does not take is
+ * the caller's still. */
 void server_judge(struct server *s, uint32_t id, const char *request, size_t len,
 		  struct spawn_job *job);
 
@@ -111,26 +123,20 @@ void server_settle(struct server *s, struct kid *k, int given_up);
 /* Those that have come to their end, or have taken too long; with @given_up all. */
 void server_settle_all(struct server *s, int given_up);
 
-/* In a child, which may hang for long before its exec: closes what it has of its parent, whose guard waits for the end of
- * file, and of its elder siblings. Who has the reading end of one's status pipe counts as its parent. */
-void server_leave(const struct server *s);
-
-/* The daemon stands still, having given all to the heir with this number: which may have been given up meanwhile, and there
- * may be another, who was given nothing. */
-void server_yield(struct server *s, uint32_t number);
-
-/* ---- what it leaves ---- */
+/* ---- server_legacy.c: what it leaves ---- */
 
 void server_legacy_init(struct server *s);
 
-/* It is going to leave this, which is the callee's; -1: nothing, as of now. */
-void server_estate(struct server *s, int fd);
+/* It is going to leave this, which is the callee's; -1: it did not arrive. Not @any: nothing, as of
+ * now. */
+void server_estate(struct server *s, int fd, bool any);
 
 /* ... and if it dies from now on, it does, and the holder of this number has its descriptors. */
 void server_survives(struct server *s, uint32_t number);
 
-/* What an heir is going to leave, as soon as it is the daemon. */
-void server_heirs_estate(struct server *s, int fd);
+/* What an heir is going to leave, as soon as it is the daemon; likewise. Return: 0; -EMFILE: its
+ * copy of what there was did not arrive, and it believes that it did. */
+int server_heirs_estate(struct server *s, int fd, bool any);
 
 /* Another one is the daemon, and has what is left. @taken_over: it has its own. */
 void server_legacy_passes(struct server *s, bool taken_over);
@@ -138,8 +144,9 @@ void server_legacy_passes(struct server *s, bool taken_over);
 /* This process has ended, by its number. */
 void server_holder_reaped(struct server *s, pid_t pid);
 
-/* The daemon says that the holder of this number does not hear. */
-void server_holder_deaf(struct server *s, uint32_t number);
+/* The daemon says that the holder of this number does not hear; @crowded: that it could not be
+ * told, for which that can do nothing. */
+void server_holder_deaf(struct server *s, uint32_t number, bool crowded);
 
 /* There is no daemon any more: if there will be none for want of a holder, the guard says so. */
 void server_legacy_tell(struct server *s);
@@ -148,7 +155,7 @@ void server_legacy_tell(struct server *s);
 bool server_holder_is_due(const struct server *s);
 void server_holder_again(struct server *s);
 
-/* ---- a daemon that has died ---- */
+/* ---- server_revive.c: a daemon that has died ---- */
 
 void server_revival_init(struct server *s);
 
@@ -158,10 +165,8 @@ bool server_can_revive(const struct server *s);
 /* It has, and is gone. Return: whether there is to be another one. */
 bool server_died(struct server *s);
 
-/* Another one is due now. */
-void server_revive_now(struct server *s);
-
-/* The mount has been detached meanwhile, or is to be ended: the next one is not to be waited for. */
+/* The mount has been detached meanwhile, or is to be ended: the next one is not to be waited
+ * for. */
 bool server_is_urgent(const struct server *s);
 
 /* What was to be the next one is not, because of: */
@@ -184,6 +189,20 @@ static inline struct kin server_kin(const struct server *s)
 			    .holder = {s->revival.legacy.holder, s->revival.coming.holder,
 				       s->revival.heirs.holder}};
 }
+
+/* ---- server_heir.c: another daemon ---- */
+
+/* In a child, which may hang for long before its exec: closes what it has of its parent, whose
+ * guard waits for the end of file, and of its elder siblings. Who has the reading end of one's
+ * status pipe counts as its parent. */
+void server_leave(const struct server *s);
+
+/* The daemon stands still, having given all to the heir with this number: which may have been given
+ * up meanwhile, and there may be another, who was given nothing. */
+void server_yield(struct server *s, uint32_t number);
+
+/* One that goes on where the last has died is due now. */
+void server_revive_now(struct server *s);
 
 /* @asked: there is something to be heard of heir_fd(). Return: whether the daemon stands still. */
 bool server_tend_heir(struct server *s, bool asked);

@@ -22,20 +22,24 @@
 /*
  * Theory of operation
  * -------------------
- * A daemon that can be followed hands over its estate, a file in memory where it writes down what it is, and a process is started
- * that has its descriptors (holder.h). That counts as soon as all is written there for the first time, and the daemon says so:
- * before that nobody has been told that there is a mount. An heir that takes the mount over hands its own over before it is ready,
- * when the other one's counts still: with READY one takes the place of the other, and there is no moment between the two at which
- * a death would be the end. If it ends without a goodbye then, by whatever signal or exit, the
- * program that it ran is started once more, with the mount's connection, the estate, a socket to the holder, and the
- * configuration, which is no part of the estate: that a guest may have written, who has taken the daemon over. It is an heir
- * like others (heir.h): it claims its children, and says that it is ready. Before that it hands over a copy of the estate, which counts
- * from then on: the file of the dead one somebody else may have. What the dead one has asked for before is done first,
- * as far as it needs no answer: what was to be started is asked for again. Children that nobody claims are killed.
+ * A daemon that can be followed hands over its estate, a file in memory where it writes down what
+ * it is, and a process is started that has its descriptors (holder.h). That counts as soon as all
+ * is written there for the first time, and the daemon says so: before that nobody has been told
+ * that there is a mount. An heir that takes the mount over hands its own over before it is ready,
+ * when the other one's counts still: with READY one takes the place of the other, and there is no
+ * moment between the two at which a death would be the end. If it ends without a goodbye then, by
+ * whatever signal or exit, the program that it ran is started once more, with the mount's
+ * connection, the estate, a socket to the holder, and the configuration, which is no part of the
+ * estate: that a guest may have written, who has taken the daemon over. It is an heir like others
+ * (heir.h): it claims its children, and says that it is ready. Before that it hands over a copy of
+ * the estate, which counts from then on: the file of the dead one somebody else may have. What the
+ * dead one has asked for before is done first, as far as it needs no answer: what was to be started
+ * is asked for again. Children that nobody claims are killed.
  *
- * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the next one. How often that is done
- * says deaths.h; but one that refuses, and says why, has not died, and is tried once more. When it is over, the mount ends as if the last
- * one had died without an estate, and the guard says all that no daemon was told.
+ * Meanwhile there is no daemon, and nobody is told anything; what was to be said is said to the
+ * next one. How often that is done says deaths.h; but one that refuses, and says why, has not died,
+ * and is tried once more. When it is over, the mount ends as if the last one had died without an
+ * estate, and the guard says all that no daemon was told.
  */
 
 void server_revival_init(struct server *s)
@@ -97,6 +101,7 @@ static void count(struct server *s, const char *words)
 	struct revival *v = &s->revival;
 	int64_t wait = 0;
 
+	v->refusals = 0;
 	switch (deaths_count(&v->deaths, server_now(), &wait)) {
 	case DEATHS_AGAIN:
 		log_error("the daemon died: %s; another one goes on%s", words,

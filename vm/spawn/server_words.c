@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner tells the daemon, or the next one: lines of the log, and the last words of its children. */
+/* What the spawner tells the daemon, or the next one: lines of the log, and the last words of its
+ * children. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -9,7 +10,8 @@
 #include "server_internal.h"
 #include "vm/base/log.h"
 
-/* The guard has them as well, and says what no daemon was told. The first are those that tell most. */
+/* The guard has them as well, and says what no daemon was told. The first are those that tell
+ * most. */
 static void keep_word(struct server *s, const struct spawn_note *note)
 {
 	struct guarded *g = s->guarded;
@@ -29,7 +31,8 @@ void server_say_words(struct server *s)
 		(void)server_note(s, &s->guarded->word[i], NULL, 0);
 }
 
-/* A line of the log, which the daemon writes, or the next one. It is nothing to wait for: one that has no room is lost. */
+/* The daemon writes it, or the next one. It is nothing to wait for: one that has no room is
+ * lost. */
 void server_say(void *data, enum log_level level, const char *text)
 {
 	struct server *s = data;
@@ -43,21 +46,20 @@ void server_say(void *data, enum log_level level, const char *text)
 		keep_word(s, &note);
 }
 
-/* Says what has not been said yet, as far as that can be done now. If the daemon is gone, its end of file says so soon
- * enough. */
+/* If the daemon is gone, its end of file says so soon enough. */
 void server_say_finals(struct server *s)
 {
 	struct final *f;
 
 	while ((f = final_unsaid(&s->finals))) {
-		if (server_note(s, &f->note, NULL, 0) < 0)
+		if (fdpass_send(s->sock, &f->note, sizeof(f->note), NULL, 0, MSG_DONTWAIT) < 0)
 			break;
 		f->said = true;
 	}
 }
 
-/* That it has ended, or never began. If this were lost, the daemon would wait for it for ever; but the end of the
- * spawner it notices, and knows what is to be done then. */
+/* If this were lost, the daemon would wait for it for ever; but the end of the spawner it notices,
+ * and knows what is to be done then. */
 void server_last_note(struct server *s, const struct spawn_note *note)
 {
 	if (final_add(&s->finals, note) < 0)

@@ -110,7 +110,7 @@ int spawner_send(struct spawner *sp, const void *message, size_t len, const int 
 
 	if (r == -EAGAIN && poll(&p, 1, PATIENCE_MS) > 0)
 		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
-	return (int)MIN(r, 0);
+	return only_errno(r);
 }
 
 int spawner_mounted(struct spawner *sp, int connection)
@@ -195,7 +195,17 @@ static int send_in_turn(struct spawner *sp, const char *message, size_t len, con
 		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
 	if (r == -EAGAIN)
 		r = keep_unsent(sp, message, len, fds, nfds);
-	return (int)MIN(r, 0);
+	return only_errno(r);
+}
+
+int spawner_say(struct spawner *sp, enum spawn_op op, uint32_t id)
+{
+	const struct spawn_request req = {.op = op, .id = id};
+	int r = sp->dead ? -EPIPE : -EAGAIN;
+
+	if (r == -EAGAIN && STAILQ_EMPTY(&sp->unsent) && !sp->waits)
+		r = spawner_send(sp, &req, sizeof(req), NULL, 0);
+	return r == -EAGAIN ? keep_unsent(sp, (const char *)&req, sizeof(req), NULL, 0) : r;
 }
 
 void spawner_log_level(struct spawner *sp, enum log_level level)
@@ -206,7 +216,8 @@ void spawner_log_level(struct spawner *sp, enum log_level level)
 		(void)send_in_turn(sp, (const char *)&req, sizeof(req), NULL, 0);
 }
 
-/* Of a process that may run without our knowing. If it can't be asked for, its owner waits for the news. */
+/* Of a process that may run without our knowing. If it can't be asked for, its owner waits for the
+ * news. */
 static void ask_kill(const struct child *c)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_KILL, .id = c->id};
@@ -215,7 +226,8 @@ static void ask_kill(const struct child *c)
 		(void)send_in_turn(c->spawner, (const char *)&req, sizeof(req), NULL, 0);
 }
 
-/* Of a child that nothing more is heard of. If it can't be said, the spawner keeps a little too much. */
+/* Of a child that nothing more is heard of. If it can't be said, the spawner keeps a little too
+ * much. */
 static void forget(struct spawner *sp, uint32_t id)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_FORGET, .id = id};
@@ -251,8 +263,9 @@ static int add_over(struct spawner *sp, uint32_t id)
 	return 0;
 }
 
-/* Who comes after this process goes by what is written down, and asks for the end of each child that is named there: the spawner
- * has to know that for so long. If there is no memory it knows it for ever. */
+/* Who comes after this process goes by what is written down, and asks for the end of each child
+ * that is named there: the spawner has to know that for so long. If there is no memory it knows it
+ * for ever. */
 void child_acknowledge(struct spawner *sp, uint32_t id)
 {
 	if (!turn_is_on(sp->turn)) {
@@ -362,8 +375,8 @@ static void on_failed(struct child *c, const struct spawn_note *note)
 	c->failed(c, note->error, words);
 }
 
-/* It runs, but nothing that it could be held by has arrived, for want of descriptors: that is the end of it,
- * and of nothing else. */
+/* It runs, but nothing that it could be held by has arrived, for want of descriptors: that is the
+ * end of it, and of nothing else. */
 static void on_started_unheld(struct child *c)
 {
 	ask_kill(c);

@@ -23,36 +23,39 @@ struct spawner_rules {
 	const char *mountpoint;
 	/* Absolute; removed with its contents if the daemon dies; or NULL. */
 	const char *runtime_dir;
-	/* The command line of the mount, and the directory where it was given, for who takes it over; or NULL: nobody can. Valid
-	 * for ever. */
+	/* The command line of the mount, and the directory where it was given, for who takes it
+	 * over; or NULL: nobody can. Valid for ever. */
 	char *const *argv;
 	const char *cwd; /* the caller's, in words: it may be removed, and is held */
 	int lock;	 /* a descriptor that is kept until all that is done; 0: none */
-	int conf; /* a descriptor of what the daemon goes by, sealed, for one that goes on where it has died; 0: none will */
+	/* A descriptor of what the daemon goes by, sealed, for one that goes on where it has died;
+	 * 0: none will. */
+	int conf;
 	unsigned deaths; /* how often the daemon may die in a row; 0: DEATHS_MOST */
 	bool background; /* the guard gives up the terminal */
 	int patience_ms; /* timeout for a child to execute its program, or to die; or 0 */
 };
 
 /**
- * spawner_start() - Fork the spawner and, from it, the daemon; call it before any thread or loop exists
+ * spawner_start() - Fork the spawner and, from it, the daemon; call it before any thread or loop
+ * exists
  * @rules: Only needed during the call
  * @ret_spawner: Result; end it with spawner_stop()
  *
- * It returns in the daemon. The caller does not return; it becomes the guard, which exits as the daemon does, see
- * guard.h.
+ * It returns in the daemon. The caller does not return; it becomes the guard, which exits as the
+ * daemon does, see guard.h.
  *
  * The spawner outlives a killed daemon just long enough to kill all children, detach the mount, and
- * remove the contents of the runtime directory. It does not keep the caller's descriptors, terminal,
- * or working directory.
+ * remove the contents of the runtime directory. It does not keep the caller's descriptors,
+ * terminal, or working directory.
  *
  * Return: 0; or, in the caller, -errno.
  */
 int spawner_start(const struct spawner_rules *rules, struct spawner **ret_spawner);
 
-/* The file system is mounted, with this connection to the kernel, which stays the caller's: it will be detached if the
- * daemon dies unexpectedly. Until then, or until spawner_unmount(), the spawner keeps the connection as well. Return: 0
- * or -errno. */
+/* The file system is mounted, with this connection to the kernel, which stays the caller's: it will
+ * be detached if the daemon dies unexpectedly. Until then, or until spawner_unmount(), the spawner
+ * keeps the connection as well. Return: 0 or -errno. */
 int spawner_mounted(struct spawner *sp, int connection);
 
 /**
@@ -64,7 +67,8 @@ int spawner_mounted(struct spawner *sp, int connection);
 void spawner_unmount(struct spawner *sp);
 
 /**
- * spawner_watch() - Get notified if the spawner dies, which should never happen: nothing can start then
+ * spawner_watch() - Get notified if the spawner dies, which should never happen: nothing can start
+ * then
  * @sp: Spawner
  * @died: Called at most once, from the loop; the mount should shut down
  * @data: Its argument
@@ -81,16 +85,18 @@ void spawner_log(const struct spawner *sp);
 
 /* ---- another daemon takes the mount over, see heir.h ---- */
 
-/* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's. Return of it: whether that
+/* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's.
+ * 	Return of it: whether that
  * is the one that spawner_yield() means from now on. */
 void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void *data);
 
-/* The daemon stands still, and is about to give all to its heir. Return: 0; -EAGAIN: there are requests that the spawner has not
- * taken yet, so it is no good moment; -EPIPE: the spawner is gone. */
+/* The daemon stands still, and is about to give all to its heir. Return: 0; -EAGAIN: there are
+ * requests that the spawner has not taken yet, so it is no good moment; -EPIPE: the spawner is
+ * gone. */
 int spawner_yield(struct spawner *sp);
 
-/* Behind spawner_yield(): waits until it is decided who the daemon is. If it returns, this one is still, and goes on as if
- * nothing had been. Return: 0, or -EPIPE if the spawner is gone. */
+/* Behind spawner_yield(): waits until it is decided who the daemon is. If it returns, this one is
+ * still, and goes on as if nothing had been. Return: 0, or -EPIPE if the spawner is gone. */
 int spawner_await(struct spawner *sp);
 
 /**
@@ -103,11 +109,12 @@ int spawner_await(struct spawner *sp);
  */
 int spawner_inherit(struct spawner **ret_spawner);
 
-/* What the heir goes by, sealed, which stays the caller's: for one that goes on where it has died. To be said before anything else
- * is. Return: 0 or -errno. */
+/* What the heir goes by, sealed, which stays the caller's: for one that goes on where it has died.
+ * To be said before anything else is. Return: 0 or -errno. */
 int spawner_conf(struct spawner *sp, int conf);
 
-/* The heir gets on with what it loads: to be called often, it is said now and then. In a daemon nothing is said. */
+/* The heir gets on with what it loads: to be called often, it is said now and then. In a daemon
+ * nothing is said. */
 void spawner_alive(struct spawner *sp);
 
 /* The child with this id is the heir's. Return: 0 or -errno. */
@@ -119,7 +126,8 @@ void spawner_tie(struct spawner *sp, int tie);
 /* The heir is ready. Return: 0: it is the daemon; or -errno: it is not, and ends. */
 int spawner_ready(struct spawner *sp);
 
-/* ... and this is the signal by which whoever was the daemon before was asked to end, or this one before it was; or 0. */
+/* ... and this is the signal by which whoever was the daemon before was asked to end, or this one
+ * before it was; or 0. */
 int spawner_asked(const struct spawner *sp);
 
 /* The heir is not going to be the daemon: words for who wanted it. */
@@ -134,30 +142,36 @@ int spawner_tie_fd(const struct spawner *sp);
  * @estate: What it leaves, by its file; or -1: there is not to be one any more
  * @ret_holder: A socket for lent_begin(), unless @estate is -1
  *
- * It counts from spawner_survives() on, and in an heir from spawner_ready(); until then what was there before does. It waits for the
- * spawner.
+ * It counts from spawner_survives() on, and in an heir from spawner_ready(); until then what was
+ * there before does. It waits for the spawner.
  *
  * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
 
-/* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left, and counts then. Return: 0 or -errno. */
+/* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left,
+ * and counts then. Return: 0 or -errno. */
 int spawner_copied(struct spawner *sp, int estate);
 
-/* All is written there that another daemon needs, and the holder that was heard of last has what that speaks of. Return: 0 or
- * -errno. */
+/* All is written there that another daemon needs, and the holder that was heard of last has what
+ * that speaks of. Return: 0: that is said, or will be; or -errno. */
 int spawner_survives(struct spawner *sp);
 
-/* @changed is called when there is another holder: @fd is a socket for lent_again(), the callee's; or when there is none: -1. @never: nor
- * will there be. Until spawner_survives() this daemon's death is the end. */
+/* @changed is called when there is another holder: @fd is a socket for lent_again(), the callee's;
+ * 	or
+ * when there is none: -1. @never: nor will there be. Until spawner_survives() this daemon's death
+ * is the end. */
 void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
 		       void *data);
 
-/* The holder does not hear: another one is wanted, and what is written down from now on is of no use without. Return: 0 or -errno. */
-int spawner_holder_deaf(struct spawner *sp);
+/* The holder does not hear: another one is wanted, and what is written down from now on is of no
+ * use without. @crowded: nothing is wrong with it, see lent_is_crowded(). Return: 0: that is said,
+ * or will be; or -errno. */
+int spawner_holder_deaf(struct spawner *sp, bool crowded);
 
-/* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after this process, which
- * should do so now. If it is still attached to a loop, the loop is unusable. NULL is fine. */
+/* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after
+ * this process, which should do so now. If it is still attached to a loop, the loop is unusable.
+ * NULL is fine. */
 void spawner_stop(struct spawner *sp);
 
 #endif

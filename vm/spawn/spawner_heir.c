@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's side of the spawner when another daemon follows: of the one that serves, and of its heir. See heir.h. */
+/* The daemon's side of the spawner when another daemon follows: of the one that serves, and of its
+ * heir. See heir.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -83,13 +84,15 @@ int spawner_await(struct spawner *sp)
 
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
+	const struct spawn_request req = {.op = SPAWN_OP_ESTATE, .id = 1};
 	int fds[SPAWN_NOTE_FDS] = {-1}, r = sp->dead ? -EPIPE : 0;
 	struct spawn_note note = {0};
 
+	if (estate < 0)
+		return spawner_say(sp, SPAWN_OP_ESTATE, 0);
 	if (r == 0)
-		r = spawner_send(sp, &req, sizeof(req), &estate, estate >= 0 ? 1 : 0);
-	if (r < 0 || estate < 0)
+		r = spawner_send(sp, &req, sizeof(req), &estate, 1);
+	if (r < 0)
 		return r;
 	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
 		if (note.op == SPAWN_NOTE_HOLDER)
@@ -107,7 +110,7 @@ int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 
 int spawner_copied(struct spawner *sp, int estate)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_ESTATE};
+	const struct spawn_request req = {.op = SPAWN_OP_ESTATE, .id = 1};
 
 	return spawner_send(sp, &req, sizeof(req), &estate, 1);
 }
@@ -119,18 +122,14 @@ void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, b
 	sp->holder_data = data;
 }
 
-int spawner_holder_deaf(struct spawner *sp)
+int spawner_holder_deaf(struct spawner *sp, bool crowded)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_HOLDER, .id = sp->holder_number};
-
-	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+	return spawner_say(sp, crowded ? SPAWN_OP_CROWDED : SPAWN_OP_HOLDER, sp->holder_number);
 }
 
 int spawner_survives(struct spawner *sp)
 {
-	const struct spawn_request req = {.op = SPAWN_OP_SURVIVES, .id = sp->holder_number};
-
-	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
+	return spawner_say(sp, SPAWN_OP_SURVIVES, sp->holder_number);
 }
 
 int spawner_inherit(struct spawner **ret_spawner)

@@ -52,9 +52,8 @@ struct spawner {
 	uint64_t alive_at;    /* log_now() of what spawner_alive() has said last */
 	void (*holder_changed)(void *data, int fd, bool never);
 	void *holder_data;
-	uint32_t
-		holder_number; /* of the last that was heard of; 0: of the one that was inherited */
-	bool waits;	       /* an heir's: nothing is asked for until it is the daemon */
+	uint32_t holder_number; /* of the last that was heard of; 0: it was inherited */
+	bool waits;		/* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	struct turn *turn; /* or NULL */
 	struct turn_speaker acknowledges;
@@ -66,6 +65,10 @@ struct spawner {
 
 /* For what can't come back later. Return: 0 or -errno. */
 int spawner_send(struct spawner *sp, const void *message, size_t len, const int *fds, size_t nfds);
+
+/* In its turn, and sooner is better: waits a while for room in the socket, and then queues it.
+ * Return: 0 or -errno. */
+int spawner_say(struct spawner *sp, enum spawn_op op, uint32_t id);
 
 /* Watches the socket for what is waited for now. */
 void spawner_poll_again(struct spawner *sp);
@@ -79,7 +82,8 @@ int spawner_take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_f
 /* Closes those that are there, of a note. */
 void spawner_close_fds(const int fds[SPAWN_NOTE_FDS]);
 
-/* Handles a note, deferred ones first. Return: 1 after one, 0 if there is none, -EPIPE if the spawner is gone. */
+/* Handles a note, deferred ones first. Return: 1 after one, 0 if there is none, -EPIPE if the
+ * spawner is gone. */
 int spawner_receive(struct spawner *sp);
 
 #endif

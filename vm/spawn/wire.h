@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between the daemon (spawner.c) and the spawner (server.c): packets on a SEQPACKET socket. */
+/* Messages between the daemon (spawner.c) and the spawner (server.c): packets on a SEQPACKET
+ * socket. */
 #ifndef XSBX_VM_SPAWN_WIRE_H
 #define XSBX_VM_SPAWN_WIRE_H
 
@@ -16,30 +17,41 @@
 
 enum spawn_op {
 	SPAWN_OP_SPAWN = 1, /* followed by a request for its rules; descriptors in SCM_RIGHTS */
-	SPAWN_OP_MOUNTED, /* the file system is mounted, and has to be detached at the end; its /dev/fuse */
+	/* The file system is mounted, and has to be detached at the end; its /dev/fuse. */
+	SPAWN_OP_MOUNTED,
 	SPAWN_OP_UNMOUNT, /* detach the guarded mount point, which is the daemon's own */
 	SPAWN_OP_STOP,
 	SPAWN_OP_KILL, /* the process that was started by the request with this id */
 	SPAWN_OP_LOG,  /* `id` is the new enum log_level */
-	SPAWN_OP_HOLD, /* descriptors to be kept for the child that is asked for next, with this id */
-	SPAWN_OP_FORGET, /* it was heard that the child with this id has ended: nothing of it is needed any more */
-	SPAWN_OP_YIELD, /* all was given to the heir of this number (SPAWN_NOTE_HEIR); the daemon stands still until it is told
-			 * to resume, or killed */
+	SPAWN_OP_HOLD, /* descriptors to be kept for the child asked for next, with this id */
+	/* It was heard that the child with this id has ended: nothing of it is needed any more. */
+	SPAWN_OP_FORGET,
+	/* All was given to the heir of this number (SPAWN_NOTE_HEIR); the daemon stands still until
+	 * it is told to resume, or killed. */
+	SPAWN_OP_YIELD,
 	/* Of an heir (heir.h): */
 	SPAWN_OP_CLAIM,	 /* the child with this id is its own */
 	SPAWN_OP_READY,	 /* it can serve; what nobody has claimed is killed */
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
 	/* Of the daemon again: */
-	SPAWN_OP_ESTATE, /* here is going to be what it leaves if it dies; without a descriptor: nothing any more. Of an heir likewise,
-			  * before it is ready; of one that has died, a copy, and nothing is answered */
-	SPAWN_OP_SURVIVES, /* now it is there, and the holder with this number has all that it speaks of: if this daemon dies, there is to
-			    * be another one. An heir's counts with SPAWN_OP_READY */
-	SPAWN_OP_ALIVE,	   /* of an heir: it gets on with what it loads */
-	/* Of an heir again, before all else: */
-	SPAWN_OP_CONF, /* what it goes by, in a sealed file in memory, for those who may have to go on where it has died */
+	/* Here is going to be what it leaves if it dies; `id` is 1, and the descriptor may be lost
+	 * on its way. 0: nothing any more. Of an heir likewise, before it is ready; of one whose
+	 * daemon has died, a copy, and nothing is answered. */
+	SPAWN_OP_ESTATE,
+	/* Now it is there, and the holder with this number has all that it speaks of: if this
+	 * daemon dies, there is to be another one. An heir's counts with SPAWN_OP_READY. */
+	SPAWN_OP_SURVIVES,
+	SPAWN_OP_ALIVE, /* of an heir: it gets on with what it loads */
+	/* Of an heir again, before all else: what it goes by, in a sealed file in memory, for those who may
+	 * have to go on where it has died. */
+	SPAWN_OP_CONF,
 	/* Of the daemon again: */
-	SPAWN_OP_HOLDER, /* the holder with this number does not hear: what is written down from now on can't be relied on before
-			  * there is another one */
+	/* The holder with this number does not hear: what is written down from now on can't be
+	 * relied on before there is another one. */
+	SPAWN_OP_HOLDER,
+	/* Likewise, and nothing is wrong with it: there are more descriptors on their way than may
+	 * be. */
+	SPAWN_OP_CROWDED,
 };
 
 /* Flags of a job. */
@@ -54,7 +66,8 @@ enum spawn_op {
 struct spawn_request {
 	uint32_t op, id;
 };
-/* An heir of another version says that it is one by SPAWN_OP_REFUSE, so that, like heir_wire.h, is for ever. */
+/* An heir of another version says that it is one by SPAWN_OP_REFUSE, so that, like heir_wire.h, is
+ * for ever. */
 static_assert(SPAWN_OP_REFUSE == 12 && sizeof(struct spawn_request) == 8,
 	      "refusals are understood");
 
@@ -62,12 +75,15 @@ enum spawn_note_op {
 	SPAWN_NOTE_STARTED = 1, /* in SCM_RIGHTS a pidfd, and open files of struct cgroup_stat */
 	SPAWN_NOTE_FAILED,
 	SPAWN_NOTE_EXITED,
-	SPAWN_NOTE_LOG,	    /* a line for the daemon's log, about this id; may be lost */
-	SPAWN_NOTE_HEIR,    /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
-	SPAWN_NOTE_RESUME,  /* it is not to be: the daemon goes on */
-	SPAWN_NOTE_SUCCEED, /* to the heir: it is the daemon; `status` is the signal by which it was asked to end before, or 0 */
-	SPAWN_NOTE_HOLDER, /* to SPAWN_OP_ESTATE, and when there is another one; `id` is its number, in SCM_RIGHTS a socket to it, or
-			    * none: there is no holder */
+	SPAWN_NOTE_LOG,	   /* a line for the daemon's log, about this id; may be lost */
+	SPAWN_NOTE_HEIR,   /* there is one, `id` is its number; in SCM_RIGHTS a socket to it */
+	SPAWN_NOTE_RESUME, /* it is not to be: the daemon goes on */
+	/* To the heir: it is the daemon; `status` is the signal by which it was asked to end
+	 * before, or 0. */
+	SPAWN_NOTE_SUCCEED,
+	/* To SPAWN_OP_ESTATE with 1, always, and when there is another one; `id` is its number, in
+	 * SCM_RIGHTS a socket to it, or none: there is no holder. */
+	SPAWN_NOTE_HOLDER,
 };
 
 struct spawn_note {

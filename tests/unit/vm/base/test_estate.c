@@ -657,6 +657,32 @@ static void others_can_write(void **state)
 	estate_free(e);
 }
 
+static void count(void *data)
+{
+	unsigned *n = data;
+
+	(*n)++;
+}
+
+/* Who opens one that is large says so now and then, from the copy on. */
+static void it_is_told_that_it_gets_on(void **state)
+{
+	static const char much[1u << 20] = "";
+	struct estate *e = fresh(), *heir;
+	const int fd = dup(estate_fd(e));
+	unsigned n = 0;
+
+	(void)state;
+	for (uint64_t key = 1; key <= 8; key++)
+		assert_int_equal(estate_put(e, 1, key, 0, much, sizeof(much) / 2), 0);
+	assert_int_equal(estate_commit(e), 0);
+	assert_int_equal(estate_open_telling(fd, count, &n, &heir), 0);
+	assert_in_range(n, 4 + 8, 100); /* by the MiB, and by the record */
+	assert_null(heir->gets_on);
+	estate_free(heir);
+	estate_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,6 +701,7 @@ int main(void)
 		cmocka_unit_test(regions_are_as_they_were),
 		cmocka_unit_test(differences_are_told),
 		cmocka_unit_test(others_can_write),
+		cmocka_unit_test(it_is_told_that_it_gets_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

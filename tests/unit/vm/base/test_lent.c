@@ -4,6 +4,7 @@
 /* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +30,19 @@
 #include "vm/spawn/holder.h"
 
 #define MANY 50 /* more than one packet has room for */
+
+/* So many messages with descriptors can't be sent: there are too many on their way. */
+static int crowded;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	if (message->msg_controllen && crowded > 0) {
+		crowded--;
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 static int control;
 static pid_t holder;
@@ -396,6 +411,56 @@ static void one_that_is_deaf(void **state)
 	assert_int_equal(kill(holder, SIGCONT), 0);
 }
 
+/* ... nor is one that could not be told anything for a while, for which it can do nothing. */
+static void one_in_a_crowd(void **state)
+{
+	int others[3], fd[3];
+	struct timespec from;
+	struct fdbag bag;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		fd[i] = make(&others[i]);
+	assert_int_equal(lent_begin(holder_admit(control)), 0);
+	crowded = 250;
+	assert_int_equal(lent_put(fd[0]), 1);
+	assert_int_equal(crowded, 0);
+	assert_false(lent_is_away());
+	/* But not for ever. */
+	crowded = INT_MAX;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	assert_int_equal(lent_put(fd[1]), 2);
+	assert_in_range(since(&from), 1000, 10000);
+	crowded = 0;
+	assert_true(lent_is_away());
+	assert_true(lent_is_crowded());
+	assert_int_equal(lent_failed(), 0);
+	assert_int_equal(lent_put(fd[2]), 3);
+	lent_again(holder_admit(control));
+	lent_committed();
+	assert_false(lent_is_away());
+	assert_false(lent_is_crowded());
+	/* One that has ended is another matter. */
+	end_holder();
+	close(control);
+	lent_close(&fd[0]);
+	lent_committed();
+	assert_true(lent_is_away());
+	assert_false(lent_is_crowded());
+	assert_int_equal(setup(state), 0);
+	lent_again(holder_admit(control));
+	lent_committed();
+	lent_end();
+	inherit(&bag);
+	assert_int_equal(bag.n, 3);
+	fdbag_clear(&bag);
+	for (int i = 0; i < 3; i++) {
+		close(others[i]);
+		if (i)
+			close(fd[i]);
+	}
+}
+
 /* What could not be lent for a reason of this process's own is said, and said at once. */
 static void without_end(void **state)
 {
@@ -559,6 +624,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_holder, setup, teardown),
 		cmocka_unit_test_setup_teardown(holders_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_is_deaf, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_in_a_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_close_that_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_rights, setup, teardown),

@@ -23,6 +23,7 @@
 #include "vm/base/remove.h"
 #include "vm/base/util.h"
 #include "vm/jail/cell.h"
+#include "vm/spawn/heir.h"
 #include "vm/spawn/heir_wire.h"
 
 /* ---- the heir: this program, with another name for its first argument ---- */
@@ -553,6 +554,53 @@ static void dies_before(void **state)
 	serves();
 }
 
+static void leave_nothing(const void *data)
+{
+	(void)data;
+}
+
+/* The daemon before takes long to end, and the one that took the mount over dies meanwhile: one that goes
+ * on is started. That the first ends then is no news of this one. */
+static void a_slow_end(void **state)
+{
+	const pid_t former = getpid(), second = getppid(); /* nobody is killed by these */
+	struct spawner_rules rules = free_rules;
+	struct held held = {0};
+	char *argv[] = {t.self, NULL};
+	struct heir_gift gift = {.rules = &rules,
+				 .held = &held,
+				 .cwd = AT_FDCWD,
+				 .program = -1,
+				 .estate = -1,
+				 .holder = -1,
+				 .conf = -1,
+				 .leave = leave_nothing};
+	struct heir_answer a = {0};
+	struct heir h;
+	int line[2];
+	pid_t third;
+
+	(void)state;
+	rules.argv = argv;
+	heir_init(&h, &rules);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line), 0);
+	h.asker = line[0];
+	h.pid = second;
+	h.state = HEIR_LOADING;
+	heir_succeeds(&h, former);
+	assert_int_equal(heir_revive(&h, &gift, 0), 0);
+	third = h.pid;
+	assert_true(third > 0);
+	heir_reaped(&h, former, 0);
+	assert_int_equal(h.pid, third);
+	assert_int_equal(recv(line[1], &a, sizeof(a), MSG_DONTWAIT), sizeof(a));
+	assert_int_equal(a.pid, second);
+	heir_end(&h, "");
+	assert_int_equal(waitpid(third, NULL, 0), third);
+	heir_leave(&h);
+	close(line[1]);
+}
+
 int main(int argc, char *argv[])
 {
 #define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -565,6 +613,7 @@ int main(int argc, char *argv[])
 		heir_test(of_root),
 		heir_test(dies_at_once),
 		heir_test(dies_before),
+		cmocka_unit_test(a_slow_end),
 		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)

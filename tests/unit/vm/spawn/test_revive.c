@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +43,7 @@ struct left {
 	unsigned lent;	  /* number of a pipe's end; 0: none */
 	bool never_ready; /* each ends before that */
 	bool refuses;	  /* likewise, and says so */
+	char turns[4];	  /* each in its turn: 'r': likewise; 'x': it ends; else it serves */
 	bool stays;	  /* when it is asked to end */
 	unsigned dies;	  /* so many end behind it */
 	unsigned hang;	  /* so many say nothing any more */
@@ -94,6 +97,11 @@ static int be_heir(bool last)
 	news.lent = lent_inherit(HEIR_FD_DAEMON, fdbag_set, &bag);
 	if (e->refuses)
 		spawner_refuse(mine, "its own words");
+	if (e->begun <= sizeof(e->turns) && e->turns[e->begun - 1]) {
+		if (e->turns[e->begun - 1] == 'r')
+			spawner_refuse(mine, "not now");
+		_exit(3);
+	}
 	if (e->begun <= e->hang)
 		pause();
 	for (unsigned ms = 0; ms < e->slow_ms; ms += 100) {
@@ -146,6 +154,23 @@ static struct {
 	int patience_ms; /* of the spawner, or 0 */
 	int lent[2];	 /* a pipe; the writing end is lent */
 } t;
+
+/* So many holders can't be told of at first: there are too many descriptors on their way. The spawner
+ * counts. */
+static atomic_int *crowded;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	struct spawn_note note = {0};
+
+	if (message->msg_controllen && message->msg_iov->iov_len == sizeof(note))
+		memcpy(&note, message->msg_iov->iov_base, sizeof(note));
+	if (crowded && note.op == SPAWN_NOTE_HOLDER && atomic_fetch_sub(crowded, 1) > 0) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
 
 /* Return: a file in memory with this text. */
 static int text_file(const char *text)
@@ -664,8 +689,8 @@ static void a_deaf_one(void **state)
 	begin_with_holder();
 	first = spawner_fixture_child("xsbxfs-holder");
 	assert_int_equal(kill(first, SIGSTOP), 0);
-	assert_int_equal(spawner_holder_deaf(sp), 0);
-	assert_int_equal(spawner_holder_deaf(sp), 0);
+	assert_int_equal(spawner_holder_deaf(sp, false), 0);
+	assert_int_equal(spawner_holder_deaf(sp, false), 0);
 	while (!holders.begun)
 		uv_run(&loop, UV_RUN_ONCE);
 	lent_again(steal_fd(&holders.fd));
@@ -674,7 +699,7 @@ static void a_deaf_one(void **state)
 	while ((second = spawner_fixture_child("xsbxfs-holder")) == first)
 		usleep(1000); /* it is dead, and not reaped yet */
 	sp->holder_number--;
-	assert_int_equal(spawner_holder_deaf(sp), 0);
+	assert_int_equal(spawner_holder_deaf(sp, false), 0);
 	die();
 	assert_true(news().takes);
 	assert_int_equal(kill(second, 0), 0);
@@ -698,6 +723,169 @@ static void no_more_holders(void **state)
 	die();
 	assert_true(WIFSIGNALED(end()));
 	assert_int_equal(t.was.begun, 0);
+}
+
+/* The daemon lends the one that it has heard of last all that there is. */
+static void lend_again(void)
+{
+	assert_false(holders.never);
+	lent_again(steal_fd(&holders.fd));
+	lent_committed();
+	assert_false(lent_is_away());
+	assert_int_equal(spawner_survives(sp), 0);
+}
+
+static void await_holder(unsigned begun)
+{
+	while (holders.begun < begun)
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* ... but one that can't be told for want of room has not ended, however often that is. */
+static void no_deaths(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	for (unsigned i = 1; i <= 8; i++) {
+		assert_int_equal(spawner_holder_deaf(sp, true), 0);
+		await_holder(i);
+		lend_again();
+	}
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* Nor is the spawner to take one for lost that it could not speak of at once. */
+static void a_crowd(void **state)
+{
+	(void)state;
+	atomic_store(crowded, 1);
+	begin_with_holder(); /* the daemon waits for the answer */
+	atomic_store(crowded, 150);
+	kill_holder(1); /* one of them is not told of in time, which is not counted */
+	lend_again();
+	assert_true(atomic_load(crowded) <= 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* The spawner reads nothing for a while; there is no room in the socket. */
+static void stop_and_fill(void)
+{
+	const struct spawn_request none = {.op = SPAWN_OP_LOG, .id = LOG_NLEVELS};
+
+	assert_int_equal(kill(spawner_pid(sp), SIGSTOP), 0);
+	for (int i = 0; i < 3; i++) { /* until it has stopped, and there is none still */
+		while (fdpass_send(sp->sock, &none, sizeof(none), NULL, 0, MSG_DONTWAIT) > 0)
+			;
+		usleep(10000);
+	}
+}
+
+static void go_on(void)
+{
+	assert_int_equal(kill(spawner_pid(sp), SIGCONT), 0);
+	while (!STAILQ_EMPTY(&sp->unsent))
+		uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* What the daemon has to say of holders is said when there is room again. */
+static void said_later(void **state)
+{
+	(void)state;
+	begin_with_holder();
+	stop_and_fill();
+	assert_int_equal(spawner_holder_deaf(sp, false), 0);
+	go_on();
+	await_holder(1);
+	lent_again(steal_fd(&holders.fd));
+	lent_committed();
+	stop_and_fill();
+	assert_int_equal(spawner_survives(sp), 0);
+	go_on();
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* A daemon that does not read does not keep the spawner from anything. */
+static void who_does_not_read(void **state)
+{
+	struct spawn_request req = {.op = SPAWN_OP_SPAWN};
+	struct child c;
+	int fd;
+
+	(void)state;
+	begin(0);
+	fd = start_child(&c);
+	for (req.id = 1000; req.id < 2000; req.id++) /* each is refused, and that is said */
+		assert_int_equal(spawner_send(sp, &req, sizeof(req), NULL, 0), 0);
+	req = (struct spawn_request){.op = SPAWN_OP_KILL, .id = c.id};
+	assert_int_equal(spawner_send(sp, &req, sizeof(req), NULL, 0), 0);
+	assert_true(ends_within(fd, patience_ms()));
+	spawner_fixture_await(&exited);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* What came along with what nobody understands is the spawner's to close, also if the daemon is gone. */
+static void what_comes_along(void **state)
+{
+	int ends[2], fds[SPAWN_FDS_MAX];
+	struct pollfd p = {.events = 0};
+	pid_t spawner;
+
+	(void)state;
+	begin(0);
+	spawner = spawner_pid(sp);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	for (size_t i = 0; i < SPAWN_FDS_MAX; i++)
+		fds[i] = ends[1];
+	assert_int_equal(kill(spawner, SIGSTOP), 0);
+	assert_int_equal(fdpass_send(sp->sock, "", 1, fds, SPAWN_FDS_MAX, 0), 1);
+	close(ends[1]);
+	die();
+	assert_int_equal(kill(spawner, SIGCONT), 0);
+	assert_true(news().takes);
+	p.fd = ends[0];
+	assert_int_equal(poll(&p, 1, 1000), 1);
+	assert_true(p.revents & POLLHUP);
+	close(ends[0]);
+	assert_int_equal(end(), 0);
+}
+
+/* An estate for which the spawner has no descriptor left is one that it did not get: that is said, and
+ * what there was before counts still. */
+static void lost_on_its_way(void **state)
+{
+	struct rlimit before, few;
+	int holder = -1;
+
+	(void)state;
+	begin(0);
+	assert_int_equal(prlimit(spawner_pid(sp), RLIMIT_NOFILE, NULL, &before), 0);
+	few = (struct rlimit){5, before.rlim_max}; /* as many as it polls, and has already */
+	assert_int_equal(prlimit(spawner_pid(sp), RLIMIT_NOFILE, &few, NULL), 0);
+	assert_int_equal(spawner_estate(sp, t.estate, &holder), -ENOTSUP);
+	assert_int_equal(prlimit(spawner_pid(sp), RLIMIT_NOFILE, &before, NULL), 0);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(end(), 0);
+}
+
+/* Who refuses is asked but twice in a row, of which a death is the end. */
+static void now_and_then(void **state)
+{
+	(void)state;
+	begin(0);
+	memcpy(t.e->turns, "rxr", 4);
+	die();
+	assert_true(news().takes);
+	assert_int_equal(t.e->begun, 4);
+	assert_int_equal(end(), 0);
 }
 
 /* Nothing is written there yet, and nobody knows of a mount. */
@@ -800,21 +988,27 @@ static void what_it_goes_by(void **state)
 int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_goes_on),  cmocka_unit_test(again),
-		cmocka_unit_test(the_last),	    cmocka_unit_test(no_other),
-		cmocka_unit_test(a_goodbye),	    cmocka_unit_test(nothing_left),
-		cmocka_unit_test(another_estate),   cmocka_unit_test(what_it_goes_by),
-		cmocka_unit_test(who_refuses),	    cmocka_unit_test(from_nowhere),
-		cmocka_unit_test(asked_meanwhile),  cmocka_unit_test(an_end_is_told_again),
-		cmocka_unit_test(too_early),	    cmocka_unit_test(who_hangs),
-		cmocka_unit_test(who_is_slow),	    cmocka_unit_test(reaped_meanwhile),
-		cmocka_unit_test(not_yet),	    cmocka_unit_test(a_copy),
-		cmocka_unit_test(a_copy_too_early), cmocka_unit_test(the_next_holder),
-		cmocka_unit_test(not_lent_again),   cmocka_unit_test(a_deaf_one),
-		cmocka_unit_test(no_more_holders)};
+		cmocka_unit_test(another_goes_on),   cmocka_unit_test(again),
+		cmocka_unit_test(the_last),	     cmocka_unit_test(no_other),
+		cmocka_unit_test(a_goodbye),	     cmocka_unit_test(nothing_left),
+		cmocka_unit_test(another_estate),    cmocka_unit_test(what_it_goes_by),
+		cmocka_unit_test(who_refuses),	     cmocka_unit_test(from_nowhere),
+		cmocka_unit_test(asked_meanwhile),   cmocka_unit_test(an_end_is_told_again),
+		cmocka_unit_test(too_early),	     cmocka_unit_test(who_hangs),
+		cmocka_unit_test(who_is_slow),	     cmocka_unit_test(reaped_meanwhile),
+		cmocka_unit_test(not_yet),	     cmocka_unit_test(a_copy),
+		cmocka_unit_test(a_copy_too_early),  cmocka_unit_test(the_next_holder),
+		cmocka_unit_test(not_lent_again),    cmocka_unit_test(a_deaf_one),
+		cmocka_unit_test(no_more_holders),   cmocka_unit_test(no_deaths),
+		cmocka_unit_test(a_crowd),	     cmocka_unit_test(said_later),
+		cmocka_unit_test(who_does_not_read), cmocka_unit_test(what_comes_along),
+		cmocka_unit_test(lost_on_its_way),   cmocka_unit_test(now_and_then)};
 
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_heir(strncmp(argv[1], HEIR_OPTION_LAST, strlen(HEIR_OPTION_LAST)) == 0);
 	assert_non_null(realpath("/proc/self/exe", t.self));
+	crowded = mmap(NULL, sizeof(*crowded), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_true(crowded != MAP_FAILED);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
