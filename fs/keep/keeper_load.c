@@ -7,6 +7,7 @@
 
 #include "fs/session/fs.h"
 #include "keeper_internal.h"
+#include "vm/base/aim.h"
 #include "vm/base/log.h"
 
 /* What was found. */
@@ -151,6 +152,7 @@ static void load_one(void *data, const char *template, const char *name)
 	else if (s)
 		found(f, s, &text);
 	buf_clear(&text);
+	aim_at("kept: is read, %s/%s", template, name);
 }
 
 /* ---- all of them ---- */

@@ -128,7 +128,7 @@ int store_inherit(struct store *st, int lock)
 static int open_store(const char *path, bool heir, struct store *ret_st, struct problem *why)
 {
 	struct store st = {.dir = -1, .sessions = -1, .lock = -1};
-	int r = path_make(path, 0700);
+	int r = path_make_kept(path, 0700);
 
 	if (r < 0)
 		return refuse(why, r, path, strerror(-r));

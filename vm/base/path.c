@@ -52,7 +52,28 @@ static int make_one(const char *path, mode_t mode)
 	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-int path_make(const char *path, mode_t mode)
+/* Who may not read the directory above can't tell the disk either. */
+static int sync_above(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *above = !slash	     ? strdup(".")
+				     : slash == path ? strdup("/")
+						     : strndup(path, (size_t)(slash - path));
+	_cleanup_close_ int fd = above ? open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (!above)
+		return -ENOMEM;
+	return fd >= 0 && fsync(fd) < 0 ? -errno : 0;
+}
+
+static int make_kept(const char *path, mode_t mode)
+{
+	if (mkdir(path, mode) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return sync_above(path);
+}
+
+static int make_all(const char *path, mode_t mode, int (*make)(const char *path, mode_t mode))
 {
 	_cleanup_free_ char *part = strdup(path);
 	int r = part ? 0 : -ENOMEM;
@@ -60,10 +81,20 @@ int path_make(const char *path, mode_t mode)
 	for (char *slash = r == 0 ? strchr(part + 1, '/') : NULL; slash && r == 0;
 	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		r = make_one(part, mode);
+		r = make(part, mode);
 		*slash = '/';
 	}
-	return r == 0 ? make_one(path, mode) : r;
+	return r == 0 ? make(path, mode) : r;
+}
+
+int path_make(const char *path, mode_t mode)
+{
+	return make_all(path, mode, make_one);
+}
+
+int path_make_kept(const char *path, mode_t mode)
+{
+	return make_all(path, mode, make_kept);
 }
 
 int path_make_in(int dir, const char *name)

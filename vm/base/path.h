@@ -35,6 +35,9 @@ void path_leave_shared(const char *dir);
 /* Creates a directory and its missing parents, all with @mode. Return: 0 or -errno. */
 int path_make(const char *path, mode_t mode);
 
+/* Likewise; what is made is there after a power cut as well. */
+int path_make_kept(const char *path, mode_t mode);
+
 /* Opens a directory in a directory, which is made with mode 0700 if need be, and then is there
  * after a power cut as well. A symbolic link is not followed. Return: a descriptor or -errno. */
 int path_make_in(int dir, const char *name);

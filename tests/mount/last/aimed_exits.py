@@ -46,12 +46,12 @@ def how_it_ended():
 def put_to_sleep():
     """What was saved is written down before its sandbox is killed."""
     scene = Scene("sleep")
-    for passes in range(2):
-        s = scene.session(f"s{passes}")
-        scene.aim.at(KILLED, passes=passes)
+    for deaths in 1, 2:
+        s = scene.session(f"s{deaths}")
+        scene.aim.at(KILLED, times=deaths)
         s.ctl("sleep")
         ok("it is asleep", s.wait_state("asleep", 20), (s.word(), s.text("error")))
-        scene.aim.rest()
+        same("so many have died", scene.aim.rest(), deaths)
         same("with its files", read(s / "files/file"), b"kept\n")
         same("which wake with it", s.run("cat file").out, "kept\n")
         has("and nothing else was amiss", s.text("error"), "code: state-lost\n")

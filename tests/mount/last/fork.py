@@ -3,6 +3,7 @@
 """Copies: a session that begins as another is, or was; what they share, and what they do not."""
 # backends: local vm
 # timeout: 120
+from clocks import *
 from xsbx import *
 
 
@@ -59,13 +60,17 @@ def differ():
     s = Session("same", "python")
     s.run("import os, time, socket, uuid")
     copies = [copy_of(f"same{i}", "same") for i in range(2)]
-    got = [c.run("import os, time, socket\nprint(os.urandom(16).hex(), socket.gethostname(), time.time())").out.split()
-           for c in [s, *copies]]
-    same("random bytes", len({random for random, _, _ in got}), 3)
-    for name, (_, host, clock) in zip(["same", "same0", "same1"], got):
+    ok("they are saved", wait_for(lambda: all(c.json()["asleep"]["saved"] for c in copies)))
+    time.sleep(REST_S)
+    all_of_them = {"same": s, "same0": copies[0], "same1": copies[1]}
+    got = [c.run("import os, socket\nprint(os.urandom(16).hex(), socket.gethostname())").out.split()
+           for c in all_of_them.values()]
+    same("random bytes", len({random for random, _ in got}), 3)
+    for (name, c), (_, host) in zip(all_of_them.items(), got):
         if VM:
             same("host names", host, f"python-{name}")
-        ok("the clock is the host's", abs(float(clock) - time.time()) < 30 * SLOW, clock)
+        off = drift("python", c)
+        ok(f"{name}: the clock is the host's", off < OFF, off)
 
 
 def asleep():

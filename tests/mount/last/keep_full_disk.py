@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""keep = yes: a disk of the state directory that is full is told of once, and tried again."""
+"""keep = yes: a disk of the state directory that is full, or lets nothing be written any more, is told of once, and tried again."""
 # backends: local process vm
 # timeout: 200
+# log-allow: can't be written
 from kept import *
 
 
@@ -24,6 +25,11 @@ def full_disk():
     with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
         while True:
             file.write(b"x" * 64)
+    if not VM:
+        os.mkdir(s / "checkpoints/c")
+        same("a checkpoint is whole, though not kept", read(s / "checkpoints/c/wait"), b"whole\n")
+        has("which is said", s.text("error"), "not-kept")
+        same("with what there was", read(s / "checkpoints/c/files/f"), b"x\n")
     s.run(LONG)
     ok("it is said", wait_for(lambda: "not-kept" in s.text("error"), 10), s.text("error"))
     has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
@@ -32,9 +38,53 @@ def full_disk():
     wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20)
     same("once, and the end of it", (read(k.log, "r").count("can't be written"), read(k.log, "r").count("again")), (1, 1))
     k.again()
-    same("and it is there", (k.there("demo").word(), k.there("demo").runs()), ("asleep", [1, 2, 3]))
+    s = k.there("demo")
+    same("and it is there", (s.word(), s.runs()), ("asleep", [1, 2, 3]))
+    if not VM:
+        same("so is the checkpoint", s.json("checkpoints/c/status.json")["state"], "whole")
+        s.run("echo y > f\n")
+        s.ctl("restore c")
+        same("to go back to", s.run("cat f\n").out, "x\n")
     k.end()
     shell(f"umount {state}")
 
 
-main(full_disk)
+def may_write(path):
+    try:
+        write(path, "x")
+    except OSError:
+        return False
+    return True
+
+
+def read_only():
+    """As ext4 becomes when its disk fails."""
+    state, image = f"{SCRATCH}/ro.state", f"{SCRATCH}/ro.image"
+    os.makedirs(state, 0o700)
+    made = f"truncate -s 16M {image} && mkfs.ext4 -q -O ^has_journal {image} && mount -o loop {image} {state}"
+    if os.geteuid() or shell(made)[0]:
+        print("(no file system that becomes read-only could be mounted)")
+        return
+    os.chmod(state, 0o700)
+    k = Kept("ro", state=state)
+    s = k.make("demo")
+    s.run("echo x > f\n")
+    k.written("demo")
+    # Who has it open to write is not asked. That fails, for it is read-only then.
+    shell(f"mount -o remount,abort {state}")
+    if may_write(f"{state}/trial"):
+        print("(it could not be made read-only)")
+    else:
+        os.mkdir(s / "checkpoints/c")
+        same("a checkpoint is whole, though not kept", read(s / "checkpoints/c/wait"), b"whole\n")
+        has("which is said", s.text("error"), "not-kept")
+        same("with what there was", read(s / "checkpoints/c/files/f"), b"x\n")
+        s.run("echo y > f\n")
+        s.ctl("restore c")
+        same("to go back to", s.run("cat f\n").out, "x\n")
+        has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
+    k.end()
+    shell(f"umount {state}")
+
+
+main(full_disk, *(() if VM else (read_only,)))

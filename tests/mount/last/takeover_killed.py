@@ -10,9 +10,12 @@ does its first things. Another one goes on; nobody who waits is told of any of i
 import select
 import threading
 
+from aim import Aim, PROGRAM
 from deaths import *
 
 TIMES = 12
+# What the one that follows says is passed by no other; the others may end the one before as well.
+POINTS = ("was taken over", "turn: written", "turn: committed", "turn: answered", "turn: sent", "request: begun", "request: handled")
 guard = guard_of()
 
 
@@ -57,4 +60,26 @@ def at_once():
     s.remove()
 
 
-main(at_once)
+def at_points():
+    """... or dies at a named point, the one before or the one that follows."""
+    aim, mnt = Aim(), f"{SCRATCH}/aimed"
+    own = aim.start(mnt, "survive=yes", "max_deaths=1000000")
+    s = Session("s", mnt=mnt)
+    s.run("x=1")
+    for n, point in enumerate(POINTS):
+        s.submit(f"sleep 0.5; x=$((x + 1)); echo {n} $x")
+        reader = subprocess.Popen(["cat", s / "stdout"], stdout=subprocess.PIPE)
+        ok(f"{point}: it runs", s.wait_run(n + 2, "running", 20))
+        aim.at(point)
+        subprocess.run([PROGRAM, "--takeover", "-c", os.environ["CONF"], mnt], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       stdin=subprocess.DEVNULL, timeout=60 * SLOW, env=aim.env, check=False)
+        same(f"{point}: who reads hears of nothing", reader.communicate(timeout=60 * SLOW)[0], f"{n} {n + 2}\n".encode())
+        same(f"{point}: and was told of no error", reader.returncode, 0)
+        same(f"{point}: one has died", aim.rest(), 1)
+    ok("it survives", json.loads(read(f"{mnt}/status.json"))["survives"])
+    own.terminate()
+    ok("it ends", wait_for(lambda: own.poll() is not None, 60))
+    same("as it should", own.returncode, 0)
+
+
+main(at_once, at_points)
