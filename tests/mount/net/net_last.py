@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sessions with a network that sleep, wake, are copied and go back: they have it again, with its list and its ports."""
-# backends: process
+# backends: process vm
+# night: vm
 # timeout: 180
 # mount: none
 # log-allow: snapshot of
