@@ -57,8 +57,11 @@ void layers_fini(struct layers *ls)
 {
 	struct layer *l;
 
-	while (ls->dir && (l = TAILQ_FIRST(&ls->open)))
-		close_layer(l);
+	/* What is saved may have some still: whoever drops the last reference closes it. */
+	while (ls->dir && (l = TAILQ_FIRST(&ls->open))) {
+		TAILQ_REMOVE(&ls->open, l, link);
+		l->in = NULL;
+	}
 	free(ls->dir);
 	ls->dir = NULL;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sessions with packages that sleep, are copied, go back and are kept: what was imported is there, and what was not can be."""
-# backends: local
+# backends: local vm
 # timeout: 240
 # mount: none
 # log-allow: snapshot of
