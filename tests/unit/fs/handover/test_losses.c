@@ -585,6 +585,7 @@ static void test_bytes(void **state)
 	assert_int_equal(h.result, 0);
 	assert_true(estate_has(h.e, HANDOVER_BYTES, 7, 3));
 	commit(&h);
+	serve(&h);
 	assert_false(estate_has(h.e, HANDOVER_BYTES, 7, 3));
 	expect_clean(&h);
 	go(&h);

@@ -237,6 +237,7 @@ static void nothing(void *data)
 /* Without a goodbye. */
 static void die(void)
 {
+	struct unsent *u;
 	struct child *c;
 
 	while ((c = TAILQ_FIRST(&sp->children)))
@@ -249,6 +250,12 @@ static void die(void)
 	close(sp->sock);
 	close(sp->tie);
 	free(sp->over);
+	while ((u = STAILQ_FIRST(&sp->unsent))) {
+		STAILQ_REMOVE_HEAD(&sp->unsent, link);
+		for (size_t i = 0; i < u->nfds; i++)
+			close(u->fds[i]);
+		free(u);
+	}
 	free(sp);
 	t.died = true;
 }
