@@ -126,7 +126,7 @@ $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 
 # The daemon for tests: with an additional backend that runs the agent as a plain process of the host, and with points at
 # which it can be ended.
-local_c := $(shell grep -ls 'XSBX_LOCAL_BACKEND\|vm/base/aim.h' $(daemon_c))
+local_c := $(shell grep -ls 'XSBX_LOCAL_BACKEND\|include "\(vm/base/\)\?aim.h"' $(daemon_c))
 $(O)/test/xsbxfs: $(call objs,obj,$(filter-out $(local_c),$(daemon_c)) $(call in,tests/unit/fixture,backend_local aim)) \
 		$(call objs,test/obj,$(local_c))
 	$(call say,LD,$@)

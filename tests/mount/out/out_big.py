@@ -42,7 +42,7 @@ def big():
     same("the end", shell(f"tail -c 20 {s / 'runs/2/stdout'}")[1], want[-20:])
     rss = max(daemon_rss(), default=0)
     # AddressSanitizer keeps 256 MiB of what was freed, and beside it what it knows of that.
-    limit = 60_000 if shell(f"ldd {os.environ['XSBXFS']} | grep -q asan")[0] else 400_000
+    limit = 60_000 if shell(f"ldd {os.environ['XSBXFS']} | grep -q asan")[0] else 480_000
     ok("the daemon's memory is bounded", 0 < rss < limit, f"{rss} kB")
 
 
