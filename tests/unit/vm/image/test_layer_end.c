@@ -18,7 +18,9 @@
 #include "vm/base/util.h"
 #include "vm/image/layer.h"
 
-#define KEY "0123456789abcdef"
+#define KEY   "0123456789abcdef"
+#define LAYER "/layers/" KEY
+#define TREE  LAYER "/tree"
 
 static char top[] = "/tmp/xsbxfs-unit.XXXXXX", path[64];
 
@@ -62,14 +64,14 @@ static int setup(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(top));
 	make("/layers");
-	make("/layers/" KEY);
-	make("/layers/" KEY "/tree");
+	make(LAYER);
+	make(TREE);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	static const char *const made[] = {"/layers/" KEY "/tree", "/layers/" KEY, "/layers", ""};
+	static const char *const made[] = {TREE, LAYER, "/layers", ""};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
