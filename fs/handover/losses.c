@@ -175,9 +175,10 @@ int handover_complete_files(struct fs *fs)
 
 /* ---- records ---- */
 
-bool handover_passes_over(const struct fs *fs, const struct record *rec)
+/* Is its key a session's? */
+static bool is_of_session(uint32_t kind)
 {
-	switch (rec->kind) {
+	switch (kind) {
 	case KEEP_SESSION:
 	case KEEP_RUN:
 	case KEEP_JOB:
@@ -187,27 +188,26 @@ bool handover_passes_over(const struct fs *fs, const struct record *rec)
 	case HANDOVER_WORKDIR:
 	case HANDOVER_CALLS:
 	case HANDOVER_COMMIT:
-	case HANDOVER_SANDBOX:
-		return find(fs, rec->key) && !keep_session((struct fs *)fs, rec->key);
+	case HANDOVER_SANDBOX: return true;
 	default: return false;
 	}
+}
+
+bool handover_passes_over(const struct fs *fs, const struct record *rec)
+{
+	return is_of_session(rec->kind) && find(fs, rec->key) &&
+	       !keep_session((struct fs *)fs, rec->key);
 }
 
 int handover_lost(struct fs *fs, const struct record *rec, int err)
 {
 	log_warn("a record of the daemon before can't be read: kind %u, key %llx: %s", rec->kind,
 		 (unsigned long long)rec->key, strerror(-err));
+	if (rec->kind == HANDOVER_SANDBOX && keep_session(fs, rec->key))
+		return 0;
+	if (is_of_session(rec->kind))
+		return lose_session(fs, rec, err);
 	switch (rec->kind) {
-	case KEEP_SESSION:
-	case KEEP_RUN:
-	case KEEP_JOB:
-	case KEEP_SCRATCH:
-	case HANDOVER_FILES:
-	case HANDOVER_NODE:
-	case HANDOVER_WORKDIR:
-	case HANDOVER_CALLS:
-	case HANDOVER_COMMIT: return lose_session(fs, rec, err);
-	case HANDOVER_SANDBOX: return keep_session(fs, rec->key) ? 0 : lose_session(fs, rec, err);
 	case HANDOVER_HANDLE: return handover_lose_handle(fs, rec->key);
 	case HANDOVER_TEXT: /* it is not as long as it should be */
 	case KEEP_TEXT:

@@ -5,6 +5,7 @@ that nothing grows."""
 # backends: local vm
 # timeout: 180
 # conf: boot_timeout_s = 240
+# conf: history_runs = 20
 from clocks import *
 from family import *
 from sleepers import again

@@ -19,31 +19,32 @@ def goes_by(guard):
         return f.read().decode(errors="replace")
 
 
-def replace(fd, old, new):
-    """In all that there is of it."""
+def blocks(fd, size):
+    """Where there is something of it, in steps."""
     at, end = 0, os.fstat(fd).st_size
     while at < end:
         try:
             at = os.lseek(fd, at, os.SEEK_DATA)
         except OSError:
             return
+        yield at
+        at += size
+
+
+def replace(fd, old, new):
+    """In all that there is of it."""
+    for at in blocks(fd, BLOCK):
         block = os.pread(fd, BLOCK + len(old), at)
         found = block.find(old)
         while 0 <= found:
             os.pwrite(fd, new, at + found)
             found = block.find(old, found + 1)
-        at += BLOCK
 
 
 def spoil_all(fd):
     """Each page that there is."""
-    at, end = 0, os.fstat(fd).st_size
-    while at < end:
-        try:
-            at = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError:
-            return
-        at += os.pwrite(fd, b"\xff" * 4096, at)
+    for at in blocks(fd, 4096):
+        os.pwrite(fd, b"\xff" * 4096, at)
 
 
 def spoil(pid, which):

@@ -333,6 +333,23 @@ def kin_of(pid):
     return spawner, daemon
 
 
+def daemon_of(mnt=MNT):
+    """The process that serves this mount."""
+    [pid] = [int(p) for p in os.listdir("/proc") if p.isdigit() and name_of(p) == "xsbxfs-daemon"
+             and mnt.encode() in read(f"/proc/{p}/cmdline").split(b"\0") and name_of(parent_of(p)) == "xsbxfs-spawner"]
+    return pid
+
+
+def status_of(pid):
+    """What the kernel tells of it, by name."""
+    return dict(line.split(":", 1) for line in read(f"/proc/{pid}/status", "r").splitlines())
+
+
+def kib_of(pid, what):
+    """Memory of that kind: VmRSS, RssAnon, RssShmem."""
+    return int(status_of(pid)[what].split()[0])
+
+
 def parent_of(pid):
     return int(read(f"/proc/{pid}/stat", "r").rsplit(")", 1)[1].split()[1])
 

@@ -13,14 +13,7 @@ MIB = 1 << 20
 
 
 def daemon_mib(of="RssAnon"):
-    """Memory of the process that serves this mount."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if MNT.encode() in read(f"/proc/{pid}/cmdline").split(b"\0"):
-                status = read(f"/proc/{pid}/status", "r")
-                if "xsbxfs-daemon" in status.split("\n", 1)[0]:
-                    return int(status.split(f"{of}:")[1].split()[0]) >> 10
-    raise RuntimeError("no process serves this mount")
+    return kib_of(daemon_of(), of) >> 10
 
 
 def copies_of_in():

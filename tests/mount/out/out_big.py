@@ -10,17 +10,6 @@ from xsbx import *
 SIZE = (10 if VM else 50) * 1000 * 1000
 
 
-def daemon_rss():
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if MNT.encode() in read(f"/proc/{name}/cmdline").split(b"\0"):
-                for line in read(f"/proc/{name}/status", "r").splitlines():
-                    if line.startswith("VmRSS"):
-                        yield int(line.split()[1])
-        except OSError:
-            pass
-
-
 def big():
     s = Session("big")
     want = (b"0123456789abcde\n" * (SIZE // 16 + 1))[:SIZE]
@@ -40,10 +29,12 @@ def big():
         same("not truncated", status.get("truncated") or False, False)
     same("cmp of old and new", shell(f"cmp {s / 'runs/1/stdout'} {s / 'stdout'}")[0], 0)
     same("the end", shell(f"tail -c 20 {s / 'runs/2/stdout'}")[1], want[-20:])
-    rss = max(daemon_rss(), default=0)
-    # AddressSanitizer keeps 256 MiB of what was freed, and beside it what it knows of that.
-    limit = 60_000 if shell(f"ldd {os.environ['XSBXFS']} | grep -q asan")[0] else 480_000
-    ok("the daemon's memory is bounded", 0 < rss < limit, f"{rss} kB")
+    rss, shared = (kib_of(daemon_of(), what) for what in ("VmRSS", "RssShmem"))
+    if shell(f"ldd {os.environ['XSBXFS']} | grep -q asan")[0]:
+        ok("the daemon's memory is bounded", 0 < rss < 60_000, f"{rss} kB")
+    else:  # AddressSanitizer keeps 256 MiB of what was freed, and beside it what it knows of that.
+        ok("the daemon's own memory is bounded", 0 < rss - shared < 400_000, f"{rss - shared} kB")
+        ok("and what it leaves if it dies", shared < 60_000, f"{shared} kB")
 
 
 def nobody_reads():

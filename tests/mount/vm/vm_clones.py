@@ -6,6 +6,7 @@ is had, and a snapshot that is damaged is made again."""
 # backends: vm
 # timeout: 600
 # log-allow: snapshot of
+from clocks import *
 from xsbx import *
 
 vm_only()
@@ -25,11 +26,6 @@ ENDS = {
     "python": "import os; os._exit(1)\n",
     "javascript": "process.kill(process.pid, 'SIGKILL')\n",
     "raw": "exit 1\n",
-}
-CLOCKS = {
-    "python": "import time; print(time.time())\n",
-    "javascript": "console.log(Date.now() / 1000)\n",
-    "raw": "echo $EPOCHREALTIME\n",
 }
 
 
@@ -61,19 +57,6 @@ def start_of(s):
     return s.json()["sandbox"]["start"]
 
 
-def drift(template, s):
-    """Seconds between the guest's clock and ours, as far as it is beyond doubt."""
-    best = None
-    for _ in range(5):
-        before = time.time()
-        out = s.run(CLOCKS[template]).out
-        after = time.time()
-        guest = float(out)
-        off = max(before - guest, guest - after, 0)
-        best = off if best is None else min(best, off)
-    return best
-
-
 def language(template):
     if not has_language(template):
         return
@@ -94,7 +77,7 @@ def language(template):
             "python": "import socket; print(socket.gethostname())",
             "javascript": "console.log(require('os').hostname())",
             "raw": "hostname"}[template]).out.strip(), f"{template}-clone{i}")
-    ok(f"{template}: clock", max(drifts) < 0.05, drifts)
+    ok(f"{template}: clock", max(drifts) < OFF, drifts)
     ok(f"{template}: clones", set(starts) <= {"warm", "snapshot"} and "warm" in starts, starts)
     # After a reset the interpreter is one that was ready before the snapshot was taken.
     for s in clones:
