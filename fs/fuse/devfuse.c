@@ -378,9 +378,12 @@ void devfuse_unmount(struct devfuse *d)
 	devfuse_leave(d);
 	uv_poll_stop(&d->poll);
 	uv_close((uv_handle_t *)&d->poll, NULL);
-	/* If poll(2) finds an error there, it is unmounted, and maybe somebody else's now. */
-	if (poll(&p, 1, 0) == 0 && !d->watch.gone)
+	/* If poll(2) finds an error there, it is unmounted. */
+	if (poll(&p, 1, 0) == 0)
 		spawner_unmount(d->spawner);
+	if (mountwatch_is_covered(&d->watch))
+		log_warn("%s: something else is mounted over it, and it stays, dead, below that",
+			 d->watch.path);
 	mountwatch_close(&d->watch);
 	/* What is left for libfuse is its own memory; it must not try, as we may not. */
 	if (poll(&p, 1, UNMOUNT_MS) == 1 && (p.revents & POLLERR))

@@ -22,6 +22,15 @@ bool mountwatch_sees(const struct mountwatch *w)
 	       mount_table_has_type(table, device, "fuse.xsbxfs");
 }
 
+bool mountwatch_is_covered(const struct mountwatch *w)
+{
+	_cleanup_free_ char *table = w->fd >= 0 ? mount_table_read(w->fd) : NULL;
+	char device[MOUNT_DEVICE_MAX];
+
+	return table && mount_table_has(table, w->device) &&
+	       mount_table_at(table, w->path, device) && strcmp(device, w->device) != 0;
+}
+
 static void stop(struct mountwatch *w)
 {
 	if (!uv_is_closing((uv_handle_t *)&w->poll))
@@ -51,17 +60,30 @@ static void look(struct mountwatch *w, const char *table)
 		uv_timer_stop(&w->again);
 }
 
+static void read_news(struct mountwatch *w)
+{
+	_cleanup_free_ char *table = mount_table_read(w->fd);
+
+	if (table)
+		look(w, table);
+	else
+		stop(w);
+}
+
 static void on_news(uv_poll_t *poll, int status, int events)
 {
 	struct mountwatch *w = poll->data;
-	_cleanup_free_ char *table = mount_table_read(w->fd);
 
 	(void)events;
-	if (status < 0 || !table) {
+	if (status < 0)
 		stop(w);
-		return;
-	}
-	look(w, table);
+	else
+		read_news(w);
+}
+
+static void on_watched(uv_timer_t *timer)
+{
+	read_news(timer->data);
 }
 
 void mountwatch_is(struct mountwatch *w, const char *device)
@@ -93,6 +115,9 @@ int mountwatch_start(struct mountwatch *w, uv_loop_t *loop, const char *path)
 	uv_timer_init(loop, &w->again);
 	w->poll.data = w->again.data = w;
 	w->fd = steal_fd(&fd);
+	/* epoll takes what has changed until the loop first waits, and tells nobody: mounts_poll() in
+	 * the kernel reports a change once, and adding a file asks it. */
+	uv_timer_start(&w->again, on_watched, 1, 0);
 	return uv_poll_start(&w->poll, UV_PRIORITIZED, on_news);
 }
 

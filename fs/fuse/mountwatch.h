@@ -51,6 +51,9 @@ void mountwatch_is(struct mountwatch *w, const char *device);
  * watched. */
 bool mountwatch_sees(const struct mountwatch *w);
 
+/* Is the mount there, with another one on top, which is in the way of an unmount? */
+bool mountwatch_is_covered(const struct mountwatch *w);
+
 /* Stops watching. Nothing happens if nothing was watched. */
 void mountwatch_close(struct mountwatch *w);
 

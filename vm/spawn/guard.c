@@ -75,11 +75,19 @@ void guard_mounted(struct guarded *g, const char *mountpoint)
 	(void)look_there(g->mountpoint, g->device);
 }
 
+/* What is there now may be somebody else's, made after ours was detached. */
+static bool is_ours(const struct guarded *g)
+{
+	char device[MOUNT_DEVICE_MAX] = "";
+
+	return look_there(g->mountpoint, device) && strcmp(device, g->device) == 0;
+}
+
 void guard_unmount(const struct guarded *g)
 {
 	pid_t pid;
 
-	if (!g->mountpoint[0])
+	if (!g->mountpoint[0] || (g->device[0] && !is_ours(g)))
 		return;
 	/* The connection goes at once, whoever still has files open. */
 	if (umount2(g->mountpoint, MNT_FORCE) == 0 || umount2(g->mountpoint, MNT_DETACH) == 0)
@@ -136,11 +144,9 @@ void guard_leave(const struct guarded *g)
 static void detach_dead(const struct guarded *g)
 {
 	_cleanup_close_ int lock = -1;
-	char device[MOUNT_DEVICE_MAX] = "";
 
-	/* Else it is somebody else's, made after the daemon unmounted in good order. */
-	if (g->device[0] && !is_taken(g, &lock) && look_there(g->mountpoint, device) &&
-	    strcmp(device, g->device) == 0)
+	/* A successor's mount may have the same device number. */
+	if (g->device[0] && !is_taken(g, &lock))
 		guard_unmount(g);
 }
 

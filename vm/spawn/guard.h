@@ -66,7 +66,7 @@ void guard_tell(int told, int status);
 void guard_mounted(struct guarded *g, const char *mountpoint);
 
 /* Unmounts lazily while the daemon is running: as root, or through the set-id program that
- * mounted. */
+ * mounted. What somebody else has mounted there since then, over ours or instead, stays. */
 void guard_unmount(const struct guarded *g);
 
 /* After a clean exit: removes the runtime directory, unless a new daemon uses it already, and its

@@ -5,6 +5,7 @@
 # timeout: 240
 # log-allow: the daemon died|ending: |was killed by signal
 import ctypes
+import errno
 
 from deaths import *
 from kept import *
@@ -126,6 +127,26 @@ def another_mount():
     k.daemon.wait(60 * SLOW * slack())
 
 
+def covered():
+    """What is mounted over ours is not ours either: it stays, and ours is dead below it."""
+    if os.geteuid() != 0:
+        return
+    k = begin("covered")[0]
+    if ctypes.CDLL(None).mount(b"other", k.mnt.encode(), b"tmpfs", 0, None):
+        detach(k.mnt)  # not permitted here
+        k.daemon.wait(60 * SLOW * slack())
+        return
+    write(f"{k.mnt}/own", "own")
+    k.daemon.terminate()
+    same("it ends well", k.daemon.wait(60 * SLOW * slack()), 0)
+    ok("it says so", "mounted over it" in read(k.log, "r"))
+    same("what is above is there still", os.listdir(k.mnt), ["own"])
+    detach(k.mnt)
+    with raises("what is below is dead", errno.ENOTCONN):
+        os.listdir(k.mnt)
+    detach(k.mnt)
+
+
 def children():
     """One that ends is reaped then, and its session hears of it afterwards."""
     k, s, mortal = begin("children")
@@ -144,4 +165,4 @@ def children():
     same("the end", k.end(), 0)
 
 
-main(the_end, while_it_loads, another_mount, children)
+main(the_end, while_it_loads, another_mount, covered, children)
