@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """env.NAME: variables of the interpreter."""
 # backends: local process vm
+# night: vm
 from xsbx import *
 
 

@@ -4,6 +4,7 @@
 runs, beside what they leave behind, and beside other programs on this side."""
 # timeout: 120
 # backends: local vm
+# night: vm
 import fcntl
 import mmap
 import stat

@@ -5,6 +5,7 @@ moves directories up and down, while the host reads, writes, creates and renames
 Whatever the climb, something lies there that must be neither read nor changed. The same links in an
 ordinary directory do lead there."""
 # backends: local process vm
+# night: vm
 # timeout: 120
 import inspect
 import random

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What one user's texts take of the daemon's memory is limited, whatever way they come; another user goes on."""
-# night: process
+# night: local process
 # option: allow_other
 # timeout: 90
 import resource

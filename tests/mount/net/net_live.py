@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network that changes while it is used: the list, ports, certificates, proxies, the pool."""
 # backends: process vm
+# night: vm
 # timeout: 180
 # mount: none
 # log-allow: snapshot of

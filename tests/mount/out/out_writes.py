@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever the pipes of a run are told (O_DIRECT keeps writes apart, and a short read loses the rest of one), no byte is lost."""
 # backends: local vm
+# night: vm
 # timeout: 120
 from xsbx import *
 
