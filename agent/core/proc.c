@@ -557,6 +557,11 @@ pid_t proc_last_pid(void)
 	return last ? (pid_t)strtol(last + 1, NULL, 10) : 0;
 }
 
+bool proc_knows_forks(void)
+{
+	return getpid() == 1 && !jailed;
+}
+
 bool proc_forked_since(pid_t newest)
 {
 	return getpid() == 1 && proc_last_pid() != newest;

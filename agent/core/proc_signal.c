@@ -171,34 +171,29 @@ static bool is_still(const struct proc *p)
 	return still;
 }
 
-int proc_scan_stopped(struct proc_set *set)
+void proc_keep_stopped(struct proc_set *set)
 {
-	const int r = proc_scan(set);
 	size_t kept = 0;
 
-	for (size_t i = 0; r == 0 && i < set->n; i++) {
+	for (size_t i = 0; i < set->n; i++) {
 		if (set->v[i].live && is_still(&set->v[i]))
 			set->v[kept++] = set->v[i];
 	}
 	set->n = kept;
-	return r;
 }
 
-int proc_running(bool stop)
+unsigned proc_running(const struct proc_set *set, bool stop)
 {
-	struct proc_set all = {0};
-	int running = 0;
-	int r = proc_scan(&all);
+	unsigned running = 0;
 
-	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		if (!all.v[i].live || is_still(&all.v[i]))
+	for (size_t i = 0; i < set->n; i++) {
+		if (!set->v[i].live || is_still(&set->v[i]))
 			continue;
 		running++;
 		if (stop)
-			tell(&all.v[i], SIGSTOP);
+			tell(&set->v[i], SIGSTOP);
 	}
-	proc_set_clear(&all);
-	return r < 0 ? r : running;
+	return running;
 }
 
 static uint64_t thread_switches(pid_t pid, pid_t tid)
@@ -210,23 +205,18 @@ static uint64_t thread_switches(pid_t pid, pid_t tid)
 	       proc_number(path, "nonvoluntary_ctxt_switches:", 10);
 }
 
-int proc_switches(uint64_t *ret_sum)
+uint64_t proc_switches(const struct proc_set *set)
 {
-	struct proc_set all = {0};
 	uint64_t sum = 0;
-	int r = proc_scan(&all);
 
-	for (size_t i = 0; r == 0 && i < all.n; i++) {
-		_cleanup_dir_ DIR *d = proc_threads(all.v[i].pid);
+	for (size_t i = 0; i < set->n; i++) {
+		_cleanup_dir_ DIR *d = proc_threads(set->v[i].pid);
 		pid_t tid;
 
 		while (d && (tid = proc_next(d)))
-			sum += (1ull << 40) + thread_switches(all.v[i].pid, tid);
+			sum += (1ull << 40) + thread_switches(set->v[i].pid, tid);
 	}
-	proc_set_clear(&all);
-	if (r == 0)
-		*ret_sum = sum;
-	return r;
+	return sum;
 }
 
 void proc_continue(const struct proc_set *all, const struct proc_set *keep)

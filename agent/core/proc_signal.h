@@ -49,20 +49,18 @@ void proc_chase(int ret_fds[PROC_CHASED]);
 /** proc_chase_over() - Continue those that still exist. */
 void proc_chase_over(int fds[PROC_CHASED]);
 
-/** proc_scan_stopped() - As proc_scan(), for stopped processes: each thread is stopped, or gone. */
-int proc_scan_stopped(struct proc_set *set);
+/** proc_keep_stopped() - Leave those in a set that are stopped: each thread is, or is gone. */
+void proc_keep_stopped(struct proc_set *set);
 
 /**
- * proc_running() - How many processes of user code do not stand still
- * @stop: They are to
- *
- * Return: number of them, or -errno; with @stop, call until it is 0.
+ * proc_running() - How many processes of a set do not stand still
+ * @stop: They are to: list, and call, until it is 0
  */
-int proc_running(bool stop);
+unsigned proc_running(const struct proc_set *set, bool stop);
 
-/** proc_switches() - Context switches of all threads of user code, and the number of threads:
- * a different sum means that something ran, or ended. Return: 0 or -errno. */
-int proc_switches(uint64_t *ret_sum);
+/** proc_switches() - Context switches of all threads of these processes, and the number of threads:
+ * a different sum means that something ran, or ended. */
+uint64_t proc_switches(const struct proc_set *set);
 
 /** proc_continue() - Continue the processes of one set, except those of another. */
 void proc_continue(const struct proc_set *all, const struct proc_set *keep);

@@ -20,6 +20,10 @@
  *
  * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY.
  *
+ * In a machine, where a fork is noticed, the first of these looks is at the lists of children (proc_children()), which may
+ * miss one, and a scan has the last word: what it finds running costs time and nothing else. Scans are what a freeze
+ * takes: each reads the hundred threads of the kernel's as well.
+ *
  * Who is to continue is noted when all are stopped. To look for them again would be a large part of what a copy of a machine
  * takes before it answers: it begins frozen, and on an emulated processor each instruction is new to it.
  */
@@ -28,27 +32,63 @@
 #define SLOW_US	 10000u
 #define GIVE_UP	 2000000u
 
+static int list(const struct freezer *f, struct proc_set *set)
+{
+	return f->quick ? proc_children(set) : proc_scan(set);
+}
+
+/* Looks once more, at all processes, and whether they have run in between. Return: how many run, or -errno. */
+static int look_again(struct freezer *f, pid_t newest)
+{
+	const int r = proc_scan(&f->all);
+	unsigned running;
+
+	if (r < 0)
+		return r;
+	running = proc_running(&f->all, true);
+	if (running == 0) {
+		/* A switch is counted where it ends: not yet of what is at it. */
+		f->switches = proc_switches(&f->all);
+		running = proc_running(&f->all, true) + proc_forked_since(newest);
+	}
+	return (int)running;
+}
+
+/* Return: how many run, or -errno. */
+static int look(struct freezer *f, pid_t newest)
+{
+	int fds[PROC_CHASED];
+	const int r = list(f, &f->all);
+
+	if (r < 0)
+		return r;
+	if (proc_running(&f->all, true) > 0)
+		return 1;
+	if (!proc_forked_since(newest))
+		return 0;
+	proc_chase(fds);
+	for (size_t i = 0; i < PROC_CHASED; i++)
+		close_fd(&fds[i]);
+	return 1;
+}
+
 static void on_round(struct loop_timer *t)
 {
 	struct freezer *f = container_of(t, struct freezer, timer);
 	const uint64_t now = now_us();
 	const pid_t newest = proc_last_pid();
-	int running = proc_running(true);
-
-	if (running == 0 && proc_forked_since(newest)) {
-		int fds[PROC_CHASED];
-
-		proc_chase(fds);
-		for (size_t i = 0; i < PROC_CHASED; i++)
-			close_fd(&fds[i]);
-		running = 1;
-	}
+	int running = look(f, newest);
+	bool frozen = false;
 
 	f->clean = running == 0 ? f->clean + 1 : 0;
-	if (f->clean >= 2 && proc_switches(&f->switches) == 0 && proc_running(true) == 0) {
+	if (f->clean >= (f->quick ? 1u : 2u)) {
+		running = look_again(f, newest);
+		frozen = running == 0;
+		f->quick = false;
+		f->clean = 0;
+	}
+	if (frozen) {
 		f->state = FREEZER_FROZEN;
-		if (proc_scan(&f->all) < 0)
-			f->all.n = 0;
 		f->done(f, 0);
 	} else if (running < 0 || now > f->until) {
 		log_line("%d processes could not be stopped", running);
@@ -62,12 +102,15 @@ static void on_round(struct loop_timer *t)
 
 int freezer_start(struct freezer *f)
 {
-	const int r = proc_scan_stopped(&f->before);
+	int r;
 
+	f->quick = proc_knows_forks();
+	r = list(f, &f->before);
 	if (r < 0) {
 		proc_set_clear(&f->before);
 		return r;
 	}
+	proc_keep_stopped(&f->before);
 	f->state = FREEZER_FREEZING;
 	f->until = now_us() + GIVE_UP;
 	f->clean = 0;
@@ -78,24 +121,25 @@ int freezer_start(struct freezer *f)
 
 int freezer_check(const struct freezer *f)
 {
-	/* A switch is counted where it ends: not yet of what is at it. */
-	int r = proc_running(false);
-	uint64_t now;
+	struct proc_set all = {0};
+	int r = proc_scan(&all);
 
-	if (r == 0)
-		r = proc_switches(&now);
-	if (r < 0)
-		return r;
-	return r == 0 && now == f->switches ? 0 : -ECANCELED;
+	/* A switch is counted where it ends: not yet of what is at it. */
+	if (r == 0 && (proc_running(&all, false) > 0 || proc_switches(&all) != f->switches))
+		r = -ECANCELED;
+	proc_set_clear(&all);
+	return r;
 }
 
 void freezer_thaw(struct freezer *f)
 {
+	const bool known = f->state == FREEZER_FROZEN;
+
 	if (f->state == FREEZER_THAWED)
 		return;
 	f->state = FREEZER_THAWED;
 	loop_disarm(f->loop, &f->timer);
-	if (f->all.n)
+	if (known)
 		proc_continue(&f->all, &f->before);
 	else
 		proc_continue_except(&f->before);

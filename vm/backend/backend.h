@@ -81,6 +81,16 @@ struct backend_events {
 	void (*touched)(void *data);
 };
 
+/* Of backend_ops.point, with the data of the others. */
+struct backend_point_events {
+	/* point_copy() may begin, and stops it for no longer than it must. */
+	void (*ready)(void *data);
+	/* It is copied, and goes on. */
+	void (*runs)(void *data);
+	/* 0, or -errno: the last, and once. */
+	void (*pointed)(void *data, int err);
+};
+
 struct backend_info {
 	const char *accel;
 	pid_t pid;			  /* 0 if there is none */
@@ -135,15 +145,24 @@ struct backend_ops {
 	int (*save)(struct backend *b, backend_saved_fn fn);
 
 	/**
-	 * point - Copy a machine that runs, and goes on
-	 * @b: Its agent is idle, and is sent nothing and says nothing until @fn
-	 * @p: Its files, and what they depend on, are filled in before @fn
-	 * @fn: Called once, with the events' data and 0 or -errno, unless the machine is destroyed
-	 *	first
+	 * point - Copy a machine that runs, and goes on: prepare for that
+	 * @b: Machine that is up
+	 * @p: Its files, and what they depend on, are filled in before `pointed`
+	 * @events: Kept by the caller until `pointed`, or until the machine is destroyed: nothing
+	 *	is told after that
 	 *
 	 * NULL if not supported. Return: 0 or -errno.
 	 */
-	int (*point)(struct backend *b, struct point *p, void (*fn)(void *data, int err));
+	int (*point)(struct backend *b, struct point *p, const struct backend_point_events *events);
+
+	/**
+	 * point_copy - Copy it, once, behind `ready`
+	 * @b: Its agent is idle, and is sent nothing and says nothing until `runs` or `pointed`
+	 */
+	void (*point_copy)(struct backend *b);
+
+	/** point_cancel - It is not wanted any more; `pointed` follows, unless that was told. */
+	void (*point_cancel)(struct backend *b);
 
 	/**
 	 * restore - Let a clone that was started with `standby` go on from its snapshot

@@ -136,6 +136,22 @@ int qemu_save(struct backend *b, backend_saved_fn fn)
 
 /* ---- points ---- */
 
+static void on_ready(struct qemu_point *q)
+{
+	struct backend *b = container_of(q, struct backend, point);
+
+	if (!b->destroying)
+		b->pointing->ready(b->data);
+}
+
+static void on_runs(struct qemu_point *q)
+{
+	struct backend *b = container_of(q, struct backend, point);
+
+	if (!b->destroying)
+		b->pointing->runs(b->data);
+}
+
 static void on_pointed(struct qemu_point *q, int err)
 {
 	struct backend *b = container_of(q, struct backend, point);
@@ -156,11 +172,11 @@ static void on_pointed(struct qemu_point *q, int err)
 			err = -EMFILE;
 	}
 	if (!b->destroying)
-		b->pointed(b->data, err);
+		b->pointing->pointed(b->data, err);
 	qemu_part_gone(b);
 }
 
-int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int err))
+int qemu_point(struct backend *b, struct point *p, const struct backend_point_events *events)
 {
 	int r;
 
@@ -172,12 +188,24 @@ int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int er
 				       .memory_mb = b->memory_mb,
 				       .base = b->ram,
 				       .label = b->child.label,
+				       .ready = on_ready,
+				       .runs = on_runs,
 				       .done = on_pointed};
 	r = qemu_point_begin(&b->point);
 	if (r < 0)
 		return r;
 	b->to = p;
-	b->pointed = fn;
+	b->pointing = events;
 	b->nopen++;
 	return 0;
+}
+
+void qemu_copy_now(struct backend *b)
+{
+	qemu_point_copy(&b->point);
+}
+
+void qemu_copy_cancel(struct backend *b)
+{
+	qemu_point_cancel(&b->point);
 }

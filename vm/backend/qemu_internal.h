@@ -32,7 +32,7 @@ struct backend {
 	backend_still_fn stopped, went_on;
 	struct qemu_point point;
 	struct point *to; /* of `point` */
-	void (*pointed)(void *data, int err);
+	const struct backend_point_events *pointing;
 	unsigned nopen; /* the child, the readers, the control connection, a point */
 };
 
@@ -69,7 +69,9 @@ int qemu_accept_copy(struct backend *b);
 /* See struct backend_ops. */
 void qemu_restore(struct backend *b);
 int qemu_save(struct backend *b, backend_saved_fn fn);
-int qemu_point(struct backend *b, struct point *p, void (*fn)(void *data, int err));
+int qemu_point(struct backend *b, struct point *p, const struct backend_point_events *events);
+void qemu_copy_now(struct backend *b);
+void qemu_copy_cancel(struct backend *b);
 
 /* ---- standing still: qemu_still.c ---- */
 

@@ -2,6 +2,7 @@
 /* Copies a machine that runs. See qemu_point.h. */
 #include "qemu_point.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,17 +24,21 @@
  *	QEMU			   daemon		    copier (spawn/ram_copy.c)
  *	gpa2hva <------------------ begin
  *	  its memory's address ---> starts --------------->
- *				     <--------------------- READY
+ *		     `ready` <----- <--------------------- READY
+ *		     copy --------->
  *	add-fd, stop,
  *	xen-save-devices-state <--
  *	  stopped ----------------> ----------------------> GO
  *	  devices are written ---->  <--------------------- COPIED
  *	cont, remove-fd <----------
- *	  runs -------------------> ----------------------> SAVED
+ *	  runs ----- `runs` <------ ----------------------> SAVED
  *				     <--------------------- its end
  *
  * xen-save-devices-state writes what a migration has of all devices and nothing of the memory; it needs no Xen. QEMU could
  * migrate the memory itself, but it would write all of it, also what is as in the base.
+ *
+ * Whoever wants user code to stand still meanwhile stops it between `ready` and the copy, and lets it go on from `runs`
+ * on: what comes before and behind takes several times as long, of a machine that has much memory of its own.
  *
  * Whatever fails, a machine that was stopped is told to go on, and `done` comes when nothing is on its way any more: no
  * answer of one attempt is mistaken for one of the next.
@@ -132,6 +137,8 @@ static void on_running(void *data, json_t *ret, const char *error)
 			  (uv_hrtime() - p->stopped_at) / 1000);
 		if (say(p, RAM_COPY_SAVED) < 0)
 			fail(p, -EPIPE);
+		else
+			p->runs(p);
 	}
 	part_gone(p);
 }
@@ -224,8 +231,9 @@ static void on_words(struct reader *r, const void *bytes, size_t len)
 	const int32_t *word = bytes;
 
 	for (size_t i = 0; !p->err && i < len / sizeof(*word); i++) {
-		if (word[i] == RAM_COPY_READY && !p->stopped_at) {
-			stop(p);
+		if (word[i] == RAM_COPY_READY && !p->is_ready) {
+			p->is_ready = true;
+			p->ready(p);
 		} else if (word[i] == RAM_COPY_COPIED && p->stopped_at) {
 			p->copied = true;
 			advance(p);
@@ -353,6 +361,15 @@ int qemu_point_begin(struct qemu_point *p)
 		return 0;
 	drop_files(p);
 	return r;
+}
+
+void qemu_point_copy(struct qemu_point *p)
+{
+	assert(p->is_ready && !p->stopped_at);
+	if (p->err) /* and `done` is on its way */
+		return;
+	uv_timer_start(&p->limit, on_limit, LIMIT_MS, 0);
+	stop(p);
 }
 
 void qemu_point_cancel(struct qemu_point *p)

@@ -25,10 +25,15 @@ struct qemu_point {
 	unsigned memory_mb;
 	int base; /* of the machine; -1: it has none, and a new one is made */
 	const struct log_label *label;
+	void (*ready)(
+		struct qemu_point *p); /* qemu_point_copy() stops it for no longer than it must */
+	void (*runs)(struct qemu_point
+			     *p); /* it has been copied, and goes on; `done` is still to come */
 	void (*done)(struct qemu_point *p, int err);
 
 	/* What follows is its own. */
 	bool active, whole;
+	bool is_ready;
 	bool stopping; /* QEMU was told to stop, and has to be told to go on */
 	bool copied, saved;
 	int stream, devices, talk;
@@ -40,9 +45,12 @@ struct qemu_point {
 	uv_timer_t limit;
 };
 
-/* Starts. The first members are set; `base` is a descriptor of the caller's. Return: 0 or -errno:
- * there is no `done` then. */
+/* Starts: the machine runs on until qemu_point_copy(). The first members are set; `base` is a
+ * descriptor of the caller's. Return: 0 or -errno: there is no `done` then. */
 int qemu_point_begin(struct qemu_point *p);
+
+/* Copies it. Once, behind `ready`. */
+void qemu_point_copy(struct qemu_point *p);
 
 /* Another process may have begun to copy this machine, and be gone: what QEMU has kept of that goes. */
 void qemu_point_forget(struct qmp *qmp);

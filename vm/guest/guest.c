@@ -392,7 +392,7 @@ int guest_freeze(struct guest *g, bool copied)
 {
 	const uint32_t how = copied ? PROTO_FREEZE_COPIED : PROTO_FREEZE_ALL;
 
-	if (!is_idle(g) || g->freezing || g->point || guest_has_jobs(g))
+	if (!is_idle(g) || g->freezing || point_is_silent(g) || guest_has_jobs(g))
 		return -EBUSY;
 	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
 	return g->freezing ? 0 : -ENOMEM;
@@ -412,6 +412,7 @@ int guest_reset(struct guest *g)
 		return -ENOMEM;
 	jobs_ending(g);
 	guest_pack_cancel(g);
+	guest_point_cancel(g);
 	g->phase = GUEST_RESET;
 	/* The answer to a greeting, if that is still to come, comes first. */
 	if (g->due != DUE_HELLO)

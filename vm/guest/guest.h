@@ -67,7 +67,11 @@ struct guest_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The answer to guest_freeze(): 0, or -errno and it goes on. */
 	void (*frozen)(void *data, int err);
-	/* The answers to guest_pack(), guest_unpack() and guest_point(): 0, or -errno; @path: of the file that failed, printable,
+	/* Of guest_point_begin(): guest_point() may follow; and behind that, the machine has been copied and goes on, so that
+	 * user code may too. */
+	void (*point_ready)(void *data);
+	void (*runs)(void *data);
+	/* The answers to guest_pack(), guest_unpack() and guest_point_begin(): 0, or -errno; @path: of the file that failed, printable,
 	 * or "". Their reference is the callee's. */
 	void (*packed)(void *data, int err, struct pack *pack, const char *path);
 	void (*unpacked)(void *data, int err, const char *path);
@@ -203,8 +207,15 @@ int guest_pack(struct guest *g);
  * first. */
 int guest_unpack(struct guest *g, struct pack *p);
 
-/* Copies the machine, which then goes on; `pointed` follows. */
+/* Prepares for a copy of the machine, while it runs. `point_ready` follows, and `pointed` is the last; or that alone, with
+ * an error. */
+int guest_point_begin(struct guest *g);
+
+/* Copies the machine, behind `point_ready`. `runs` follows, if nothing fails. */
 int guest_point(struct guest *g);
+
+/* It is not wanted any more; nothing follows. */
+void guest_point_cancel(struct guest *g);
 
 /* See sandbox_watch(). */
 int guest_watch(struct guest *g, bool on);

@@ -63,6 +63,17 @@ struct exec {
 	enum vm_outcome outcome;
 };
 
+/* What is done of a copy of it. See point.c. */
+enum guest_point_step {
+	POINT_NONE,
+	POINT_PREPARES, /* the backend does, while it runs */
+	POINT_READY,
+	POINT_ASKED,  /* POINT is sent, and nothing behind it */
+	POINT_COPIED, /* POINTED has come, and nothing behind it: it is, or will be */
+	POINT_RUNS,   /* it goes on, and the backend ends its work */
+	POINT_CANCELLED,
+};
+
 /* A job, from guest_job() until JOB_GONE. */
 struct guest_job {
 	TAILQ_ENTRY(guest_job) link;
@@ -141,8 +152,9 @@ struct guest {
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
 	struct guest_pack pack;
+	enum guest_point_step point_step;
 	struct point *point;			/* being made; or NULL */
-	bool pointed;				/* ... and the agent is silent */
+	int point_err;				/* why nothing comes of it, or 0 */
 	uint32_t points_asked, points_answered; /* ids of the last POINT, and of the last POINTED */
 	bool copy;				/* HELLO is to say that it is one */
 	bool watched;				/* CHANGED is wanted */
@@ -314,6 +326,7 @@ void guest_pack_cancel(struct guest *g);
 /* ---- point.c ---- */
 
 /* Handles POINTED. Return: 0 or -EPROTO. */
+bool point_is_silent(const struct guest *g);
 int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 /* ---- job.c ---- */

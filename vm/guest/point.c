@@ -17,21 +17,65 @@
  * there is silence on both sides until the copy is made. The first frame afterwards wakes this agent, and HELLO of another
  * generation that of a copy.
  *
- * It does not matter what user code does meanwhile: whoever wants it to stand still, freezes it before.
+ * It does not matter what user code does meanwhile: whoever wants it to stand still, freezes it between POINT_READY and
+ * POINT_ASKED, and lets it go on from POINT_RUNS on.
+ *
+ *	NONE -> PREPARES -> READY -> ASKED -> COPIED -> RUNS -> NONE
+ *
+ * From each of them one comes to NONE with an error, and by guest_point_cancel() to CANCELLED, until the backend has put
+ * everything away.
  */
+
+/* Both sides are silent, or will be. */
+bool point_is_silent(const struct guest *g)
+{
+	return g->point_step == POINT_ASKED || g->point_step == POINT_COPIED;
+}
+
+/* Nothing more of it is to be in a copy. */
+static void speak(struct guest *g)
+{
+	channel_hold(&g->channel, false);
+	/* The agent has to hear something, and the clock has stood still. */
+	guest_clock_ask(g);
+}
 
 /* It is made, or is not: the guest goes on. */
 static void over(struct guest *g, int err)
 {
 	struct point *p = steal_ptr(g->point);
+	const bool wanted = g->point_step != POINT_CANCELLED;
 
 	log_trace(&g->label, "guest", "is %scopied: %s", err ? "not " : "",
 		  err ? strerror(-err) : "it goes on");
-	g->pointed = false;
-	channel_hold(&g->channel, false);
-	/* The agent has to hear something, and the clock has stood still. */
-	guest_clock_ask(g);
-	tell_owner(g, pointed, err, err < 0 ? point_unref(p) : p);
+	if (point_is_silent(g))
+		speak(g);
+	g->point_step = POINT_NONE;
+	if (wanted)
+		tell_owner(g, pointed, err, err < 0 ? point_unref(p) : p);
+	else
+		point_unref(p);
+}
+
+static void on_ready(void *data)
+{
+	struct guest *g = data;
+
+	if (g->phase == GUEST_ENDING || g->point_step != POINT_PREPARES)
+		return;
+	g->point_step = POINT_READY;
+	tell_owner(g, point_ready);
+}
+
+static void on_runs(void *data)
+{
+	struct guest *g = data;
+
+	if (g->phase == GUEST_ENDING || g->point_step != POINT_COPIED)
+		return;
+	g->point_step = POINT_RUNS;
+	speak(g);
+	tell_owner(g, runs);
 }
 
 static void on_copied(void *data, int err)
@@ -39,25 +83,34 @@ static void on_copied(void *data, int err)
 	struct guest *g = data;
 
 	if (g->phase != GUEST_ENDING && g->point)
-		over(g, err);
+		over(g, g->point_err ? g->point_err : err);
+}
+
+static const struct backend_point_events events = {on_ready, on_runs, on_copied};
+
+/* No copy comes of it; what has prepared for one says so. */
+static void give_up(struct guest *g, int err)
+{
+	g->point_err = err;
+	g->ops->point_cancel(g->backend);
 }
 
 int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in)
 {
 	const uint32_t error = get_u32(in);
-	int r;
 
 	if (!get_end(in) || error > 4095 || h->id <= g->points_answered || h->id > g->points_asked)
 		return -EPROTO;
 	g->points_answered = h->id;
-	if (!g->point || h->id != g->points_asked) {
+	if (g->point_step != POINT_ASKED || h->id != g->points_asked) {
 		guest_clock_ask(g); /* another process wanted it; the agent is to hear something */
 		return 0;
 	}
-	g->pointed = true;
-	r = error ? -(int)error : g->ops->point(g->backend, g->point, on_copied);
-	if (r < 0)
-		over(g, r);
+	g->point_step = POINT_COPIED;
+	if (error)
+		give_up(g, -(int)error);
+	else
+		g->ops->point_copy(g->backend);
 	return 0;
 }
 
@@ -78,28 +131,27 @@ int guest_interpreter_sum(const struct sandbox_spec *spec, char ret_hex[DIGEST_H
 	return digest_end(d, ret_hex);
 }
 
-int guest_point(struct guest *g)
+int guest_point_begin(struct guest *g)
 {
-	struct channel_frame *f;
+	int r;
 
 	if (!g->ops->point)
 		return -EOPNOTSUPP;
 	if (g->phase != GUEST_UP || g->due != DUE_NOTHING || g->exec.id || g->freezing ||
 	    g->point || guest_has_jobs(g))
 		return -EBUSY;
-	f = channel_frame_new(PROTO_POINT, g->points_asked + 1, 0);
 	g->point = point_new();
-	if (!f || !g->point) {
-		free(f);
-		g->point = point_unref(g->point);
+	if (!g->point)
 		return -ENOMEM;
-	}
-	if (guest_interpreter_sum(&g->spec, g->point->fit.interpreter) < 0) {
-		free(f);
+	r = guest_interpreter_sum(&g->spec, g->point->fit.interpreter);
+	if (r == 0)
+		r = g->ops->point(g->backend, g->point, &events);
+	if (r < 0) {
 		g->point = point_unref(g->point);
-		return -ENOMEM;
+		return r;
 	}
-	g->points_asked++;
+	g->point_step = POINT_PREPARES;
+	g->point_err = 0;
 	g->point->generation = g->generation;
 	g->point->layer = layer_ref(g->layer);
 	g->point->fit.memory_mb = g->spec.memory_mb;
@@ -107,7 +159,32 @@ int guest_point(struct guest *g)
 	g->point->fit.network = g->spec.network;
 	g->point->fit.root = g->spec.root;
 	g->point->fit.layer = g->layer;
+	return 0;
+}
+
+int guest_point(struct guest *g)
+{
+	struct channel_frame *f;
+
+	if (g->phase != GUEST_UP || g->due != DUE_NOTHING || g->exec.id || g->freezing ||
+	    g->point_step != POINT_READY || guest_has_jobs(g))
+		return -EBUSY;
+	f = channel_frame_new(PROTO_POINT, g->points_asked + 1, 0);
+	if (!f)
+		return -ENOMEM;
+	g->points_asked++;
+	g->point_step = POINT_ASKED;
 	channel_push(&g->channel, f, CHANNEL_BULK); /* behind all that is queued */
 	channel_hold(&g->channel, true);
 	return 0;
+}
+
+void guest_point_cancel(struct guest *g)
+{
+	if (!g->point)
+		return;
+	if (point_is_silent(g))
+		speak(g);
+	g->point_step = POINT_CANCELLED;
+	g->ops->point_cancel(g->backend);
 }

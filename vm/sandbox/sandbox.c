@@ -440,7 +440,9 @@ int sandbox_freeze(struct sandbox *s)
 
 void sandbox_thaw(struct sandbox *s)
 {
-	s->still = s->save.paused = false;
+	if (s->save.paused)
+		save_unpause(&s->save);
+	s->still = false;
 	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
 		guest_thaw(s->guest);
 }

@@ -13,10 +13,11 @@
 /*
  * Theory of operation
  * -------------------
- *	READY -> FREEZE -> PACK [-> POINT [-> DESCRIBE]] -> `saved`
+ *	[PREPARE ->] FREEZE -> PACK [-> POINT [-> DESCRIBE]] -> `saved`
  *
- * All user code stands still meanwhile, also what runs in the background, so that files and memory are of one moment, and
- * goes on behind it, unless its user has paused it before.
+ * All user code stands still from FREEZE on, also what runs in the background, so that files and memory are of one moment,
+ * and goes on, unless its user has paused it before, as soon as both are there: in the midst of POINT, when the machine
+ * runs again. What can be done before that moment, or behind it, is.
  *
  * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
@@ -29,6 +30,7 @@
  */
 
 static const char still[] = "what runs in the sandbox could not be stopped";
+static const char not_copied[] = "its memory could not be copied";
 
 #define AGAIN_MS 500u	/* between two tries */
 #define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
@@ -36,21 +38,37 @@ static const char still[] = "what runs in the sandbox could not be stopped";
 /* Its code may stand still from now on. Return: 0 or -errno. */
 static int freeze(struct sandbox *s, struct save *save)
 {
+	const int r = guest_freeze(s->guest, save->memory);
+
+	save->step = SAVE_FREEZE;
+	save->stopped = r == 0 && !save->paused;
 	save->asked_at = uv_hrtime();
-	return guest_freeze(s->guest, save->memory);
+	return r;
+}
+
+static void thaw(struct sandbox *s)
+{
+	if (!s->save.stopped)
+		return;
+	s->save.stopped = false;
+	guest_thaw(s->guest);
+	log_trace(&s->label, "sandbox", "its code stood still for about %" PRIu64 " us",
+		  (uv_hrtime() - s->save.asked_at) / 1000);
+}
+
+/* Return: 0 or -errno. */
+static int begin(struct sandbox *s, struct save *save)
+{
+	if (!save->memory)
+		return freeze(s, save);
+	save->step = SAVE_PREPARE;
+	return guest_point_begin(s->guest);
 }
 
 static void tell(struct sandbox *s, struct saved *saved, const struct problem *why)
 {
-	const bool paused = s->save.paused;
-	const uint64_t asked_at = s->save.asked_at;
-
+	thaw(s);
 	s->save = (struct save){.step = SAVE_NONE};
-	if (!paused) {
-		guest_thaw(s->guest);
-		log_trace(&s->label, "sandbox", "its code stood still for about %" PRIu64 " us",
-			  (uv_hrtime() - asked_at) / 1000);
-	}
 	if (s->events->saved)
 		s->events->saved(s->data, saved, why);
 	else
@@ -95,8 +113,8 @@ static void on_again(uv_timer_t *timer);
 static void again(struct sandbox *s)
 {
 	log_trace(&s->label, "sandbox", "is not saved yet: it is busy");
-	if (s->save.step != SAVE_FREEZE && !s->save.paused)
-		guest_thaw(s->guest);
+	thaw(s);
+	guest_point_cancel(s->guest);
 	s->save.pack = pack_unref(s->save.pack);
 	s->save.point = point_unref(s->save.point);
 	s->save.step = SAVE_AGAIN;
@@ -112,6 +130,7 @@ static void failed(struct sandbox *s, const char *what, int err, const char *pat
 		again(s);
 		return;
 	}
+	guest_point_cancel(s->guest);
 	s->save.pack = pack_unref(s->save.pack);
 	s->save.point = point_unref(s->save.point);
 	if (is_load(err))
@@ -130,11 +149,10 @@ static void on_again(uv_timer_t *timer)
 	if (s->save.step != SAVE_AGAIN)
 		return; /* it is not wanted any more */
 	sandbox_touch(s);
-	s->save.step = SAVE_FREEZE;
 	if (s->state == SANDBOX_READY)
-		r = freeze(s, &s->save);
+		r = begin(s, &s->save);
 	if (r < 0)
-		failed(s, still, r, "");
+		failed(s, s->save.memory ? not_copied : still, r, "");
 }
 
 static void whole(struct sandbox *s, struct point *point)
@@ -179,8 +197,7 @@ void save_on_digests(struct sandbox *s)
 
 int sandbox_save(struct sandbox *s, bool memory)
 {
-	struct save save = {.step = SAVE_FREEZE,
-			    .memory = memory && s->ops->point,
+	struct save save = {.memory = memory && s->ops->point,
 			    .paused = s->still,
 			    .began = uv_now(s->vm->ctx.loop)};
 	int r = -EBUSY;
@@ -189,10 +206,18 @@ int sandbox_save(struct sandbox *s, bool memory)
 	if (save.memory && saved_in_memory().points >= s->vm->max_points)
 		return -EDQUOT;
 	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
-		r = freeze(s, &save);
+		r = begin(s, &save);
 	if (r == 0)
 		s->save = save;
 	return r;
+}
+
+void save_on_point_ready(struct sandbox *s)
+{
+	const int r = s->save.step == SAVE_PREPARE ? freeze(s, &s->save) : 0;
+
+	if (r < 0)
+		failed(s, still, r, "");
 }
 
 bool save_on_frozen(struct sandbox *s, int err)
@@ -200,6 +225,7 @@ bool save_on_frozen(struct sandbox *s, int err)
 	if (s->save.step != SAVE_FREEZE)
 		return false;
 	if (err < 0) {
+		s->save.stopped = false;
 		failed(s, still, err, "");
 		return true;
 	}
@@ -228,15 +254,23 @@ void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *p
 	s->save.step = SAVE_POINT;
 	err = guest_point(s->guest);
 	if (err < 0)
-		failed(s, "its memory could not be copied", err, "");
+		failed(s, not_copied, err, "");
 }
 
+void save_on_runs(struct sandbox *s)
+{
+	if (s->save.step == SAVE_POINT)
+		thaw(s);
+}
+
+/* Comes with an error at any time. */
 void save_on_pointed(struct sandbox *s, int err, struct point *point)
 {
-	if (s->save.step != SAVE_POINT) {
+	if (err == 0 ? s->save.step != SAVE_POINT
+		     : s->save.step < SAVE_PREPARE || s->save.step > SAVE_POINT) {
 		point_unref(point);
 	} else if (err < 0) {
-		failed(s, "its memory could not be copied", err, "");
+		failed(s, not_copied, err, "");
 	} else if (!s->vm->vault || point->machine) {
 		whole(s, point);
 	} else {

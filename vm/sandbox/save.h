@@ -13,6 +13,7 @@ struct sandbox;
 /* What is done of a save. */
 enum save_step {
 	SAVE_NONE,
+	SAVE_PREPARE,  /* the machine is made ready to be copied */
 	SAVE_FREEZE,   /* user code is being stopped */
 	SAVE_PACK,     /* files are read */
 	SAVE_POINT,    /* memory is copied */
@@ -26,17 +27,27 @@ struct save {
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
 	uint64_t began;	     /* ms of the loop's clock */
-	uint64_t asked_at;   /* uv_hrtime(): for the log, when it was asked last to stand still */
+	bool stopped;	     /* user code stands still, or was asked to; unless it did before */
+	uint64_t asked_at;   /* uv_hrtime(): for the log, when it was */
 	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
 	struct point *point; /* of SAVE_DESCRIBE */
 };
 
 /* Handle events of the guest. The first says whether it was waited for here. */
+void save_on_point_ready(struct sandbox *s);
 bool save_on_frozen(struct sandbox *s, int err);
 void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *path);
+void save_on_runs(struct sandbox *s);
 void save_on_pointed(struct sandbox *s, int err, struct point *point);
 /* More digests are known than before. */
 void save_on_digests(struct sandbox *s);
+
+/* It goes on behind it after all. */
+static inline void save_unpause(struct save *save)
+{
+	save->paused = false;
+	save->stopped = save->step >= SAVE_FREEZE && save->step <= SAVE_DESCRIBE;
+}
 
 /* Nothing comes of it any more: the sandbox is reset or ends. */
 static inline void save_cancel(struct save *save)

@@ -124,6 +124,16 @@ static void on_unpacked(void *data, int err, const char *path)
 	restore_on_unpacked(data, err, path);
 }
 
+static void on_point_ready(void *data)
+{
+	save_on_point_ready(data);
+}
+
+static void on_runs(void *data)
+{
+	save_on_runs(data);
+}
+
 static void on_pointed(void *data, int err, struct point *point)
 {
 	save_on_pointed(data, err, point);
@@ -206,6 +216,8 @@ const struct guest_events sandbox_guest_events = {
 	.frozen = on_frozen,
 	.packed = on_packed,
 	.unpacked = on_unpacked,
+	.point_ready = on_point_ready,
+	.runs = on_runs,
 	.pointed = on_pointed,
 	.changed = on_changed,
 	.stirs = on_stirs,

@@ -313,12 +313,28 @@ static void stands_still(void **unused)
 
 /* ---- points ---- */
 
+static unsigned nready, nruns;
+
+static void on_ready(void *data)
+{
+	(void)data;
+	nready++;
+}
+
+static void on_runs(void *data)
+{
+	(void)data;
+	nruns++;
+}
+
 static void on_pointed(void *data, int err)
 {
 	(void)data;
 	npointed++;
 	pointed_err = err;
 }
+
+static const struct backend_point_events point_events = {on_ready, on_runs, on_pointed};
 
 static void turn(void)
 {
@@ -365,11 +381,11 @@ static struct point *begin_point(enum machine_mode mode)
 	struct point *p = point_new();
 
 	begin(mode);
-	npointed = 0;
+	npointed = nready = nruns = 0;
 	copier = NULL;
 	answer("{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n");
-	assert_int_equal(backend_qemu.point(machine, p, on_pointed), 0);
-	assert_int_equal(backend_qemu.point(machine, p, on_pointed), -EBUSY);
+	assert_int_equal(backend_qemu.point(machine, p, &point_events), 0);
+	assert_int_equal(backend_qemu.point(machine, p, &point_events), -EBUSY);
 	assert_non_null(strstr(told(), "gpa2hva 0"));
 	answer("{\"return\": \"Host virtual address for 0x0 (ram) is 0x7f5a40000000\\r\\n\", "
 	       "\"id\": 2}\n");
@@ -377,7 +393,12 @@ static struct point *begin_point(enum machine_mode mode)
 	assert_int_equal(point_order.point.address, 0x7f5a40000000);
 	assert_int_equal(point_order.point.memory_mb, 64);
 	assert_string_equal(told(), ""); /* it runs while all is prepared */
+	assert_int_equal(nready, 0);
 	say(RAM_COPY_READY);
+	assert_int_equal(nready, 1);
+	assert_string_equal(told(), ""); /* as long as nobody wants it */
+	backend_qemu.point_copy(machine);
+	turn();
 	return p;
 }
 
@@ -416,8 +437,10 @@ static void pointed(void **unused)
 	answer("{\"return\": {}, \"id\": 5}\n");
 	assert_non_null(strstr(told(), "\"cont\""));
 	assert_int_equal(heard(), 0);
+	assert_int_equal(nruns, 0);
 	answer("{\"return\": {}, \"id\": 6}\n{\"return\": {}, \"id\": 7}\n");
 	assert_int_equal(heard(), RAM_COPY_SAVED);
+	assert_int_equal(nruns, 1);
 	assert_int_equal(npointed, 0);
 	end_point(p, 0);
 }

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 #include "agent/pack_record.h"
@@ -35,12 +36,14 @@ static void records(void)
 	pack_record_put(&out, &(struct pack_record){.kind = PACK_UP});
 }
 
+static bool with_memory;
+
 static int call_save(void)
 {
 	int r;
 
 	in_call = true;
-	r = sandbox_save(seen[0].s, false);
+	r = sandbox_save(seen[0].s, with_memory);
 	in_call = false;
 	return r;
 }
@@ -217,7 +220,6 @@ static void tries_again(void **state)
 	assert_int_equal(seen[0].not_saved.code, PROBLEM_NOT_SAVED);
 	assert_non_null(strstr(seen[0].not_saved.cause, "could not be stopped within 31 s: "));
 	assert_non_null(strstr(seen[0].not_saved.cause, " with a load of "));
-	expect_thaw();
 	/* Its end comes first. */
 	assert_int_equal(call_save(), 0);
 	expect_freeze(EBUSY);
@@ -474,6 +476,74 @@ static void believes_nothing_of_that_either(void **state)
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, sandbox_fixture_setup, sandbox_fixture_teardown)
 
+/* What is saved with its memory stands still for the files and the copy alone: it runs while that is prepared, and when
+ * the machine does again. */
+static void stands_still(void **state)
+{
+	static const uint8_t none[4];
+	struct fake_frame *f;
+	uint32_t id;
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	with_memory = true;
+	assert_int_equal(call_save(), 0);
+	with_memory = false;
+	fake_settle();
+	assert_false(fake_got(PROTO_FREEZE));
+	fake_point_ready();
+	fake_free(fake_expect(PROTO_FREEZE));
+	send_u32(PROTO_FROZEN, 0, 0, 0);
+	f = fake_expect(PROTO_PACK);
+	id = f->h.id;
+	fake_free(f);
+	records();
+	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
+	send_end(PROTO_PACKED, id, 0, "");
+	fake_free(fake_expect(PROTO_POINT));
+	fake_send(PROTO_POINTED, 0, 1, none, sizeof(none));
+	fake_settle();
+	assert_int_equal(fake_agent.copies, 1);
+	assert_false(fake_got(PROTO_FREEZE));
+	fake_runs();
+	expect_thaw();
+	assert_int_equal(seen[0].nsaved, 0);
+	fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
+	fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
+	fake_pointed(0);
+	assert_int_equal(seen[0].nsaved, 1);
+	fake_settle();
+	assert_false(fake_got(PROTO_FREEZE)); /* not once more */
+	saved_unref(seen[0].saved);
+	close_it(&seen[0]);
+}
+
+/* The agent can't stop it: what was prepared is not wanted any more, and it is tried again with another one. */
+static void not_stopped(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	with_memory = true;
+	assert_int_equal(call_save(), 0);
+	with_memory = false;
+	fake_point_ready();
+	fake_free(fake_expect(PROTO_FREEZE));
+	send_u32(PROTO_FROZEN, 0, 0, EBUSY);
+	fake_settle();
+	assert_int_equal(fake_agent.cancels, 1);
+	fake_pointed(-ECANCELED);
+	assert_int_equal(seen[0].nsaved, 0);
+	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
+	while (seen[0].s->save.step == SAVE_AGAIN)
+		uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+	assert_int_equal(seen[0].s->save.step, SAVE_PREPARE);
+	fake_pointed(-ENOSPC);
+	assert_int_equal(seen[0].nsaved, 1);
+	assert_null(seen[0].saved);
+	assert_string_equal(problem_code_str(seen[0].problem.code), "not-saved");
+	close_it(&seen[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +557,8 @@ int main(void)
 		TEST(puts_back),
 		TEST(can_not_be_put_back),
 		TEST(believes_nothing_of_that_either),
+		TEST(stands_still),
+		TEST(not_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

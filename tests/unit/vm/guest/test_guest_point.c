@@ -18,7 +18,13 @@
 /* As sandbox_save() when its files are there. */
 static int begin(struct seen *e)
 {
+	int r;
+
 	e->s->save = (struct save){.step = SAVE_POINT, .memory = true};
+	r = guest_point_begin(e->s->guest);
+	if (r < 0)
+		return r;
+	fake_point_ready();
 	return guest_point(e->s->guest);
 }
 
@@ -42,6 +48,7 @@ static struct saved *make(struct seen *e)
 	assert_int_equal(begin(e), 0);
 	fake_free(fake_expect(PROTO_POINT));
 	answer(0);
+	assert_int_equal(fake_agent.copies, 1);
 	assert_non_null(fake_agent.point);
 	fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
 	fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
@@ -70,12 +77,14 @@ static void silence(void **state)
 	fake_settle();
 	assert_false(fake_got(PROTO_USAGE) || fake_got(PROTO_WATCH) || fake_got(PROTO_CLOCK));
 	assert_int_equal(seen[0].nsaved, 0);
-	fake_pointed(0);
-	saved = seen[0].saved;
-	assert_non_null(saved->point);
+	fake_runs();
 	fake_free(fake_expect(PROTO_USAGE));
 	fake_free(fake_expect(PROTO_WATCH));
 	fake_free(fake_expect(PROTO_CLOCK));
+	assert_int_equal(seen[0].nsaved, 0);
+	fake_pointed(0);
+	saved = seen[0].saved;
+	assert_non_null(saved->point);
 	saved_unref(saved);
 	run_one(&seen[0], 1);
 	close_it(&seen[0]);
@@ -89,6 +98,9 @@ static void refused(void **state)
 	assert_int_equal(begin(&seen[0]), 0);
 	fake_free(fake_expect(PROTO_POINT));
 	answer(EBUSY);
+	assert_int_equal(fake_agent.copies, 0);
+	assert_int_equal(fake_agent.cancels, 1);
+	fake_pointed(-ECANCELED); /* the agent's word counts */
 	assert_int_equal(seen[0].nsaved, 1);
 	assert_null(seen[0].saved);
 	assert_string_equal(problem_code_str(seen[0].problem.code), "not-saved");

@@ -175,13 +175,14 @@ static void save_at(struct heard *h, enum save_step step, bool paused)
 static void save(void **state)
 {
 	static struct heard h;
-	const enum save_step last = in_machines() ? SAVE_POINT : SAVE_PACK;
+	const enum save_step first = in_machines() ? SAVE_PREPARE : SAVE_FREEZE,
+			     last = in_machines() ? SAVE_POINT : SAVE_PACK;
 
 	(void)state;
 	start(&h);
 	run(&h, beats);
 	run(&h, "head -c 30000000 /dev/zero | tr '\\0' x >f; x=1");
-	for (enum save_step step = SAVE_FREEZE; step <= last; step++)
+	for (enum save_step step = first; step <= last; step++)
 		for (int paused = 0; paused < 2; paused++)
 			save_at(&h, step, paused);
 	assert_string_equal(run(&h, "wc -c <f; echo $x"), "30000000\n1\n");
