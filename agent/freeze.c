@@ -8,8 +8,8 @@
 #include "agent/core/log.h"
 #include "agent/core/util.h"
 
-#define LOOK_US	  1000u /* doubled each time */
-#define LOOKS_MAX 8u	/* 255 ms in all */
+#define LOOK_US	  4000u
+#define LOOKS_MAX 63u /* a quarter of a second in all */
 
 static void answer(struct agent *a, int err)
 {
@@ -61,7 +61,7 @@ static void stop(struct agent *a)
 	freezer_thaw(&a->freezer);
 }
 
-void freeze_ask(struct agent *a, uint32_t id, bool copied)
+void freeze_ask(struct agent *a, uint32_t id)
 {
 	int r;
 
@@ -75,10 +75,20 @@ void freeze_ask(struct agent *a, uint32_t id, bool copied)
 	}
 	freeze_end(a);
 	a->frozen = (struct debt){true, id};
+	begin(a);
+}
+
+void freeze_prepare(struct agent *a, uint32_t id)
+{
+	const bool frozen = a->freezer.state == FREEZER_FROZEN;
+
+	if (!frozen)
+		freeze_end(a);
+	a->frozen = (struct debt){true, id};
 	a->prepares = 0;
-	a->preparing = copied && !is_busy(a) && interp_prepare(a->spares.active);
+	a->preparing = !frozen && !is_busy(a) && interp_prepare(a->spares.active);
 	if (!a->preparing)
-		begin(a);
+		answer(a, is_busy(a) ? -EBUSY : 0);
 }
 
 void freeze_end(struct agent *a)
@@ -104,11 +114,12 @@ void freeze_advance(struct agent *a)
 	if (!a->preparing || a->prepare.armed)
 		return;
 	if (prepares(a->spares.active) && a->prepares < LOOKS_MAX) {
-		loop_arm(&a->loop, &a->prepare, LOOK_US << a->prepares++);
+		a->prepares++;
+		loop_arm(&a->loop, &a->prepare, LOOK_US);
 		return;
 	}
 	log_trace("the interpreter %s ready to be copied",
 		  prepares(a->spares.active) ? "did not get" : "is");
 	a->preparing = false;
-	begin(a);
+	answer(a, 0);
 }

@@ -9,9 +9,9 @@
 /*
  * Theory of operation
  * -------------------
- * How it is stopped is in run/freezer.h. What is stopped to be copied with its machine is told before (DRIVER_PREPARE), and
- * given some time until its interpreter waits again: what it does then, no copy has to do. That it has done it is nothing
- * to rely upon. It may be kept from it by user code, and each copy looks again what of it is so.
+ * How it is stopped is in run/freezer.h. The interpreter of a machine that is to be copied is told before
+ * (DRIVER_PREPARE), and given some time until it waits again: what it does then, no copy has to do. That it has done it is
+ * nothing to rely upon. It may be kept from it by user code, and each copy looks again what of it is so.
  */
 
 struct agent;
@@ -19,8 +19,11 @@ struct agent;
 /** freeze_init() - Initialize the part of the agent that is about freezing. */
 void freeze_init(struct agent *a);
 
-/** freeze_ask() - FREEZE was received: FROZEN will be the answer. @copied: the machine is to be copied. */
-void freeze_ask(struct agent *a, uint32_t id, bool copied);
+/** freeze_ask() - All is to be stopped: FROZEN will be the answer. */
+void freeze_ask(struct agent *a, uint32_t id);
+
+/** freeze_prepare() - The machine is to be copied soon: FROZEN will be the answer. */
+void freeze_prepare(struct agent *a, uint32_t id);
 
 /** freeze_end() - Something is asked for that ends the standing still, if there is any; an answer that is due says so. */
 void freeze_end(struct agent *a);

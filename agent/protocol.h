@@ -84,9 +84,10 @@ enum proto_type {
 	PROTO_TRUST, /* up to 1 MiB: certificates, put into a file that user code can only read;
 		      * no answer. For guests; ignored elsewhere */
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
-		       * run since, else ECANCELED, and code continues. u32 2: the same for a machine that is to be
-		       * copied, whose interpreter gets ready for that first. u32 0: continue, no answer; no run
-		       * starts until then. HELLO, SETUP and RESET do that as well */
+		       * run since, else ECANCELED, and code continues. u32 2: nothing is stopped, but the machine is
+		       * to be copied soon, and its interpreter gets ready for that; answered by FROZEN, a quarter of
+		       * a second later at most. u32 0: continue, no answer; no run starts until then. HELLO, SETUP
+		       * and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
 	PROTO_JOB, /* struct proto_job: a program beside the interpreter, see proto_is_job(). Answered by OUTPUT...,
@@ -186,7 +187,7 @@ enum proto_type {
 };
 
 /* Of FREEZE. */
-enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_COPIED };
+enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_PREPARE };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */

@@ -403,13 +403,14 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 {
 	const uint32_t how = get_u32(in);
 
-	if (!get_end(in) || how > PROTO_FREEZE_COPIED)
+	if (!get_end(in))
 		return -EPROTO;
-	if (how)
-		freeze_ask(a, h->id, how == PROTO_FREEZE_COPIED);
-	else
-		freeze_end(a);
-	return 0;
+	switch (how) {
+	case PROTO_THAW: freeze_end(a); return 0;
+	case PROTO_FREEZE_ALL: freeze_ask(a, h->id); return 0;
+	case PROTO_FREEZE_PREPARE: freeze_prepare(a, h->id); return 0;
+	default: return -EPROTO;
+	}
 }
 
 /* Is there anything under way, of which a copy would know the half? */

@@ -88,7 +88,10 @@ static int on_frozen(struct guest *g, struct proto_in *in)
 	if (!get_end(in) || !g->freezing || error > 4095)
 		return -EPROTO;
 	g->freezing = false;
-	tell_owner(g, frozen, -(int)error);
+	if (g->preparing)
+		point_on_prepared(g);
+	else
+		tell_owner(g, frozen, -(int)error);
 	return 0;
 }
 

@@ -388,13 +388,11 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-int guest_freeze(struct guest *g, bool copied)
+int guest_freeze(struct guest *g)
 {
-	const uint32_t how = copied ? PROTO_FREEZE_COPIED : PROTO_FREEZE_ALL;
-
 	if (!is_idle(g) || g->freezing || point_is_silent(g) || guest_has_jobs(g))
 		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_FREEZE_ALL) == 0;
 	return g->freezing ? 0 : -ENOMEM;
 }
 

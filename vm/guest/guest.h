@@ -188,8 +188,8 @@ int guest_job_forget(struct guest *g, uint32_t id);
 /* Restarts the interpreter; all jobs are killed, and `up` follows. Return: 0, -EBUSY unless it is up and runs nothing, -ENOMEM. */
 int guest_reset(struct guest *g);
 
-/* See sandbox_freeze(). @copied: for the sake of guest_point(), which then makes faster copies. */
-int guest_freeze(struct guest *g, bool copied);
+/* See sandbox_freeze(). */
+int guest_freeze(struct guest *g);
 void guest_thaw(struct guest *g);
 
 /* ---- saving ---- */
@@ -207,7 +207,7 @@ int guest_pack(struct guest *g);
  * first. */
 int guest_unpack(struct guest *g, struct pack *p);
 
-/* Prepares for a copy of the machine, while it runs. `point_ready` follows, and `pointed` is the last; or that alone, with
+/* Prepares for a copy of the machine, and of its interpreter, while they run. `point_ready` follows, and `pointed` is the last; or that alone, with
  * an error. */
 int guest_point_begin(struct guest *g);
 

@@ -66,7 +66,7 @@ struct exec {
 /* What is done of a copy of it. See point.c. */
 enum guest_point_step {
 	POINT_NONE,
-	POINT_PREPARES, /* the backend does, while it runs */
+	POINT_PREPARES, /* the backend and the agent do, while it runs */
 	POINT_READY,
 	POINT_ASKED,  /* POINT is sent, and nothing behind it */
 	POINT_COPIED, /* POINTED has come, and nothing behind it: it is, or will be */
@@ -151,10 +151,12 @@ struct guest {
 	unsigned exercises; /* number of remaining ones */
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
+	bool preparing;	    /* ... to PROTO_FREEZE_PREPARE */
 	struct guest_pack pack;
 	enum guest_point_step point_step;
 	struct point *point;			/* being made; or NULL */
 	int point_err;				/* why nothing comes of it, or 0 */
+	bool point_ready;			/* the backend is */
 	uint32_t points_asked, points_answered; /* ids of the last POINT, and of the last POINTED */
 	bool copy;				/* HELLO is to say that it is one */
 	bool watched;				/* CHANGED is wanted */
@@ -326,6 +328,7 @@ void guest_pack_cancel(struct guest *g);
 /* ---- point.c ---- */
 
 /* Handles POINTED. Return: 0 or -EPROTO. */
+void point_on_prepared(struct guest *g);
 bool point_is_silent(const struct guest *g);
 int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 

@@ -57,14 +57,29 @@ static void over(struct guest *g, int err)
 		point_unref(p);
 }
 
+/* Both have to be. */
+static void prepared(struct guest *g)
+{
+	if (g->phase == GUEST_ENDING || g->point_step != POINT_PREPARES || !g->point_ready ||
+	    g->preparing)
+		return;
+	g->point_step = POINT_READY;
+	tell_owner(g, point_ready);
+}
+
 static void on_ready(void *data)
 {
 	struct guest *g = data;
 
-	if (g->phase == GUEST_ENDING || g->point_step != POINT_PREPARES)
-		return;
-	g->point_step = POINT_READY;
-	tell_owner(g, point_ready);
+	g->point_ready = true;
+	prepared(g);
+}
+
+/* Whether it is, the agent does not say. */
+void point_on_prepared(struct guest *g)
+{
+	g->preparing = false;
+	prepared(g);
 }
 
 static void on_runs(void *data)
@@ -150,7 +165,11 @@ int guest_point_begin(struct guest *g)
 		g->point = point_unref(g->point);
 		return r;
 	}
+	/* If it can't be asked, what it would have done takes time later, and nothing else. */
+	g->preparing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_FREEZE_PREPARE) == 0;
+	g->freezing = g->preparing;
 	g->point_step = POINT_PREPARES;
+	g->point_ready = false;
 	g->point_err = 0;
 	g->point->generation = g->generation;
 	g->point->layer = layer_ref(g->layer);

@@ -430,9 +430,8 @@ int sandbox_signal(struct sandbox *s, uint32_t id, enum sandbox_signal sig)
 
 int sandbox_freeze(struct sandbox *s)
 {
-	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE
-			? guest_freeze(s->guest, false)
-			: -EBUSY;
+	int r = s->state == SANDBOX_READY && s->save.step == SAVE_NONE ? guest_freeze(s->guest)
+								       : -EBUSY;
 
 	s->still = s->still || r == 0;
 	return r;

@@ -38,7 +38,7 @@ static const char not_copied[] = "its memory could not be copied";
 /* Its code may stand still from now on. Return: 0 or -errno. */
 static int freeze(struct sandbox *s, struct save *save)
 {
-	const int r = guest_freeze(s->guest, save->memory);
+	const int r = guest_freeze(s->guest);
 
 	save->step = SAVE_FREEZE;
 	save->stopped = r == 0 && !save->paused;

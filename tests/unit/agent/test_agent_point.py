@@ -80,19 +80,28 @@ class Point(Case):
 
 
 class Prepared(Case):
-    """What is frozen to be copied gets ready for that before."""
+    """What is to be copied gets ready for that before it is stopped."""
     language = 'python'
 
-    def freeze(self, how):
-        kind, data = self.agent.ask(FREEZE, integers('I', how))
-        self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, 0))
+    def freeze(self, *hows):
+        for how in hows:
+            kind, data = self.agent.ask(FREEZE, integers('I', how))
+            self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, 0))
         self.agent.send(FREEZE, integers('I', 0))
 
     def test_interpreter_gets_ready(self):
         self.run_code('import _ssl; told = []\n_ssl.RAND_add = lambda *_: told.append(1)')
         self.freeze(1)
         self.assertEqual(self.run_code('print(len(told))').out, b'0\n')
-        self.freeze(2)
+        self.freeze(2, 1)
+        self.assertEqual(self.run_code('print(len(told))').out, b'1\n')
+        self.freeze(1, 2, 1)  # what stands still does not get ready
+        self.assertEqual(self.run_code('print(len(told))').out, b'1\n')
+
+    def test_nothing_is_stopped_for_that(self):
+        self.run_code('import _ssl; told = []\n_ssl.RAND_add = lambda *_: told.append(1)')
+        kind, _ = self.agent.ask(FREEZE, integers('I', 2))
+        self.assertEqual(kind, FROZEN)
         self.assertEqual(self.run_code('print(len(told))').out, b'1\n')
 
     def test_who_does_not_get_ready_is_not_waited_for(self):

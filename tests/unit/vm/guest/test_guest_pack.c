@@ -489,9 +489,7 @@ static void stands_still(void **state)
 	with_memory = true;
 	assert_int_equal(call_save(), 0);
 	with_memory = false;
-	fake_settle();
-	assert_false(fake_got(PROTO_FREEZE));
-	fake_point_ready();
+	fake_prepared();
 	fake_free(fake_expect(PROTO_FREEZE));
 	send_u32(PROTO_FROZEN, 0, 0, 0);
 	f = fake_expect(PROTO_PACK);
@@ -526,7 +524,7 @@ static void not_stopped(void **state)
 	with_memory = true;
 	assert_int_equal(call_save(), 0);
 	with_memory = false;
-	fake_point_ready();
+	fake_prepared();
 	fake_free(fake_expect(PROTO_FREEZE));
 	send_u32(PROTO_FROZEN, 0, 0, EBUSY);
 	fake_settle();

@@ -24,7 +24,7 @@ static int begin(struct seen *e)
 	r = guest_point_begin(e->s->guest);
 	if (r < 0)
 		return r;
-	fake_point_ready();
+	fake_prepared();
 	return guest_point(e->s->guest);
 }
 
@@ -69,7 +69,7 @@ static void silence(void **state)
 		fake_free(fake_expect(PROTO_CLOCK));
 	assert_int_equal(begin(&seen[0]), 0);
 	assert_int_equal(begin(&seen[0]), -EBUSY);
-	assert_int_equal(guest_freeze(seen[0].s->guest, true), -EBUSY);
+	assert_int_equal(guest_freeze(seen[0].s->guest), -EBUSY);
 	fake_free(fake_expect(PROTO_POINT));
 	guest_ask_usage(seen[0].s->guest);
 	assert_int_equal(guest_watch(seen[0].s->guest, true), 0);

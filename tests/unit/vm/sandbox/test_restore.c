@@ -299,7 +299,7 @@ static struct saved *save(struct seen *e, const char *replaced)
 
 	e->s->save = (struct save){.step = SAVE_POINT, .memory = true};
 	assert_int_equal(guest_point_begin(e->s->guest), 0);
-	fake_point_ready();
+	fake_prepared();
 	assert_int_equal(guest_point(e->s->guest), 0);
 	fake_free(fake_expect(PROTO_POINT));
 	fake_send(PROTO_POINTED, 0, e->s->guest->points_asked, none, sizeof(none));
