@@ -26,7 +26,9 @@
 #define PID_LIMIT 4194304 /* the kernel's own, where it does not say */
 #define PROC_MAX \
 	65536u /* more cannot be: pid_max is 32768 in a guest, in a jail there is a limit of processes */
-#define SLOW_US 20000u /* a scan that takes longer is not made for each who wants one */
+#define KTHREADD      2
+#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat */
+#define SLOW_US	      20000u	  /* a scan that takes longer is not made for each who wants one */
 
 static pid_t exempt[2];
 static pid_t holders[PROC_HOLDERS_MAX];
@@ -389,19 +391,73 @@ static int add_hidden(struct proc_set *set)
 	return r;
 }
 
+/* Is it the parent of the kernel's threads? It never ends. */
+static bool has_kernel_threads(pid_t pid)
+{
+	static int known = -1;
+	char path[32], buf[1024];
+	const char *p;
+	unsigned flags = 0;
+
+	if (known < 0 && proc_is_whole()) {
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		p = proc_text(path, buf, sizeof(buf)) > 0 ? strrchr(buf, ')') : NULL;
+		known = p && sscanf(p, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+			(flags & KERNEL_THREAD);
+	}
+	return known > 0;
+}
+
+/* Lists threads of the kernel, in a machine. Most processes there are some, and what is said of them is half of what a scan
+ * takes. What is left out here is looked at, and costs time. Return: how many. */
+static size_t kernel_threads(pid_t *v, size_t max)
+{
+	char path[64], buf[8192] = "";
+	const char *p = buf;
+	size_t n = 0;
+
+	if (!has_kernel_threads(KTHREADD))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", KTHREADD, KTHREADD);
+	if (proc_text(path, buf, sizeof(buf)) < 0)
+		return 0;
+	while (n < max) {
+		char *end;
+		const long pid = strtol(p, &end, 10);
+
+		if (end == p || *end != ' ') /* the last one may have been cut */
+			break;
+		v[n++] = (pid_t)pid;
+		p = end;
+	}
+	return n;
+}
+
+/* Both lists go up, but for a thread that came when numbers began again. */
+static bool skips(const pid_t *v, size_t n, size_t *at, pid_t pid)
+{
+	while (*at < n && v[*at] < pid)
+		++*at;
+	return *at < n && v[*at] == pid;
+}
+
 int proc_scan(struct proc_set *set)
 {
 	_cleanup_dir_ DIR *d = opendir("/proc");
-	pid_t pid;
+	pid_t pid, kernel[512];
+	size_t nkernel, at = 0;
 	int r = 0;
 
 	if (!d)
 		return -errno;
 	set->n = 0;
 	set->as_of = now_us();
+	nkernel = kernel_threads(kernel, ARRAY_SIZE(kernel));
 	while (r == 0 && (pid = proc_next(d))) {
 		struct proc p;
 
+		if (skips(kernel, nkernel, &at, pid))
+			continue;
 		/* One that ended since is not an error. */
 		if (proc_look(pid, &p) == 0)
 			r = set_add(set, &p);
@@ -557,7 +613,7 @@ pid_t proc_last_pid(void)
 	return last ? (pid_t)strtol(last + 1, NULL, 10) : 0;
 }
 
-bool proc_knows_forks(void)
+bool proc_is_whole(void)
 {
 	return getpid() == 1 && !jailed;
 }

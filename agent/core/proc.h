@@ -107,9 +107,9 @@ int proc_scan_lately(struct proc_set *set);
  */
 int proc_children(struct proc_set *set);
 
-/** proc_knows_forks() - Does proc_forked_since() know, and are all processes in the lists of their parents? So it is in a
- * machine, and there proc_scan() reads a hundred threads of the kernel's, which proc_children() does not. */
-bool proc_knows_forks(void);
+/** proc_is_whole() - Does proc_scan() find all processes that there are, and proc_forked_since() know of new ones? So it is
+ * in a machine, and not in a jail. */
+bool proc_is_whole(void);
 
 /** proc_set_has() - True if exactly this process is in the set. */
 bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);

@@ -20,9 +20,8 @@
  *
  * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY.
  *
- * In a machine, where a fork is noticed, the first of these looks is at the lists of children (proc_children()), which may
- * miss one, and a scan has the last word: what it finds running costs time and nothing else. Scans are what a freeze
- * takes: each reads the hundred threads of the kernel's as well.
+ * Scans are what a freeze takes. In a machine, where no process is hidden and no fork unnoticed, two are enough: nothing ran
+ * in the first, and the second finds the same; elsewhere there is one more.
  *
  * Who is to continue is noted when all are stopped. To look for them again would be a large part of what a copy of a machine
  * takes before it answers: it begins frozen, and on an emulated processor each instruction is new to it.
@@ -31,11 +30,6 @@
 #define ROUND_US 1000u
 #define SLOW_US	 10000u
 #define GIVE_UP	 2000000u
-
-static int list(const struct freezer *f, struct proc_set *set)
-{
-	return f->quick ? proc_children(set) : proc_scan(set);
-}
 
 /* Looks once more, at all processes, and whether they have run in between. Return: how many run, or -errno. */
 static int look_again(struct freezer *f, pid_t newest)
@@ -58,7 +52,7 @@ static int look_again(struct freezer *f, pid_t newest)
 static int look(struct freezer *f, pid_t newest)
 {
 	int fds[PROC_CHASED];
-	const int r = list(f, &f->all);
+	const int r = proc_scan(&f->all);
 
 	if (r < 0)
 		return r;
@@ -81,10 +75,9 @@ static void on_round(struct loop_timer *t)
 	bool frozen = false;
 
 	f->clean = running == 0 ? f->clean + 1 : 0;
-	if (f->clean >= (f->quick ? 1u : 2u)) {
+	if (f->clean >= (proc_is_whole() ? 1u : 2u)) {
 		running = look_again(f, newest);
 		frozen = running == 0;
-		f->quick = false;
 		f->clean = 0;
 	}
 	if (frozen) {
@@ -102,10 +95,8 @@ static void on_round(struct loop_timer *t)
 
 int freezer_start(struct freezer *f)
 {
-	int r;
+	const int r = proc_scan(&f->before);
 
-	f->quick = proc_knows_forks();
-	r = list(f, &f->before);
 	if (r < 0) {
 		proc_set_clear(&f->before);
 		return r;

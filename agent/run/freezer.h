@@ -16,8 +16,7 @@ struct freezer {
 	enum freezer_state state;
 	struct loop_timer timer;
 	uint64_t until;
-	bool quick;	/* the lists of children are looked at, until they say that all is still */
-	unsigned clean; /* consecutive looks that found nothing running */
+	unsigned clean;		/* consecutive scans that found nothing running */
 	uint64_t switches;	/* proc_switches() when it became FROZEN */
 	struct proc_set before; /* processes that were stopped already, and stay stopped */
 	struct proc_set all;	/* those that there were at the last look */
