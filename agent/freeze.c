@@ -63,13 +63,12 @@ static void stop(struct agent *a)
 
 void freeze_ask(struct agent *a, uint32_t id)
 {
-	int r;
-
 	if (a->freezer.state == FREEZER_FROZEN) {
-		a->frozen = (struct debt){true, id};
-		r = freezer_check(&a->freezer);
+		const int r = freezer_check(&a->freezer);
+
 		if (r < 0)
 			stop(a);
+		a->frozen = (struct debt){true, id};
 		answer(a, r);
 		return;
 	}
@@ -95,6 +94,15 @@ void freeze_end(struct agent *a)
 {
 	stop(a);
 	answer(a, -ECANCELED);
+}
+
+void freeze_end_checked(struct agent *a, uint32_t id)
+{
+	const int r = a->freezer.state == FREEZER_FROZEN ? freezer_check(&a->freezer) : -ECANCELED;
+
+	freeze_end(a);
+	a->frozen = (struct debt){true, id};
+	answer(a, r);
 }
 
 void freeze_forget(struct agent *a)

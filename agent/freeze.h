@@ -28,6 +28,9 @@ void freeze_prepare(struct agent *a, uint32_t id);
 /** freeze_end() - Something is asked for that ends the standing still, if there is any; an answer that is due says so. */
 void freeze_end(struct agent *a);
 
+/** freeze_end_checked() - It is to end: FROZEN will be the answer, and ECANCELED if anything has run in between. */
+void freeze_end_checked(struct agent *a, uint32_t id);
+
 /** freeze_forget() - The same, and nobody expects an answer. */
 void freeze_forget(struct agent *a);
 

@@ -86,7 +86,7 @@ enum proto_type {
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
 		       * run since, else ECANCELED, and code continues. u32 2: nothing is stopped, but the machine is
 		       * to be copied soon, and its interpreter gets ready for that; answered by FROZEN, a quarter of
-		       * a second later at most. u32 0: continue, no answer; no run starts until then. HELLO, SETUP
+		       * a second later at most. u32 3: as 1 sent again, and code continues whatever the answer. u32 0: continue, no answer; no run starts until then. HELLO, SETUP
 		       * and RESET do that as well */
 	PROTO_LEASE, /* answered by LEASED, not before what is under way has settled; see there. Forgotten when a
 		       * request is made that proto_keeps_lease() does not name */
@@ -187,7 +187,7 @@ enum proto_type {
 };
 
 /* Of FREEZE. */
-enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_PREPARE };
+enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_PREPARE, PROTO_THAW_CHECKED };
 
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */

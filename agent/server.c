@@ -409,6 +409,7 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 	case PROTO_THAW: freeze_end(a); return 0;
 	case PROTO_FREEZE_ALL: freeze_ask(a, h->id); return 0;
 	case PROTO_FREEZE_PREPARE: freeze_prepare(a, h->id); return 0;
+	case PROTO_THAW_CHECKED: freeze_end_checked(a, h->id); return 0;
 	default: return -EPROTO;
 	}
 }

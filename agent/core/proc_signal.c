@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -196,13 +197,21 @@ unsigned proc_running(const struct proc_set *set, bool stop)
 	return running;
 }
 
+static uint64_t number_behind(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+
+	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
 static uint64_t thread_switches(pid_t pid, pid_t tid)
 {
-	char path[64];
+	char path[64], text[4096] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	return proc_number(path, "voluntary_ctxt_switches:", 10) +
-	       proc_number(path, "nonvoluntary_ctxt_switches:", 10);
+	(void)proc_text(path, text, sizeof(text));
+	return number_behind(text, "\nvoluntary_ctxt_switches:") +
+	       number_behind(text, "\nnonvoluntary_ctxt_switches:");
 }
 
 uint64_t proc_switches(const struct proc_set *set)

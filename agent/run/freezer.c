@@ -112,14 +112,10 @@ int freezer_start(struct freezer *f)
 
 int freezer_check(const struct freezer *f)
 {
-	struct proc_set all = {0};
-	int r = proc_scan(&all);
-
-	/* A switch is counted where it ends: not yet of what is at it. */
-	if (r == 0 && (proc_running(&all, false) > 0 || proc_switches(&all) != f->switches))
-		r = -ECANCELED;
-	proc_set_clear(&all);
-	return r;
+	/* Whoever is new has a parent that ran. A switch is counted where it ends: not yet of what is at it. */
+	return proc_running(&f->all, false) == 0 && proc_switches(&f->all) == f->switches
+		       ? 0
+		       : -ECANCELED;
 }
 
 void freezer_thaw(struct freezer *f)

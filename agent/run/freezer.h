@@ -19,7 +19,7 @@ struct freezer {
 	unsigned clean;		/* consecutive scans that found nothing running */
 	uint64_t switches;	/* proc_switches() when it became FROZEN */
 	struct proc_set before; /* processes that were stopped already, and stay stopped */
-	struct proc_set all;	/* those that there were at the last look */
+	struct proc_set all;	/* those that there were when it became FROZEN */
 };
 
 /**
@@ -37,7 +37,7 @@ int freezer_start(struct freezer *f);
  * freezer_check() - Has nothing run since everything was stopped?
  * @f: Freezer, FROZEN
  *
- * Return: 0, -ECANCELED if something has, or -errno.
+ * Return: 0, or -ECANCELED if something has.
  */
 int freezer_check(const struct freezer *f);
 

@@ -396,6 +396,16 @@ int guest_freeze(struct guest *g)
 	return g->freezing ? 0 : -ENOMEM;
 }
 
+int guest_check_frozen(struct guest *g, bool thaw)
+{
+	const uint32_t how = thaw ? PROTO_THAW_CHECKED : PROTO_FREEZE_ALL;
+
+	if (!is_idle(g) || g->freezing || point_is_silent(g))
+		return -EBUSY;
+	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
+	return g->freezing ? 0 : -ENOMEM;
+}
+
 void guest_thaw(struct guest *g)
 {
 	if (is_idle(g))

@@ -192,6 +192,10 @@ int guest_reset(struct guest *g);
 int guest_freeze(struct guest *g);
 void guest_thaw(struct guest *g);
 
+/* Has nothing run since it stands still? `frozen` says so: -ECANCELED if it has, which goes on then. With @thaw it goes on
+ * in any case, at once. Return: 0, -EBUSY, -ENOMEM. */
+int guest_check_frozen(struct guest *g, bool thaw);
+
 /* ---- saving ---- */
 
 /* The checksum of what an interpreter is started with: where it is another one, the agent starts another. Return: 0 or -ENOMEM. */

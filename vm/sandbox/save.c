@@ -13,11 +13,12 @@
 /*
  * Theory of operation
  * -------------------
- *	[PREPARE ->] FREEZE -> PACK [-> POINT [-> DESCRIBE]] -> `saved`
+ *	[PREPARE ->] FREEZE -> PACK [-> POINT [-> DESCRIBE]] [-> CHECK] -> `saved`
  *
  * All user code stands still from FREEZE on, also what runs in the background, so that files and memory are of one moment,
  * and goes on, unless its user has paused it before, as soon as both are there: in the midst of POINT, when the machine
- * runs again. What can be done before that moment, or behind it, is.
+ * runs again. What can be done before that moment, or behind it, is. A program can have itself woken by a timer: before all
+ * goes on, the agent looks whether anything has run, and where it has, nothing is kept of that round.
  *
  * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
@@ -34,6 +35,7 @@ static const char not_copied[] = "its memory could not be copied";
 
 #define AGAIN_MS 500u	/* between two tries */
 #define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
+#define ROUNDS	 5u	/* most tries in which something may run */
 
 /* Its code may stand still from now on. Return: 0 or -errno. */
 static int freeze(struct sandbox *s, struct save *save)
@@ -46,14 +48,28 @@ static int freeze(struct sandbox *s, struct save *save)
 	return r;
 }
 
+static void goes_on(struct sandbox *s)
+{
+	s->save.stopped = false;
+	log_trace(&s->label, "sandbox", "its code stood still for about %" PRIu64 " us",
+		  (uv_hrtime() - s->save.asked_at) / 1000);
+}
+
 static void thaw(struct sandbox *s)
 {
 	if (!s->save.stopped)
 		return;
-	s->save.stopped = false;
 	guest_thaw(s->guest);
-	log_trace(&s->label, "sandbox", "its code stood still for about %" PRIu64 " us",
-		  (uv_hrtime() - s->save.asked_at) / 1000);
+	goes_on(s);
+}
+
+/* Files, and memory, are read: it goes on. */
+static void check(struct sandbox *s)
+{
+	s->save.ran = guest_check_frozen(s->guest, s->save.stopped);
+	s->save.checking = s->save.ran == 0;
+	if (s->save.checking && s->save.stopped)
+		goes_on(s);
 }
 
 /* Return: 0 or -errno. */
@@ -91,16 +107,27 @@ static bool is_load(int err)
 	return err == -EBUSY || err == -ETIMEDOUT;
 }
 
+static void explain_ran(struct problem *p)
+{
+	problem_set(p, PROBLEM_NOT_SAVED,
+		    "End that program, or have it wait until the checkpoint is made.",
+		    "something in the sandbox ran although it was stopped, %u times: a timer sends "
+		    "SIGCONT to "
+		    "it, or it was continued from outside",
+		    ROUNDS);
+}
+
 /* What it waited for in vain. Who knows better than the kernel how busy it is. */
 static void explain_load(const struct sandbox *s, const char *what, struct problem *p)
 {
 	const uint64_t ms = uv_now(s->vm->ctx.loop) - s->save.began;
 	struct sysinfo host;
 
-	problem_set(p, PROBLEM_NOT_SAVED, "Try it again when this host is less busy.",
-		    "%s within %u s: what runs there waits for a disk, or gets too little of the "
-		    "processors",
-		    what, (unsigned)(ms / 1000));
+	problem_set(
+		p, PROBLEM_NOT_SAVED, "Try it again when this host is less busy.",
+		"%s within %u s: what runs there waits for a disk, has itself woken by a timer, or "
+		"gets too little of the processors",
+		what, (unsigned)(ms / 1000));
 	if (sysinfo(&host) == 0)
 		problem_add(p, ", of which this host has %u, with a load of %lu.%lu",
 			    MAX(host_cpus(&s->vm->host) / 100, 1u), host.loads[0] >> SI_LOAD_SHIFT,
@@ -121,6 +148,14 @@ static void again(struct sandbox *s)
 	uv_timer_start(&s->deadline, on_again, AGAIN_MS, 0);
 }
 
+static void give_up(struct sandbox *s, const struct problem *why)
+{
+	guest_point_cancel(s->guest);
+	s->save.pack = pack_unref(s->save.pack);
+	s->save.point = point_unref(s->save.point);
+	tell(s, NULL, why);
+}
+
 /* @path: of a file in the sandbox, or "". */
 static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
@@ -130,15 +165,12 @@ static void failed(struct sandbox *s, const char *what, int err, const char *pat
 		again(s);
 		return;
 	}
-	guest_point_cancel(s->guest);
-	s->save.pack = pack_unref(s->save.pack);
-	s->save.point = point_unref(s->save.point);
 	if (is_load(err))
 		explain_load(s, what, &p);
 	else
 		problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path,
 			    *path ? ": " : "", strerror(-err));
-	tell(s, NULL, &p);
+	give_up(s, &p);
 }
 
 static void on_again(uv_timer_t *timer)
@@ -155,10 +187,32 @@ static void on_again(uv_timer_t *timer)
 		failed(s, s->save.memory ? not_copied : still, r, "");
 }
 
-static void whole(struct sandbox *s, struct point *point)
+/* All of it is read. Was it of one moment? */
+static void settle(struct sandbox *s)
 {
-	struct saved *saved = saved_new(s->save.pack, point);
+	struct saved *saved;
+	struct problem p;
 
+	if (s->save.checking) {
+		s->save.step = SAVE_CHECK;
+		return;
+	}
+	if (s->save.ran == -ECANCELED && ++s->save.rounds < ROUNDS) {
+		again(s);
+		return;
+	}
+	if (s->save.ran < 0 && s->save.ran != -ECANCELED) {
+		failed(s, still, s->save.ran, "");
+		return;
+	}
+	if (s->save.ran < 0) {
+		explain_ran(&p);
+		if (s->save.paused)
+			(void)guest_freeze(s->guest); /* as it was */
+		give_up(s, &p);
+		return;
+	}
+	saved = saved_new(s->save.pack, steal_ptr(s->save.point));
 	s->save.pack = NULL;
 	if (saved)
 		tell(s, saved, NULL);
@@ -179,20 +233,13 @@ static bool describe(struct sandbox *s)
 	return r == -EAGAIN;
 }
 
-static void described(struct sandbox *s)
-{
-	struct point *p = steal_ptr(s->save.point);
-
-	whole(s, p);
-}
-
 void save_on_digests(struct sandbox *s)
 {
 	if (s->save.step != SAVE_DESCRIBE)
 		return;
 	/* One that can't be read is tried again in a minute, for which nobody waits here. */
 	if (!describe(s) || !s->vm->backends.digests.current)
-		described(s);
+		settle(s);
 }
 
 int sandbox_save(struct sandbox *s, bool memory)
@@ -220,8 +267,22 @@ void save_on_point_ready(struct sandbox *s)
 		failed(s, still, r, "");
 }
 
+static void on_checked(struct sandbox *s, int err)
+{
+	s->save.checking = false;
+	s->save.ran = err;
+	if (err < 0) /* and it goes on */
+		s->save.stopped = false;
+	if (s->save.step == SAVE_CHECK)
+		settle(s);
+}
+
 bool save_on_frozen(struct sandbox *s, int err)
 {
+	if (s->save.checking) {
+		on_checked(s, err);
+		return true;
+	}
 	if (s->save.step != SAVE_FREEZE)
 		return false;
 	if (err < 0) {
@@ -248,7 +309,8 @@ void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *p
 	}
 	s->save.pack = pack;
 	if (!s->save.memory) {
-		whole(s, NULL);
+		check(s);
+		settle(s);
 		return;
 	}
 	s->save.step = SAVE_POINT;
@@ -260,7 +322,7 @@ void save_on_packed(struct sandbox *s, int err, struct pack *pack, const char *p
 void save_on_runs(struct sandbox *s)
 {
 	if (s->save.step == SAVE_POINT)
-		thaw(s);
+		check(s);
 }
 
 /* Comes with an error at any time. */
@@ -271,12 +333,11 @@ void save_on_pointed(struct sandbox *s, int err, struct point *point)
 		point_unref(point);
 	} else if (err < 0) {
 		failed(s, not_copied, err, "");
-	} else if (!s->vm->vault || point->machine) {
-		whole(s, point);
 	} else {
 		s->save.point = point;
 		s->save.step = SAVE_DESCRIBE;
-		if (!describe(s) || !s->vm->backends.digests.current)
-			described(s);
+		if (!s->vm->vault || point->machine || !describe(s) ||
+		    !s->vm->backends.digests.current)
+			settle(s);
 	}
 }

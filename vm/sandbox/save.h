@@ -18,6 +18,7 @@ enum save_step {
 	SAVE_PACK,     /* files are read */
 	SAVE_POINT,    /* memory is copied */
 	SAVE_DESCRIBE, /* ... and what it depends on is looked up */
+	SAVE_CHECK,    /* has anything run since it was stopped? */
 	SAVE_AGAIN,    /* there was no time for it: from the beginning, in a moment */
 };
 
@@ -27,10 +28,13 @@ struct save {
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
 	uint64_t began;	     /* ms of the loop's clock */
+	bool checking;	     /* that is asked for, while the others are under way too */
+	int ran;	     /* ... and -ECANCELED if it has, or -errno */
+	unsigned rounds;     /* in which it has */
 	bool stopped;	     /* user code stands still, or was asked to; unless it did before */
 	uint64_t asked_at;   /* uv_hrtime(): for the log, when it was */
-	struct pack *pack;   /* of SAVE_POINT and SAVE_DESCRIBE */
-	struct point *point; /* of SAVE_DESCRIBE */
+	struct pack *pack;   /* from SAVE_POINT on */
+	struct point *point; /* from SAVE_DESCRIBE on */
 };
 
 /* Handle events of the guest. The first says whether it was waited for here. */
@@ -46,7 +50,7 @@ void save_on_digests(struct sandbox *s);
 static inline void save_unpause(struct save *save)
 {
 	save->paused = false;
-	save->stopped = save->step >= SAVE_FREEZE && save->step <= SAVE_DESCRIBE;
+	save->stopped = save->step >= SAVE_FREEZE && save->step <= SAVE_CHECK;
 }
 
 /* Nothing comes of it any more: the sandbox is reset or ends. */

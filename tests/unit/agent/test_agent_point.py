@@ -79,6 +79,20 @@ class Point(Case):
         self.assertEqual(result.fresh, 0)
 
 
+# A kernel timer that sends SIGCONT to its process, after half a second and from then on.
+WOKEN = """
+import ctypes, signal
+libc = ctypes.CDLL(None, use_errno=True)
+class Event(ctypes.Structure):
+    _fields_ = [('value', ctypes.c_void_p), ('signo', ctypes.c_int), ('notify', ctypes.c_int), ('pad', ctypes.c_byte * 64)]
+signal.signal(signal.SIGCONT, lambda *_: None)
+if {timer}:
+    timer = ctypes.c_void_p()
+    assert libc.timer_create(1, ctypes.byref(Event(None, signal.SIGCONT, 0)), ctypes.byref(timer)) == 0
+    assert libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 300000000, 0, 500000000), None) == 0
+"""
+
+
 class Prepared(Case):
     """What is to be copied gets ready for that before it is stopped."""
     language = 'python'
@@ -103,6 +117,15 @@ class Prepared(Case):
         kind, _ = self.agent.ask(FREEZE, integers('I', 2))
         self.assertEqual(kind, FROZEN)
         self.assertEqual(self.run_code('print(len(told))').out, b'1\n')
+
+    def test_whether_something_ran_is_told_at_the_end(self):
+        for timer, error in ((False, 0), (True, errno.ECANCELED)):
+            self.run_code(WOKEN.format(timer=timer))
+            self.agent.ask(FREEZE, integers('I', 1))
+            time.sleep(1)
+            kind, data = self.agent.ask(FREEZE, integers('I', 3))
+            self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, error))
+            self.assertEqual(self.run_code('print(1)').out, b'1\n')
 
     def test_who_does_not_get_ready_is_not_waited_for(self):
         self.run_code('import _ssl, time; old = _ssl.RAND_add\n_ssl.RAND_add = lambda *_: time.sleep(20)')

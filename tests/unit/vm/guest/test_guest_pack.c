@@ -107,14 +107,26 @@ static void until_answered(void)
 	seen[0].nsaved = 0;
 }
 
-/* It goes on. */
-static void expect_thaw(void)
+static void expect(enum proto_freeze how)
 {
 	struct fake_frame *f = fake_expect(PROTO_FREEZE);
 
 	assert_non_null(f);
-	assert_int_equal(f->payload[0], 0);
+	assert_int_equal(f->payload[0], how);
 	fake_free(f);
+}
+
+/* It goes on. */
+static void expect_thaw(void)
+{
+	expect(PROTO_THAW);
+}
+
+/* ... and the agent says whether anything has run before. */
+static void check(uint32_t answer)
+{
+	expect(PROTO_THAW_CHECKED);
+	send_u32(PROTO_FROZEN, 0, 0, answer);
 }
 
 static struct saved *save(void)
@@ -124,8 +136,8 @@ static struct saved *save(void)
 	records();
 	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
 	send_end(PROTO_PACKED, id, 0, "");
+	check(0);
 	until_answered();
-	expect_thaw();
 	return seen[0].saved;
 }
 
@@ -197,8 +209,8 @@ static void tries_again(void **state)
 	fake_send(PROTO_PACKED, 0, f->h.id, bytes, out.len);
 	send_end(PROTO_PACKED, f->h.id, 0, "");
 	fake_free(f);
+	check(0);
 	until_answered();
-	expect_thaw();
 	assert_non_null(seen[0].saved);
 	saved_unref(seen[0].saved);
 	/* Nobody wants it any more. */
@@ -250,6 +262,7 @@ static void is_reset(void **state)
 	assert_int_equal(seen[0].nsaved, 0);
 	fake_send(PROTO_PACKED, 0, second, bytes, out.len);
 	send_end(PROTO_PACKED, second, 0, "");
+	check(0);
 	until_answered();
 	saved_unref(seen[0].saved);
 	(void)begin_save();
@@ -504,7 +517,8 @@ static void stands_still(void **state)
 	assert_int_equal(fake_agent.copies, 1);
 	assert_false(fake_got(PROTO_FREEZE));
 	fake_runs();
-	expect_thaw();
+	check(0);
+	fake_settle();
 	assert_int_equal(seen[0].nsaved, 0);
 	fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
 	fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
@@ -542,6 +556,81 @@ static void not_stopped(void **state)
 	close_it(&seen[0]);
 }
 
+/* Its memory is copied, and the agent says later, or sooner, that a timer has woken something before. */
+static void has_run(void **state)
+{
+	static const uint8_t none[4];
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	with_memory = true;
+	assert_int_equal(call_save(), 0);
+	with_memory = false;
+	for (uint32_t i = 0; i < 5; i++) {
+		struct fake_frame *f;
+		uint32_t id;
+
+		assert_int_equal(seen[0].nsaved, 0);
+		fake_prepared();
+		expect(PROTO_FREEZE_ALL);
+		send_u32(PROTO_FROZEN, 0, 0, 0);
+		f = fake_expect(PROTO_PACK);
+		id = f->h.id;
+		fake_free(f);
+		records();
+		fake_send(PROTO_PACKED, 0, id, bytes, out.len);
+		send_end(PROTO_PACKED, id, 0, "");
+		fake_free(fake_expect(PROTO_POINT));
+		fake_send(PROTO_POINTED, 0, i + 1, none, sizeof(none));
+		fake_settle();
+		fake_runs();
+		if (i % 2)
+			check(ECANCELED);
+		fake_settle();
+		fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
+		fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
+		fake_pointed(0);
+		if (i % 2 == 0)
+			check(ECANCELED);
+		fake_settle();
+		while (seen[0].s->save.step == SAVE_AGAIN)
+			uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+	}
+	assert_int_equal(seen[0].nsaved, 1);
+	assert_null(seen[0].saved);
+	assert_non_null(strstr(seen[0].not_saved.cause, "ran although it was stopped, 5 times"));
+	close_it(&seen[0]);
+}
+
+/* Also of files alone, and once is no harm. */
+static void has_run_once(void **state)
+{
+	struct fake_frame *f;
+	uint32_t id;
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	id = begin_save();
+	records();
+	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
+	send_end(PROTO_PACKED, id, 0, "");
+	check(ECANCELED);
+	fake_settle();
+	assert_int_equal(seen[0].nsaved, 0);
+	expect(PROTO_FREEZE_ALL);
+	send_u32(PROTO_FROZEN, 0, 0, 0);
+	f = fake_expect(PROTO_PACK);
+	id = f->h.id;
+	fake_free(f);
+	records();
+	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
+	send_end(PROTO_PACKED, id, 0, "");
+	check(0);
+	until_answered();
+	saved_unref(seen[0].saved);
+	close_it(&seen[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +646,8 @@ int main(void)
 		TEST(believes_nothing_of_that_either),
 		TEST(stands_still),
 		TEST(not_stopped),
+		TEST(has_run),
+		TEST(has_run_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,7 @@ static struct saved *make(struct seen *e)
 /* Nothing is sent before it is copied; then it hears something, also if there was nothing to say. */
 static void silence(void **state)
 {
+	static const uint8_t none[4];
 	struct saved *saved;
 
 	(void)state;
@@ -81,6 +82,9 @@ static void silence(void **state)
 	fake_free(fake_expect(PROTO_USAGE));
 	fake_free(fake_expect(PROTO_WATCH));
 	fake_free(fake_expect(PROTO_CLOCK));
+	fake_free(fake_expect(PROTO_FREEZE));
+	fake_send(PROTO_FROZEN, 0, 0, none, sizeof(none));
+	fake_settle();
 	assert_int_equal(seen[0].nsaved, 0);
 	fake_pointed(0);
 	saved = seen[0].saved;
