@@ -256,6 +256,17 @@ bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start)
 	return false;
 }
 
+void proc_set_remove(struct proc_set *set, pid_t pid, uint64_t start)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		if (set->v[i].pid != pid || set->v[i].start != start)
+			set->v[kept++] = set->v[i];
+	}
+	set->n = kept;
+}
+
 bool proc_set_has_pid(const struct proc_set *set, pid_t pid)
 {
 	for (size_t i = 0; i < set->n; i++) {

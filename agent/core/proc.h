@@ -114,6 +114,9 @@ bool proc_is_whole(void);
 /** proc_set_has() - True if exactly this process is in the set. */
 bool proc_set_has(const struct proc_set *set, pid_t pid, uint64_t start);
 
+/** proc_set_remove() - Take exactly this process out, if it is in the set. */
+void proc_set_remove(struct proc_set *set, pid_t pid, uint64_t start);
+
 /** proc_set_has_pid() - True if a process with this id is in the set; it may have ended since. */
 bool proc_set_has_pid(const struct proc_set *set, pid_t pid);
 

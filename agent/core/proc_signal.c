@@ -183,7 +183,7 @@ void proc_keep_stopped(struct proc_set *set)
 	set->n = kept;
 }
 
-unsigned proc_running(const struct proc_set *set, bool stop)
+unsigned proc_running(const struct proc_set *set, struct proc_set *before)
 {
 	unsigned running = 0;
 
@@ -191,8 +191,10 @@ unsigned proc_running(const struct proc_set *set, bool stop)
 		if (!set->v[i].live || is_still(&set->v[i]))
 			continue;
 		running++;
-		if (stop)
-			tell(&set->v[i], SIGSTOP);
+		if (!before)
+			continue;
+		tell(&set->v[i], SIGSTOP);
+		proc_set_remove(before, set->v[i].pid, set->v[i].start);
 	}
 	return running;
 }

@@ -54,9 +54,10 @@ void proc_keep_stopped(struct proc_set *set);
 
 /**
  * proc_running() - How many processes of a set do not stand still
- * @stop: They are to: list, and call, until it is 0
+ * @before: They are to, so list, and call, until it is 0; if they were in this one, of those who stood still before, they
+ *	are so no more. NULL: nobody is stopped
  */
-unsigned proc_running(const struct proc_set *set, bool stop);
+unsigned proc_running(const struct proc_set *set, struct proc_set *before);
 
 /** proc_switches() - Context switches of all threads of these processes, and the number of threads:
  * a different sum means that something ran, or ended. */

@@ -39,11 +39,11 @@ static int look_again(struct freezer *f, pid_t newest)
 
 	if (r < 0)
 		return r;
-	running = proc_running(&f->all, true);
+	running = proc_running(&f->all, &f->before);
 	if (running == 0) {
 		/* A switch is counted where it ends: not yet of what is at it. */
 		f->switches = proc_switches(&f->all);
-		running = proc_running(&f->all, true) + proc_forked_since(newest);
+		running = proc_running(&f->all, &f->before) + proc_forked_since(newest);
 	}
 	return (int)running;
 }
@@ -56,7 +56,7 @@ static int look(struct freezer *f, pid_t newest)
 
 	if (r < 0)
 		return r;
-	if (proc_running(&f->all, true) > 0)
+	if (proc_running(&f->all, &f->before) > 0)
 		return 1;
 	if (!proc_forked_since(newest))
 		return 0;
@@ -113,7 +113,7 @@ int freezer_start(struct freezer *f)
 int freezer_check(const struct freezer *f)
 {
 	/* Whoever is new has a parent that ran. A switch is counted where it ends: not yet of what is at it. */
-	return proc_running(&f->all, false) == 0 && proc_switches(&f->all) == f->switches
+	return proc_running(&f->all, NULL) == 0 && proc_switches(&f->all) == f->switches
 		       ? 0
 		       : -ECANCELED;
 }

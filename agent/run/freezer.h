@@ -16,10 +16,11 @@ struct freezer {
 	enum freezer_state state;
 	struct loop_timer timer;
 	uint64_t until;
-	unsigned clean;		/* consecutive scans that found nothing running */
-	uint64_t switches;	/* proc_switches() when it became FROZEN */
-	struct proc_set before; /* processes that were stopped already, and stay stopped */
-	struct proc_set all;	/* those that there were when it became FROZEN */
+	unsigned clean;	   /* consecutive scans that found nothing running */
+	uint64_t switches; /* proc_switches() when it became FROZEN */
+	struct proc_set
+		before;	     /* processes that were stopped already, and that we did not have to */
+	struct proc_set all; /* those that there were when it became FROZEN */
 };
 
 /**

@@ -336,6 +336,26 @@ static void test_continued_meanwhile(void **state)
 	assert_int_equal(freezer_check(&freezer), -ECANCELED);
 }
 
+/* Let go on after it was found stopped, and before it was our turn: then it is we who have stopped it. */
+static void test_continued_on_the_way(void **state)
+{
+	unsigned still = start(counts);
+
+	(void)state;
+	await_progress(still);
+	kill(child[still], SIGSTOP);
+	await_stop(child[still]);
+	answer = 1;
+	loop.stop = false;
+	assert_int_equal(freezer_start(&freezer), 0);
+	kill(child[still], SIGCONT);
+	await_progress(still);
+	assert_int_equal(loop_run(&loop), 0);
+	assert_int_equal(answer, 0);
+	freezer_thaw(&freezer);
+	await_progress(still);
+}
+
 static void test_wakes_itself(void **state)
 {
 	unsigned n = start(wakes_itself);
@@ -430,6 +450,7 @@ static int test_all(void)
 		test(test_nobody),
 		test(test_stopped_before),
 		test(test_continued_meanwhile),
+		test(test_continued_on_the_way),
 		test(test_wakes_itself),
 		test(test_killed_meanwhile),
 		test(test_cannot_be_stopped),
