@@ -247,13 +247,19 @@ int sandbox_save(struct sandbox *s, bool memory)
 	struct save save = {.memory = memory && s->ops->point,
 			    .paused = s->still,
 			    .began = uv_now(s->vm->ctx.loop)};
-	int r = -EBUSY;
+	int r;
 
 	/* Each has three descriptors. */
 	if (save.memory && saved_in_memory().points >= s->vm->max_points)
 		return -EDQUOT;
-	if (s->state == SANDBOX_READY && s->save.step == SAVE_NONE)
-		r = begin(s, &save);
+	if (s->state != SANDBOX_READY || s->save.step != SAVE_NONE)
+		return -EBUSY;
+	r = begin(s, &save);
+	if (r == -EBUSY && guest_settles(s->guest)) { /* of one before, that has failed just now */
+		s->save = save;
+		again(s);
+		return 0;
+	}
 	if (r == 0)
 		s->save = save;
 	return r;

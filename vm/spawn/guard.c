@@ -141,7 +141,7 @@ void guard_leave(const struct guarded *g)
 	path_leave_shared(parent);
 }
 
-static void detach_dead(const struct guarded *g)
+void guard_detach_dead(const struct guarded *g)
 {
 	_cleanup_close_ int lock = -1;
 
@@ -152,7 +152,7 @@ static void detach_dead(const struct guarded *g)
 
 void guard_clean(const struct guarded *g)
 {
-	detach_dead(g);
+	guard_detach_dead(g);
 	guard_leave(g);
 }
 

@@ -69,6 +69,9 @@ void guard_mounted(struct guarded *g, const char *mountpoint);
  * mounted. What somebody else has mounted there since then, over ours or instead, stays. */
 void guard_unmount(const struct guarded *g);
 
+/* The same when the daemon has ended, maybe long ago: not if there is a successor. */
+void guard_detach_dead(const struct guarded *g);
+
 /* After a clean exit: removes the runtime directory, unless a new daemon uses it already, and its
  * parent directory, if no other mount of this user is using it. The daemon can't do this itself:
  * its confinement does not extend to the parents of its directories. */

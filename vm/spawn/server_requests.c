@@ -50,6 +50,16 @@ static bool daemon_has(const struct server *s, enum ending e)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* @gone: the daemon is, which had no time to wait for that: it may have been refused at its start. */
+static void unmount(struct server *s, bool gone)
+{
+	if (gone)
+		guard_detach_dead(s->guarded);
+	else
+		guard_unmount(s->guarded);
+	held_drop(&s->held, HELD_CONNECTION, 0);
+}
+
 /* All that the daemon can ask for. */
 static void serve(struct server *s, const char *message, size_t len, struct spawn_job *job)
 {
@@ -72,9 +82,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 		break;
 	case SPAWN_OP_UNMOUNT:
 		/* It may have ended between our hearing of this and now. */
-		if (!daemon_has(s, ENDED))
-			guard_unmount(s->guarded);
-		held_drop(&s->held, HELD_CONNECTION, 0);
+		unmount(s, daemon_has(s, ENDED));
 		break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
@@ -135,7 +143,7 @@ static void serve_gone(struct server *s, const char *message)
 	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
 	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id, false); break;
 	case SPAWN_OP_CROWDED: server_holder_deaf(s, req.id, true); break;
-	case SPAWN_OP_UNMOUNT: held_drop(&s->held, HELD_CONNECTION, 0); break;
+	case SPAWN_OP_UNMOUNT: unmount(s, true); break;
 	default: break;
 	}
 }

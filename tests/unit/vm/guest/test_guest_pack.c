@@ -631,6 +631,39 @@ static void has_run_once(void **state)
 	close_it(&seen[0]);
 }
 
+/* Whoever asks right behind one that has failed waits until that is put away. */
+static void failed_just_now(void **state)
+{
+	uint32_t id;
+	struct fake_frame *f;
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	with_memory = true;
+	assert_int_equal(call_save(), 0);
+	fake_prepared();
+	expect(PROTO_FREEZE_ALL);
+	send_u32(PROTO_FROZEN, 0, 0, 0);
+	f = fake_expect(PROTO_PACK);
+	id = f->h.id;
+	fake_free(f);
+	send_end(PROTO_PACKED, id, ENAMETOOLONG, "deep");
+	until_answered();
+	expect_thaw();
+	assert_int_equal(fake_agent.cancels, 1);
+	assert_int_equal(call_save(), 0);
+	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
+	fake_pointed(-ECANCELED);
+	while (seen[0].s->save.step == SAVE_AGAIN)
+		uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+	assert_int_equal(seen[0].s->save.step, SAVE_PREPARE);
+	with_memory = false;
+	fake_prepared();
+	fake_pointed(-ENOSPC);
+	assert_int_equal(seen[0].nsaved, 1);
+	close_it(&seen[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -648,6 +681,7 @@ int main(void)
 		TEST(not_stopped),
 		TEST(has_run),
 		TEST(has_run_once),
+		TEST(failed_just_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
