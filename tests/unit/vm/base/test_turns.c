@@ -88,7 +88,6 @@ static struct daemon *begin(void)
 	memset(&d, 0, sizeof(d));
 	assert_int_equal(uv_loop_init(&d.loop), 0);
 	assert_int_equal(estate_new(&d.e), 0);
-	d.e->tidy_min = 1u << 20;
 	uv_timer_init(&d.loop, &d.alive);
 	uv_timer_start(&d.alive, on_alive, 1000000, 0);
 	turn_start(&d.turn, &d.loop, d.e, &turn_ops, &d);
@@ -375,6 +374,9 @@ static void it_tidies_up_by_itself(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		(void)uv_run(&d->loop, UV_RUN_NOWAIT);
 	assert_false(estate_is_untidy(d->e));
+	assert_in_range(estate_taken(d->e), 50 * sizeof(text), 50 * sizeof(text) + (9u << 20));
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(estate_commit(d->e), 0); /* a while later */
 	assert_in_range(estate_taken(d->e), 50 * sizeof(text), 50 * sizeof(text) + (4u << 20));
 	d->writes = 0;
 	turn_once(d);
