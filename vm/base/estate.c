@@ -364,6 +364,11 @@ size_t estate_live(const struct estate *e)
 
 /* ---- comparing ---- */
 
+bool estate_is_compared(const struct estate *e)
+{
+	return e->compare != NULL;
+}
+
 void estate_compare_begin(struct estate *e, struct estate_compare *c)
 {
 	assert(!e->compare);

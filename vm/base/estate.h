@@ -172,6 +172,7 @@ struct estate_compare {
 	size_t has_len, wants_len;
 };
 
+bool estate_is_compared(const struct estate *e);
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
 /* All of this key are what they should be, and are not put for that. */
 void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);
