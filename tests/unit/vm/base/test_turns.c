@@ -338,6 +338,31 @@ static void without_an_estate_it_goes_on(void **state)
 	end(d);
 }
 
+/* What fails elsewhere, however often, is told once: also if a write fails behind it, or that happens before the first turn. */
+static void it_is_lost_once(void **state)
+{
+	struct daemon *d = begin();
+	struct mouth answer = mouth(d, "a", TURN_ANSWERS);
+
+	(void)state;
+	turn_lose(&d->turn, -ENOSPC);
+	assert_int_equal(d->lost, -ENOSPC);
+	assert_false(estate_is_whole(d->e));
+	assert_true(turn_is_on(&d->turn)); /* what waits is said first */
+	turn_lose(&d->turn, -ENOMEM);
+	d->fails = -EIO;
+	change(d);
+	open_mouth(&answer);
+	turn_once(d);
+	assert_string_equal(d->said, "a1 ");
+	assert_int_equal(d->lost, -ENOSPC);
+	assert_int_equal(d->writes, 0);
+	assert_false(turn_is_on(&d->turn));
+	turn_lose(&d->turn, -ENOMEM);
+	assert_int_equal(d->lost, -ENOSPC);
+	end(d);
+}
+
 /* Nothing of it is there: no daemon that can be followed. */
 static void none_is_fine(void **state)
 {
@@ -394,6 +419,7 @@ int main(void)
 		cmocka_unit_test(nobody_speaks_for_ever),
 		cmocka_unit_test(much_is_said_between_handlers),
 		cmocka_unit_test(without_an_estate_it_goes_on),
+		cmocka_unit_test(it_is_lost_once),
 		cmocka_unit_test(none_is_fine),
 		cmocka_unit_test(it_tidies_up_by_itself),
 	};
