@@ -238,10 +238,15 @@ void checkpoint_written(struct session *s, struct checkpoint *cp)
 
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)
 {
+	struct problem p = *why;
+
 	assert(cp->state == CHECKPOINT_SAVING);
 	touch_rest(s);
 	cp->state = CHECKPOINT_FAILED;
-	problem_keep(&cp->problem, why);
+	if (!cp->automatic)
+		problem_add_fix(&p, "%sAgain: echo checkpoint %s > ctl; or rmdir, then mkdir.",
+				*p.fix ? " " : "", cp->name);
+	problem_keep(&cp->problem, &p);
 	cp->time = s->checkpoints.mtime = clock_now();
 	tell(s, cp, "failed", why->cause);
 }

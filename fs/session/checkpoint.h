@@ -62,7 +62,8 @@ const char *checkpoint_state_str(enum checkpoint_state state);
 enum checkpoint_state checkpoint_shown(const struct checkpoint *cp);
 
 /**
- * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name
+ * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name. (That is asked
+ * by `ctl`: before a mkdir the kernel looks the name up, and says EEXIST of whatever there is.)
  * @s: Session
  * @name: Name, validated here
  * @saved: What it will be; or NULL: that is to be saved yet, and what it takes is not known
@@ -84,6 +85,7 @@ struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number
 void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved);
 /* It is on the disk, or will not be soon, which the session's `error` says. Who waits is to be woken then. */
 void checkpoint_written(struct session *s, struct checkpoint *cp);
+/* It stays with its name, so that its `error` can be read, until rmdir or the next of that name. */
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why);
 
 /* May the session's checkpoints take so much more? @more: NULL: at least something. Return: 0 or -EDQUOT with @why. */

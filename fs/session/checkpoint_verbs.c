@@ -88,7 +88,7 @@ static int check_restore(const struct session *s, const struct checkpoint *cp, c
 	}
 	if (!cp || cp->state == CHECKPOINT_FAILED) {
 		problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT,
-			    cp ? "Its status.json says why."
+			    cp ? "cat checkpoints/NAME/error says why."
 			       : "ls checkpoints says which there are.",
 			    cp ? "the checkpoint \"%s\" was not saved"
 			       : "there is no checkpoint \"%s\"",

@@ -46,7 +46,8 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 			return -ESTALE;
 		n.front = &n.job->front;
 	}
-	if (n.kind >= NODE_CHECKPOINT && n.kind <= NODE_CHECKPOINT_FILES) {
+	if ((n.kind >= NODE_CHECKPOINT && n.kind <= NODE_CHECKPOINT_FILES) ||
+	    n.kind == NODE_CHECKPOINT_ERROR) {
 		n.checkpoint = checkpoint_by_number(n.s, n.sub);
 		if (!n.checkpoint)
 			return -ESTALE;

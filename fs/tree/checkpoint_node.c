@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a checkpoint: its status.json, and `wait`. */
+/* The nodes of a checkpoint: its status.json, and `wait`. Its `error` is text.c's. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static void wait_read(struct handle *h, struct req *req, size_t size, uint64_t o
 	case CHECKPOINT_FAILED:
 	case CHECKPOINT_NSTATES: break;
 	}
-	reply_err(req, -EIO); /* its status.json says why */
+	reply_err(req, -EIO); /* its `error` says why */
 }
 
 static unsigned wait_poll_now(struct handle *h)

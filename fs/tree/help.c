@@ -323,7 +323,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"|\n"
 		"| `checkpoints/NAME/` | mkdir: saves the session as it is; its `files/` can be "
 		"read, "
-		"`wait` waits until it is saved |\n"
+		"`wait` waits until it is saved, `error` says why it was not |\n"
 		"| `console` | boot log |\n"
 		"| `status.json` | all there is to know; `stands_still`: the machine has nothing "
 		"to do, "

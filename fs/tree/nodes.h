@@ -20,7 +20,9 @@ void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, 
 int text_error(const struct node *n, struct buf *out);
 int text_complaint(const struct node *n, struct buf *out);
 int text_state(const struct node *n, struct buf *out);
-int text_summary(const struct node *n, struct buf *out);
+int text_summary(const struct node *n, struct buf *out); /* of a job, or a named run */
+int text_session_summary(const struct node *n, struct buf *out);
+int text_checkpoint_error(const struct node *n, struct buf *out);
 int text_code(const struct node *n, struct buf *out);
 int text_console(const struct node *n, struct buf *out);
 int text_allow(const struct node *n, struct buf *out);

@@ -56,13 +56,15 @@ static json_t *children_json(const struct session *s)
 	return list;
 }
 
-static json_t *checkpoints_json(const struct session *s)
+/* The names of all, or of those that have failed. */
+static json_t *checkpoints_json(const struct session *s, bool failed)
 {
 	const struct checkpoint *cp;
 	json_t *names = json_array();
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		json_array_append_new(names, json_string(cp->name));
+		if (!failed || cp->state == CHECKPOINT_FAILED)
+			json_array_append_new(names, json_string(cp->name));
 	return names;
 }
 
@@ -74,7 +76,8 @@ void status_lasting(const struct session *s, json_t *o)
 	json_object_set_new(o, "asleep", asleep_json(s));
 	json_object_set_new(o, "woken", woken_json(a));
 	json_object_set_new(o, "state_kept", a->woken ? json_boolean(a->kept) : json_null());
-	json_object_set_new(o, "checkpoints", checkpoints_json(s));
+	json_object_set_new(o, "checkpoints", checkpoints_json(s, false));
+	json_object_set_new(o, "checkpoints_failed", checkpoints_json(s, true));
 	json_object_set_new(o, "parent", parent_json(&s->origin));
 	json_object_set_new(o, "children", children_json(s));
 }

@@ -66,6 +66,14 @@ static struct timespec time_of_run(const struct run *r)
 TIME(run_time, time_of_run(n->r))
 TIME(latest_time, n->front->latest ? time_of_run(n->front->latest) : n->front->created)
 
+/* It tells of the latest run, and of checkpoints that have failed. */
+static struct timespec summary_time(const struct node *n)
+{
+	const struct timespec run = latest_time(n), saved = n->s->checkpoints.mtime;
+
+	return time_compare(&saved, &run) > 0 ? saved : run;
+}
+
 static struct timespec in_time(const struct node *n)
 {
 	const struct handle *w = input_writer(n->front);
@@ -218,7 +226,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 			 .size = stream_size, .keep = REPLY_KEEP_NAME},
 	[NODE_EXIT_CODE] = {"exit_code", NODE_SESSION, FILE_ | 0400, &status_wait_ops, NULL,
 			    latest_time, .size = status_wait_size, .is_there = has_latest},
-	[NODE_SUMMARY] = {TEXT("summary", NODE_SESSION, 0400, text_summary, latest_time),
+	[NODE_SUMMARY] = {TEXT("summary", NODE_SESSION, 0400, text_session_summary, summary_time),
 			  .keep = REPLY_KEEP_NAME},
 	[NODE_STATE] = {TEXT("state", NODE_SESSION, 0400, text_state, state_time),
 			.keep = REPLY_KEEP_NAME},
@@ -307,6 +315,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_CHECKPOINT_FILES] = {"files", NODE_CHECKPOINT, DIR_ | 0700, NULL, NULL, saved_time,
 				   .is_there = is_whole},
 	[NODE_CHECKPOINT_FILE] = {NULL, NODE_CHECKPOINT_FILES, FILE_ | 0600, NULL},
+	[NODE_CHECKPOINT_ERROR] = {TEXT("error", NODE_CHECKPOINT, 0400, text_checkpoint_error,
+					checkpoint_time)},
 };
 
 enum node_kind node_child(enum node_kind parent, const char *name)

@@ -31,6 +31,11 @@ int text_error(const struct node *n, struct buf *out)
 	return render_error(problem_kept(&n->front->error), out);
 }
 
+int text_checkpoint_error(const struct node *n, struct buf *out)
+{
+	return render_error(problem_kept(&n->checkpoint->problem), out);
+}
+
 int text_complaint(const struct node *n, struct buf *out)
 {
 	const struct complaint *c = complaint_of(n->fs, n->sub);
@@ -48,10 +53,32 @@ int text_summary(const struct node *n, struct buf *out)
 {
 	const struct run *r = n->front->latest;
 
-	if (!r && n->job)
+	if (!r)
 		return buf_printf(out, "%s %s: not started\n", n->job->of_session ? "run" : "job",
 				  n->job->name);
-	return r ? run_summary(r, out) : buf_printf(out, "no run yet\n");
+	return run_summary(r, out);
+}
+
+int text_session_summary(const struct node *n, struct buf *out)
+{
+	const struct run *r = n->s->front.latest;
+	const struct checkpoint *cp, *last = NULL;
+	unsigned failed = 0;
+	int e = r ? run_summary(r, out) : buf_printf(out, "no run yet\n");
+
+	TAILQ_FOREACH(cp, &n->s->checkpoints.list, link) {
+		failed += cp->state == CHECKPOINT_FAILED;
+		last = cp->state == CHECKPOINT_FAILED ? cp : last;
+	}
+	if (e < 0 || !last)
+		return e;
+	e = buf_truncate(out, out->len - 1); /* it is one line */
+	if (e < 0)
+		return e;
+	if (failed == 1)
+		return buf_printf(out, "; checkpoints/%s failed\n", last->name);
+	return buf_printf(out, "; %u checkpoints failed, the last: checkpoints/%s\n", failed,
+			  last->name);
 }
 
 int text_code(const struct node *n, struct buf *out)

@@ -15,9 +15,6 @@
 
 /* ---- beginning and end ---- */
 
-/* All records are looked at for that: not often where there are many, and much is printed. */
-#define TIDY_MIN (8ull << 20)
-
 /* Return: NULL if out of memory. @fd is its own then. */
 static struct estate *make(int fd)
 {
@@ -26,7 +23,6 @@ static struct estate *make(int fd)
 	if (!e)
 		return NULL;
 	e->fd = fd;
-	e->tidy_min = TIDY_MIN;
 	TAILQ_INIT(&e->items);
 	return e;
 }
@@ -367,6 +363,11 @@ size_t estate_live(const struct estate *e)
 }
 
 /* ---- comparing ---- */
+
+bool estate_is_compared(const struct estate *e)
+{
+	return e->compare != NULL;
+}
 
 void estate_compare_begin(struct estate *e, struct estate_compare *c)
 {

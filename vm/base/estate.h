@@ -21,8 +21,8 @@
  * What is replaced stays where it is until it is more than half of an area. Then what counts is
  * copied to the other area, a part at each commit, while everything new is written to both; when
  * all is there, the number is stored that names the other area, and the pages of the first one are
- * given back. So some memory stays taken, eight MiB of each area, and otherwise twice what counts,
- * at most three times for a moment.
+ * given back. So some memory stays taken, one MiB of each area (eight while much is written and
+ * replaced at once), and otherwise twice what counts, at most three times for a moment.
  *
  * Memory is asked for before it is written to, so that there is an error instead of a signal. After
  * the first error nothing here is true any more: it says so of itself, and nobody inherits it.
@@ -172,6 +172,7 @@ struct estate_compare {
 	size_t has_len, wants_len;
 };
 
+bool estate_is_compared(const struct estate *e);
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
 /* All of this key are what they should be, and are not put for that. */
 void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);

@@ -90,8 +90,8 @@ struct estate {
 	bool moving;
 	uint32_t move;		    /* counts them */
 	struct estate_item *cursor; /* the next one to be copied; NULL: none is left */
-	/* Bytes of an area that are not worth the work; about these stay in both. */
-	uint64_t tidy_min;
+	unsigned
+		rested; /* commits since the last move has ended, as far as estate_tidy.c counts them */
 	uint64_t tidy_at; /* not before the area is as long as this */
 
 	struct estate_compare *compare;

@@ -5,8 +5,13 @@
 #include "estate_internal.h"
 #include "util.h"
 
-#define STEP  (1ull << 20) /* that are copied at a commit, at least, beside twice what was written */
-#define PUNCH (8ull << 20) /* that are given back at once */
+#define STEP	   (1ull << 20) /* that are copied at a commit, at least, beside twice what was written */
+#define PUNCH	   (8ull << 20) /* that are given back at once */
+
+/* Bytes of an area that are not worth the work: they stay in both. */
+#define LEAST	   (1ull << 20)
+#define LEAST_BUSY (8ull << 20)
+#define RESTED	   256u /* commits */
 
 static unsigned other(const struct estate *e)
 {
@@ -76,11 +81,19 @@ static void change_over(struct estate *e)
 	e->active = to;
 	e->moving = false;
 	e->tidy_at = 0;
+	e->rested = 0;
+}
+
+/* Where much is written and soon replaced, as of what is read below files/, pages would be given
+ * back all the time, only to be asked for again. So more stay where all was moved a few commits ago. */
+static uint64_t least(const struct estate *e)
+{
+	return e->rested < RESTED ? LEAST_BUSY : LEAST;
 }
 
 static bool is_worth_it(const struct estate *e)
 {
-	return e->end > e->tidy_min && e->end / 2 > e->live && e->end >= e->tidy_at;
+	return e->end > least(e) && e->end / 2 > e->live && e->end >= e->tidy_at;
 }
 
 void estate_tidy(struct estate *e)
@@ -93,12 +106,13 @@ void estate_tidy(struct estate *e)
 		go_on(e, STEP + 2 * written);
 	if (e->moving && !e->cursor)
 		change_over(e);
+	e->rested += e->rested < RESTED;
 	if (!e->moving)
-		estate_give_back(e, other(e), e->tidy_min, PUNCH);
+		estate_give_back(e, other(e), least(e), PUNCH);
 	e->last_end = e->end;
 }
 
 bool estate_is_untidy(const struct estate *e)
 {
-	return !e->failed && (e->moving || e->area[other(e)].taken > e->tidy_min);
+	return !e->failed && (e->moving || e->area[other(e)].taken > least(e));
 }

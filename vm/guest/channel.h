@@ -197,6 +197,9 @@ int channel_send_u32(struct channel *ch, enum proto_type type, uint32_t id, uint
  */
 int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len);
 
+/* A record of its own has no use any more, see channel_record.h. */
+void channel_unwrite(struct channel *ch, const struct channel_written *w);
+
 /* What is recorded beside it changes, though no frame comes or goes. */
 void channel_note(struct channel *ch);
 

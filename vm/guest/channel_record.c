@@ -172,6 +172,14 @@ static void put_fixed(const struct writer *to, const struct channel *ch, struct 
 		     !x->written.key || x == ch->adding, x->data, x->len);
 }
 
+struct estate *channel_estate(const struct channel *ch, struct fdbag *fds, uint64_t *ret_key)
+{
+	if (!channel_in_turns(ch) || !fds->number)
+		return NULL;
+	*ret_key = fdbag_put(fds, ch->fd);
+	return *ret_key ? ch->scratch->turn->estate : NULL;
+}
+
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 {
 	struct writer to = {.out = out, .key = fdbag_put(fds, ch->fd)};
@@ -179,8 +187,7 @@ void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds)
 	uint32_t number = ch->to.next;
 	struct channel_fixed *x;
 
-	if (channel_in_turns(ch) && fds->number && to.key)
-		to.estate = ch->scratch->turn->estate;
+	to.estate = channel_estate(ch, fds, &to.key);
 	record_u64(out, TAG_FD, to.key);
 	record_u64(out, TAG_GENERATION, ch->generation);
 	record_put_members(out, ch, members, ARRAY_SIZE(members));

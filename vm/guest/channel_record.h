@@ -10,8 +10,19 @@
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 
+struct estate;
+
 /* Appends the fields of an open channel; that it is held is not among them. */
 void channel_put(const struct channel *ch, struct buf *out, struct fdbag *fds);
+
+/*
+ * What else a guest has that is much, and of which little changes at a time, may have records of its
+ * own as well: ESTATE_CHANNEL_BYTES with this key, and a sub of CHANNEL_SUB_OWN and less than that.
+ */
+#define CHANNEL_SUB_OWN (1ull << 62)
+
+/* Where they are put, beside channel_put(). Return: NULL: nowhere, and all goes with the others. */
+struct estate *channel_estate(const struct channel *ch, struct fdbag *fds, uint64_t *ret_key);
 
 /* Does this field follow late? What is sent to an agent is not taken out of a record that is
  * written already: it is sent again then, and the agent drops it. See channel.h. */

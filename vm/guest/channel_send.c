@@ -106,8 +106,7 @@ static bool has_frames(const struct channel *ch)
 	       STAILQ_FIRST(&ch->queue[CHANNEL_BULK]);
 }
 
-/* A record of its own has no use any more. */
-static void unwrite(struct channel *ch, const struct channel_written *w)
+void channel_unwrite(struct channel *ch, const struct channel_written *w)
 {
 	if (w->key && channel_in_turns(ch))
 		(void)estate_drop(ch->scratch->turn->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub);
@@ -189,7 +188,7 @@ static void fill(struct channel *ch, struct channel_fixed *x)
 		ch->current = NULL;
 		if (f->written.key)
 			channel_touch(ch);
-		unwrite(ch, &f->written);
+		channel_unwrite(ch, &f->written);
 		channel_frame_free(f);
 	}
 }
@@ -239,7 +238,7 @@ static void drop_first(struct channel *ch)
 	ch->nwritten -= ch->nwritten > 0;
 	if (x == ch->adding)
 		ch->adding = NULL;
-	unwrite(ch, &x->written);
+	channel_unwrite(ch, &x->written);
 	free_record(x);
 }
 
@@ -491,7 +490,7 @@ void channel_drop(struct channel *ch)
 	queue_later(ch);
 	while ((f = begin_frame(ch))) {
 		ch->current = NULL;
-		unwrite(ch, &f->written);
+		channel_unwrite(ch, &f->written);
 		channel_frame_free(f);
 	}
 	while (ch->nfixed)

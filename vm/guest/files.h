@@ -15,8 +15,9 @@ struct guest_files {
 	struct file_calls calls;
 	struct guest_lease lease;
 	struct early_table early;
-	unsigned nopen;	 /* handles that the agent has made, or was asked for */
-	unsigned nmoves; /* new modes and names on their way */
+	unsigned nopen;	   /* handles that the agent has made, or was asked for */
+	unsigned nmoves;   /* new modes and names on their way */
+	uint64_t owed_key; /* of records with what is owed, see files_record.c; 0: there are none */
 };
 
 void guest_file_init(struct guest_files *gf, struct channel *channel);

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "channel_record.h"
 #include "files.h"
+#include "vm/base/estate.h"
 #include "vm/base/record_table.h"
 #include "vm/base/util.h"
 
@@ -19,6 +21,7 @@ enum {
 	TAG_OWED,     /* likewise */
 	TAG_LOCK_WAS, /* in records of an earlier version */
 	TAG_CALLS,    /* fields of file_calls_put() */
+	TAG_OWED_KEY, /* instead of TAG_OWED, which are in records of their own */
 };
 
 enum {
@@ -31,6 +34,13 @@ enum {
 };
 
 enum { TAG_OWED_NODE = 1, TAG_OWED_LOOKUPS };
+
+/*
+ * What is owed may be a lookup of each file that there is, and each request changes one. So where
+ * every turn is written down it is written by parts (known.h), each a record of its own, of which a
+ * turn writes those that it has changed: to walk through a tree took a time that grew with the square
+ * of its size.
+ */
 
 bool guest_files_settled(const struct guest_files *gf)
 {
@@ -60,15 +70,66 @@ static void put_owed(void *data, uint64_t node, uint64_t lookups)
 	record_close(out, at);
 }
 
-void guest_files_put(const struct guest_files *gf, struct buf *out)
+/* Return: 0 or -errno. */
+static int write_part(const struct known *k, unsigned part, struct estate *e, uint64_t key)
+{
+	const uint64_t sub = CHANNEL_SUB_OWN | part;
+	struct buf fields = {0};
+	int r;
+
+	known_each_owed(k, part, put_owed, &fields);
+	if (fields.failed)
+		r = fields.failed;
+	else if (fields.len)
+		r = estate_put(e, ESTATE_CHANNEL_BYTES, key, sub, fields.data, fields.len);
+	else
+		r = estate_drop(e, ESTATE_CHANNEL_BYTES, key, sub);
+	buf_clear(&fields);
+	return r;
+}
+
+static void write_owed(struct guest_files *gf, struct buf *out, struct estate *e, uint64_t key)
+{
+	struct known *k = &gf->lease.known;
+	const bool compares = estate_is_compared(e);
+	int r = 0;
+
+	record_u64(out, TAG_OWED_KEY, key);
+	for (unsigned part = 0; part < KNOWN_OWED && r == 0; part++) {
+		if (compares || gf->owed_key != key || known_owed_changed(k, part))
+			r = write_part(k, part, e, key);
+		if (!compares)
+			known_owed_written(k, part);
+	}
+	if (r < 0)
+		out->failed = r;
+	if (!compares)
+		gf->owed_key = key;
+}
+
+void guest_files_unwrite(struct guest_files *gf)
+{
+	struct channel_written w = {.key = gf->owed_key, .sub = CHANNEL_SUB_OWN};
+
+	if (!gf->owed_key)
+		return;
+	for (; w.sub < (CHANNEL_SUB_OWN | KNOWN_OWED); w.sub++)
+		channel_unwrite(gf->lease.channel, &w);
+	gf->owed_key = 0;
+}
+
+void guest_files_put(struct guest_files *gf, struct buf *out, struct estate *e, uint64_t key)
 {
 	size_t at;
 
 	record_u64(out, TAG_NOPEN, gf->nopen);
 	record_u64(out, TAG_EARLY_LAST, gf->early.last);
-	for (const struct early *e = early_first(&gf->early); e; e = early_next(e))
-		put_early(e, out);
-	known_each_owed(&gf->lease.known, put_owed, out);
+	for (const struct early *f = early_first(&gf->early); f; f = early_next(f))
+		put_early(f, out);
+	for (unsigned part = 0; part < KNOWN_OWED && !e; part++)
+		known_each_owed(&gf->lease.known, part, put_owed, out);
+	if (e)
+		write_owed(gf, out, e, key);
 	at = record_open(out, TAG_CALLS);
 	file_calls_put(&gf->calls, out);
 	record_close(out, at);
@@ -127,7 +188,38 @@ static int take_owed(struct guest_files *gf, const struct record_field *of)
 	return known_owe(&gf->lease.known, node, lookups);
 }
 
-int guest_files_take(struct guest_files *gf, struct record_reader r)
+static int take_part(struct guest_files *gf, struct record_reader r)
+{
+	struct record_field f;
+	int n;
+
+	while ((n = record_field(&r, &f)) > 0) {
+		n = f.tag == TAG_OWED ? take_owed(gf, &f) : -EBADMSG;
+		if (n < 0)
+			return n;
+	}
+	return n;
+}
+
+/* Nothing is owed of a part of which there is no record. */
+static int take_parts(struct guest_files *gf, const struct record_field *f,
+		      const struct estate *left)
+{
+	const void *fields;
+	uint64_t key;
+	size_t len;
+	int r = record_get(f, 1, UINT64_MAX, &key);
+
+	if (r == 0 && !left)
+		r = -EBADMSG;
+	for (unsigned part = 0; part < KNOWN_OWED && r == 0; part++)
+		if (estate_get(left, ESTATE_CHANNEL_BYTES, key, CHANNEL_SUB_OWN | part, &fields,
+			       &len))
+			r = take_part(gf, record_reader(fields, len));
+	return r;
+}
+
+int guest_files_take(struct guest_files *gf, struct record_reader r, const struct estate *left)
 {
 	struct record_field f;
 	unsigned nearly = 0;
@@ -141,6 +233,7 @@ int guest_files_take(struct guest_files *gf, struct record_reader r)
 			break;
 		case TAG_EARLY: n = ++nearly > EARLY_MAX ? -EBADMSG : take_early(gf, &f); break;
 		case TAG_OWED: n = take_owed(gf, &f); break;
+		case TAG_OWED_KEY: n = take_parts(gf, &f, left); break;
 		case TAG_CALLS:
 			n = f.is_bytes ? file_calls_take(&gf->calls, record_inside(&f)) : -EBADMSG;
 			break;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files_record.h"
 #include "internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
@@ -133,6 +134,7 @@ static void on_work(struct deferred *d)
 	jobs_abandon(g);
 	guest_pack_cancel(g);
 	guest_file_fail(&g->files, -ESTALE);
+	guest_files_unwrite(&g->files);
 	if (g->backend)
 		g->ops->destroy(g->backend);
 	if (g->channel.open)

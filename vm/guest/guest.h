@@ -241,7 +241,7 @@ struct record_reader;
  * or is undone
  * (a pack, a point, a stop).
  * Return: 0 or -EOPNOTSUPP. */
-int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds);
+int guest_put(struct guest *g, struct buf *out, struct fdbag *fds);
 
 /* May a field, by the tags on the way to it, say less than guest_put() would by now? */
 bool guest_field_is_late(const unsigned *tags, size_t n);

@@ -108,8 +108,10 @@ static void put_ending(const struct guest *g, struct buf *out)
 	problem_put(out, TAG_PROBLEM, &g->problem);
 }
 
-static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
+static void put_live(struct guest *g, struct buf *out, struct fdbag *fds)
 {
+	uint64_t key = 0;
+	struct estate *e = channel_estate(&g->channel, fds, &key);
 	size_t at = record_open(out, TAG_BACKEND);
 
 	g->ops->put(g->backend, out, fds);
@@ -118,7 +120,7 @@ static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
 	channel_put(&g->channel, out, fds);
 	record_close(out, at);
 	at = record_open(out, TAG_FILES);
-	guest_files_put(&g->files, out);
+	guest_files_put(&g->files, out, e, key);
 	record_close(out, at);
 	record_u64(out, TAG_RESETTING, g->phase == GUEST_RESET);
 	record_u64(out, TAG_GRACE, is_active(&g->grace));
@@ -127,7 +129,7 @@ static void put_live(const struct guest *g, struct buf *out, struct fdbag *fds)
 		record_u64(out, TAG_DEADLINE, g->deadline_at);
 }
 
-int guest_put(const struct guest *g, struct buf *out, struct fdbag *fds)
+int guest_put(struct guest *g, struct buf *out, struct fdbag *fds)
 {
 	char console[TAIL_SIZE + 1];
 
@@ -168,7 +170,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 	switch (f->tag) {
 	case TAG_BACKEND: l->backend = record_inside(f); return 0;
 	case TAG_CHANNEL: l->channel = record_inside(f); return 0;
-	case TAG_FILES: return guest_files_take(&g->files, record_inside(f));
+	case TAG_FILES: return guest_files_take(&g->files, record_inside(f), g->all->scratch.left);
 	case TAG_RUN: return exec_take(g, f);
 	case TAG_JOB: return job_take(g, f);
 	case TAG_INTERPRETER: return record_get_str(f, g->interpreter, sizeof(g->interpreter));

@@ -44,12 +44,19 @@
 #define KNOWN_BYTES	(4u << 20)  /* that are kept of one sandbox, some 15,000 files */
 #define KNOWN_BYTES_ALL (64u << 20) /* and of all of them */
 #define KNOWN_CONTENTS	4096u	    /* files whose contents are kept */
+#define KNOWN_OWED	128u	    /* parts, in which nodes with `owed` are: a power of two */
 
 /* See known_internal.h. */
 RB_HEAD(known_nodes, known_node);
-TAILQ_HEAD(known_owed, known_node);
+TAILQ_HEAD(known_owing, known_node);
 RB_HEAD(known_names, known_name);
 TAILQ_HEAD(known_contents, known_content);
+
+/* Some of the nodes with `owed`. */
+struct known_owed {
+	struct known_owing nodes;
+	bool changed; /* since known_owed_written() */
+};
 
 /*
  * - Embedded by its owner, zeroed and then known_init().
@@ -59,7 +66,7 @@ struct known {
 	bool leased;
 	struct known_nodes nodes;
 	struct known_names names;
-	struct known_owed owed; /* nodes with `owed`: few of all, and written down at each commit */
+	struct known_owed owed[KNOWN_OWED];
 	struct known_contents contents; /* oldest first */
 	size_t n, nowed, ncontents;	/* names and nodes; nodes with `owed`; contents */
 	size_t bytes;			/* all that takes */
@@ -128,10 +135,13 @@ void known_content(struct known *k, uint64_t handle, const void *bytes, size_t s
 
 /* @n lookups of node @id are forgotten. Return: how many of them the agent knows of. */
 uint64_t known_forget(struct known *k, uint64_t id, uint64_t n);
-/* What is owed, for a successor; and in one that has nothing else: so much is. Return: 0, -EBADMSG for one node too many or
- * twice, -ENOMEM. And: nothing is, for the agent was told what the host holds. */
-void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
-		     void *data);
+/* What is owed, for a successor, of the parts from 0 to KNOWN_OWED - 1: it may be much, of which a request changes little. */
+void known_each_owed(const struct known *k, unsigned part,
+		     void (*fn)(void *data, uint64_t node, uint64_t lookups), void *data);
+bool known_owed_changed(const struct known *k, unsigned part);
+void known_owed_written(struct known *k, unsigned part);
+/* And in one that has nothing else: so much is. Return: 0, -EBADMSG for one node too many or twice, -ENOMEM. And: nothing is,
+ * for the agent was told what the host holds. */
 int known_owe(struct known *k, uint64_t id, uint64_t lookups);
 void known_owe_nothing(struct known *k);
 /* A handle is closed. */

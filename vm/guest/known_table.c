@@ -38,7 +38,8 @@ void known_init(struct known *k)
 	RB_INIT(&k->nodes);
 	RB_INIT(&k->names);
 	TAILQ_INIT(&k->contents);
-	TAILQ_INIT(&k->owed);
+	for (unsigned part = 0; part < KNOWN_OWED; part++)
+		TAILQ_INIT(&k->owed[part].nodes);
 }
 
 static void charge(struct known *k, size_t bytes)
@@ -83,15 +84,24 @@ static void name_free(struct known *k, struct known_name *name)
 	free(name);
 }
 
+/* Agents count their nodes, but that is theirs. */
+static struct known_owed *owed_part(struct known *k, uint64_t id)
+{
+	return &k->owed[(id * 0x9e3779b97f4a7c15u >> 32) % KNOWN_OWED];
+}
+
 static void owe(struct known *k, struct known_node *node, uint64_t lookups)
 {
+	struct known_owed *part = owed_part(k, node->id);
+
 	if (!node->owed && lookups) {
-		TAILQ_INSERT_TAIL(&k->owed, node, owed_link);
+		TAILQ_INSERT_TAIL(&part->nodes, node, owed_link);
 		k->nowed++;
 	} else if (node->owed && !lookups) {
-		TAILQ_REMOVE(&k->owed, node, owed_link);
+		TAILQ_REMOVE(&part->nodes, node, owed_link);
 		k->nowed--;
 	}
+	part->changed |= node->owed != lookups;
 	node->owed = lookups;
 }
 
@@ -366,13 +376,23 @@ uint64_t known_forget(struct known *k, uint64_t id, uint64_t n)
 	return n - owed;
 }
 
-void known_each_owed(const struct known *k, void (*fn)(void *data, uint64_t node, uint64_t lookups),
-		     void *data)
+void known_each_owed(const struct known *k, unsigned part,
+		     void (*fn)(void *data, uint64_t node, uint64_t lookups), void *data)
 {
 	struct known_node *node;
 
-	TAILQ_FOREACH(node, &k->owed, owed_link)
+	TAILQ_FOREACH(node, &k->owed[part].nodes, owed_link)
 		fn(data, node->id, node->owed);
+}
+
+bool known_owed_changed(const struct known *k, unsigned part)
+{
+	return k->owed[part].changed;
+}
+
+void known_owed_written(struct known *k, unsigned part)
+{
+	k->owed[part].changed = false;
 }
 
 int known_owe(struct known *k, uint64_t id, uint64_t lookups)
@@ -392,7 +412,8 @@ void known_owe_nothing(struct known *k)
 {
 	struct known_node *node;
 
-	while ((node = TAILQ_FIRST(&k->owed)))
-		owe(k, node, 0);
+	for (unsigned part = 0; part < KNOWN_OWED; part++)
+		while ((node = TAILQ_FIRST(&k->owed[part].nodes)))
+			owe(k, node, 0);
 	known_drop_all(k);
 }

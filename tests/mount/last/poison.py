@@ -3,7 +3,8 @@
 """What kills daemon after daemon: a request, what a sandbox says, and what nobody asks for. The first two are refused by the third
 daemon, and all else goes on; of the last the mount ends in good order."""
 # mount: none
-# backends: local process
+# backends: local process vm
+# night: vm
 # timeout: 120
 # log-allow: the daemon died|died of the same|died too often|that is too often|two daemons have died|was killed by signal|daemons had died
 from aim import *

@@ -27,6 +27,11 @@ def checkpoints():
     info = s.json("checkpoints/b/status.json")
     same("it has failed", (info["state"], info["problem"]["code"]), ("failed", "too-much-saved"))
     has("... in words", s.text("error"), "of this session")
+    has("... its own", s.text("checkpoints/b/error"), "code: too-much-saved\n")
+    has("... in a line", s.text("summary"), "; checkpoints/b failed\n")
+    same("... for programs", s.json()["checkpoints_failed"], ["b"])
+    with raises("the kernel asks nobody whether there is one of that name", errno.EEXIST):
+        os.mkdir(s / "checkpoints/b")
     with raises("there is nothing to go back to", errno.ENOENT):
         s.ctl("restore b")
     with raises("nor to begin from", errno.EINVAL):
@@ -34,9 +39,12 @@ def checkpoints():
     same("the session goes on", s.run("cat f\n").out, "2\n")
     same("the first is what it was", read(s / "checkpoints/a/files/f"), b"1\n")
     os.rmdir(s / "checkpoints/a")
-    os.rmdir(s / "checkpoints/b")
-    os.mkdir(s / "checkpoints/b")
-    same("then there is room", read(s / "checkpoints/b/wait"), b"whole\n")
+    s.ctl("checkpoint b")
+    same("then there is room, and it is begun anew", read(s / "checkpoints/b/wait"), b"whole\n")
+    same("... which is all that is said", (s.text("summary").count("checkpoint"), s.text("checkpoints/b/error"),
+                                           s.json()["checkpoints_failed"]), (0, "", []))
+    with raises("one that is whole is not begun anew", errno.EEXIST):
+        s.ctl("checkpoint b")
     shell(f"rm -r {s.path}")
 
 

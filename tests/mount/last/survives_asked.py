@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """survive = yes: what is asked for, or happens, while one daemon follows another is not forgotten: the end, an unmount, a child's end."""
-# backends: local process
+# backends: local process vm
+# night: vm
 # timeout: 240
 # log-allow: the daemon died|ending: |was killed by signal
 import ctypes

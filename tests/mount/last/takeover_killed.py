@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """survive = yes and --takeover: the daemon that has just taken the mount over is killed, before it has done anything, or while it
 does its first things. Another one goes on; nobody who waits is told of any of it."""
-# backends: local process
+# backends: local process vm
 # option: survive=yes
 # option: max_deaths=1000000
 # timeout: 180

@@ -17,7 +17,7 @@ static void test_checkpoints(void **state)
 	fx_checkpoint(fx, s, "a");
 	fx_expect(fx, TOP "checkpoints/a/wait", "whole\n");
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
-	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait files ");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait files error ");
 	assert_int_equal(fx_stat(fx, TOP "checkpoints/a", &st), 0);
 	assert_int_equal(st.st_size, 1100);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST);
@@ -73,6 +73,41 @@ static void test_restore(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
 	fx_saved(s);
+}
+
+/* It keeps its name, so that what went wrong can be read; `ctl` begins it anew, but never one that is whole. */
+static void test_one_that_has_failed(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct stat before, st;
+
+	assert_int_equal(fx_stat(fx, TOP "summary", &before), 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fx_expect(fx, TOP "checkpoints/a/error", "");
+	fx_not_saved(s);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a ");
+	assert_string_equal(fx_ls(fx, TOP "checkpoints/a"), "status.json wait error ");
+	fx_expect(fx, TOP "checkpoints/a/error",
+		  "code: not-saved\ncause: the disk is full\n"
+		  "fix: Again: echo checkpoint a > ctl; or rmdir, then mkdir.\n");
+	fx_expect_in(fx, TOP "summary", "; checkpoints/a failed\n");
+	assert_int_equal(fx_stat(fx, TOP "summary", &st), 0);
+	assert_true(time_compare(&st.st_mtim, &before.st_mtim) > 0);
+	fx_expect_in(fx, TOP "status.json", "\"checkpoints_failed\": [\n    \"a\"\n  ]");
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), -EEXIST); /* as the kernel says it */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	fx_not_saved(s);
+	fx_expect_in(fx, TOP "summary", "; 2 checkpoints failed, the last: checkpoints/b\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), 0);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"saving\"");
+	fx_saved(s);
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
+	fx_expect_in(fx, TOP "summary", "; checkpoints/b failed\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), -EEXIST);
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/b"), 0);
+	fx_expect_in(fx, TOP "status.json", "\"checkpoints_failed\": []");
+	fx_expect_in(fx, TOP "summary", "nothing on stderr\n");
 }
 
 /* Also of one that has died; and it is again what it was made with. */
@@ -246,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fx_test(test_checkpoints),
 		fx_test(test_checkpoint_of_a_sleeper),
+		fx_test(test_one_that_has_failed),
 		fx_test(test_restore),
 		fx_test(test_restore_of_a_closed_one),
 		fx_test(test_limits),

@@ -21,9 +21,9 @@
 #include "vm/base/estate_internal.h"
 #include "vm/base/util.h"
 
-#define TIDY_MIN (1u << 20) /* less than is usual, to have more of it */
-#define KIND	 7u
-#define STAYS	 (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
+#define KIND  7u
+#define STAYS (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
+#define BUSY  (9u << 20) /* likewise, right behind much that was done */
 
 /* ---- memory that is refused ---- */
 
@@ -45,7 +45,6 @@ static struct estate *fresh(void)
 	struct estate *e;
 
 	assert_int_equal(estate_new(&e), 0);
-	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -56,7 +55,6 @@ static struct estate *heir_of(struct estate *e)
 
 	estate_free(e);
 	assert_int_equal(estate_open(fd, &e), 0);
-	e->tidy_min = TIDY_MIN;
 	return e;
 }
 
@@ -198,6 +196,14 @@ static void commit_until_tidy(struct estate *e)
 	assert_false(estate_is_untidy(e));
 }
 
+/* A while later: more stays where much was done right now. */
+static void commit_until_rested(struct estate *e)
+{
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(estate_commit(e), 0);
+	commit_until_tidy(e);
+}
+
 /* As many sleeping sessions come and go. */
 static void memory_is_given_back(void **state)
 {
@@ -218,12 +224,35 @@ static void memory_is_given_back(void **state)
 	}
 	assert_int_equal(estate_commit(e), 0);
 	commit_until_tidy(e);
+	assert_in_range(estate_taken(e), estate_live(e), estate_live(e) + BUSY);
+	commit_until_rested(e);
 	assert_in_range(estate_taken(e), estate_live(e), estate_live(e) + STAYS);
 	e = heir_of(e);
 	assert_int_equal(e->n, 100);
 	assert_true(estate_has(e, KIND, 9900, 0));
 	/* What was under way has no memory in the heir. */
 	assert_in_range(estate_taken(e), estate_live(e), estate_live(e) + (2u << 20));
+	estate_free(e);
+}
+
+/* Where there is little, there is little of what was replaced: as of a thousand sessions that are asleep. */
+static void little_takes_little(void **state)
+{
+	static char text[2048];
+	struct estate *e = fresh();
+	size_t most = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20000; i++) {
+		memcpy(text, &i, sizeof(i));
+		assert_int_equal(estate_put(e, KIND, i % 1000, 0, text, sizeof(text)), 0);
+		assert_int_equal(estate_commit(e), 0);
+		most = MAX(most, estate_taken(e));
+	}
+	assert_in_range(estate_live(e), 1000 * sizeof(text), 1000 * (sizeof(text) + 64));
+	assert_in_range(most, estate_live(e), 3 * estate_live(e) + STAYS);
+	commit_until_rested(e);
+	assert_in_range(estate_taken(e), estate_live(e), 2 * estate_live(e) + STAYS);
 	estate_free(e);
 }
 
@@ -396,8 +425,6 @@ static int open_changed(void (*change)(struct estate *e))
 	fd = dup(estate_fd(e));
 	estate_free(e);
 	r = estate_open(fd, &heir);
-	if (r == 0)
-		heir->tidy_min = TIDY_MIN;
 	estate_free(heir);
 	return r;
 }
@@ -691,6 +718,7 @@ int main(void)
 		cmocka_unit_test(equal_bytes_cost_nothing),
 		cmocka_unit_test(each_can_be_ended),
 		cmocka_unit_test(memory_is_given_back),
+		cmocka_unit_test(little_takes_little),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(nothing_is_lost_on_the_way),
 		cmocka_unit_test(it_is_given_up_when_memory_is_refused),

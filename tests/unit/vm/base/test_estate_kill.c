@@ -25,7 +25,6 @@
 
 enum { ACCOUNT = 3, JOURNAL, COUNT };
 
-#define TIDY_MIN (1u << 20) /* less than is usual, to have more of it */
 #define ACCOUNTS 24u
 #define EACH	 1000
 #define KILLS	 2000
@@ -139,7 +138,6 @@ static struct estate *bank(void)
 	struct estate *e;
 
 	assert_int_equal(estate_new(&e), 0);
-	e->tidy_min = TIDY_MIN;
 	count = 0;
 	for (unsigned i = 0; i < ACCOUNTS; i++) {
 		account[i] = (struct account){.money = EACH};
@@ -183,7 +181,6 @@ static void killed_at_random(void **state)
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		assert_int_equal(estate_open(fd, &e), 0);
-		e->tidy_min = TIDY_MIN;
 		n = look(e);
 		assert_true(n >= last);
 		grown += n > last;
@@ -205,7 +202,6 @@ static struct estate *copy_of(const struct estate *e)
 	int fd;
 
 	assert_int_equal(estate_new(&copy), 0);
-	copy->tidy_min = TIDY_MIN;
 	fd = dup(estate_fd(copy));
 	*copy->head = head;
 	for (unsigned i = 0; i < ESTATE_AREAS; i++) {
@@ -219,7 +215,6 @@ static struct estate *copy_of(const struct estate *e)
 	}
 	estate_free(copy);
 	assert_int_equal(estate_open(fd, &copy), 0);
-	copy->tidy_min = TIDY_MIN;
 	return copy;
 }
 

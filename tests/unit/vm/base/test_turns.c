@@ -88,7 +88,6 @@ static struct daemon *begin(void)
 	memset(&d, 0, sizeof(d));
 	assert_int_equal(uv_loop_init(&d.loop), 0);
 	assert_int_equal(estate_new(&d.e), 0);
-	d.e->tidy_min = 1u << 20;
 	uv_timer_init(&d.loop, &d.alive);
 	uv_timer_start(&d.alive, on_alive, 1000000, 0);
 	turn_start(&d.turn, &d.loop, d.e, &turn_ops, &d);
@@ -339,6 +338,31 @@ static void without_an_estate_it_goes_on(void **state)
 	end(d);
 }
 
+/* What fails elsewhere, however often, is told once: also if a write fails behind it, or that happens before the first turn. */
+static void it_is_lost_once(void **state)
+{
+	struct daemon *d = begin();
+	struct mouth answer = mouth(d, "a", TURN_ANSWERS);
+
+	(void)state;
+	turn_lose(&d->turn, -ENOSPC);
+	assert_int_equal(d->lost, -ENOSPC);
+	assert_false(estate_is_whole(d->e));
+	assert_true(turn_is_on(&d->turn)); /* what waits is said first */
+	turn_lose(&d->turn, -ENOMEM);
+	d->fails = -EIO;
+	change(d);
+	open_mouth(&answer);
+	turn_once(d);
+	assert_string_equal(d->said, "a1 ");
+	assert_int_equal(d->lost, -ENOSPC);
+	assert_int_equal(d->writes, 0);
+	assert_false(turn_is_on(&d->turn));
+	turn_lose(&d->turn, -ENOMEM);
+	assert_int_equal(d->lost, -ENOSPC);
+	end(d);
+}
+
 /* Nothing of it is there: no daemon that can be followed. */
 static void none_is_fine(void **state)
 {
@@ -375,6 +399,9 @@ static void it_tidies_up_by_itself(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		(void)uv_run(&d->loop, UV_RUN_NOWAIT);
 	assert_false(estate_is_untidy(d->e));
+	assert_in_range(estate_taken(d->e), 50 * sizeof(text), 50 * sizeof(text) + (9u << 20));
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(estate_commit(d->e), 0); /* a while later */
 	assert_in_range(estate_taken(d->e), 50 * sizeof(text), 50 * sizeof(text) + (4u << 20));
 	d->writes = 0;
 	turn_once(d);
@@ -392,6 +419,7 @@ int main(void)
 		cmocka_unit_test(nobody_speaks_for_ever),
 		cmocka_unit_test(much_is_said_between_handlers),
 		cmocka_unit_test(without_an_estate_it_goes_on),
+		cmocka_unit_test(it_is_lost_once),
 		cmocka_unit_test(none_is_fine),
 		cmocka_unit_test(it_tidies_up_by_itself),
 	};

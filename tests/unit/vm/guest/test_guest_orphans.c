@@ -559,9 +559,9 @@ static int take(const struct buf *fields, struct buf *ret_again)
 	int r;
 
 	guest_file_init(&gf, &ch);
-	r = guest_files_take(&gf, record_reader(fields->data, fields->len));
+	r = guest_files_take(&gf, record_reader(fields->data, fields->len), NULL);
 	if (r == 0 && ret_again)
-		guest_files_put(&gf, ret_again);
+		guest_files_put(&gf, ret_again, NULL, 0);
 	guest_file_fail(&gf, -ESTALE);
 	return r;
 }
@@ -603,7 +603,7 @@ static void records(void **state)
 		assert_int_equal(ask(&fill, &lost[n++]), 0);
 	assert_int_equal(ask(&reqs[0], &lost[n++]), 0);
 	assert_int_equal(sandbox_file(s, &release, NULL, NULL), 0);
-	guest_files_put(&s->guest->files, &fields);
+	guest_files_put(&s->guest->files, &fields, NULL, 0);
 	assert_int_equal(take(&fields, &again), 0);
 	assert_int_equal(again.len, fields.len);
 	assert_memory_equal(again.data, fields.data, fields.len);
