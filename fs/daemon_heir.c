@@ -27,7 +27,7 @@ static void load(struct daemon *d)
 		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
 		    0)
 			daemon_die(d, why);
-		survival_go(&d->survival);
+		survival_begin(&d->survival);
 		return;
 	}
 	daemon_start_loop(d);
@@ -39,7 +39,7 @@ static void load(struct daemon *d)
 		daemon_survive(d);
 		survival_start(&d->survival);
 		spawner_alive(d->spawner);
-		(void)turn_write(&d->survival.turn);
+		survival_begin(&d->survival);
 	}
 	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);

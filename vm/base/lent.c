@@ -27,7 +27,6 @@ struct lent_one {
 
 static struct {
 	int sock, error;
-	int next; /* another holder's, or -1 */
 	bool on, verify;
 	bool crowded;	      /* nothing is wrong with the holder that is away */
 	pthread_t thread;     /* whose all this is */
@@ -37,7 +36,7 @@ static struct {
 	unsigned least;	   /* no smaller number is free */
 	unsigned *waiting; /* numbers that are to be dropped */
 	size_t nwaiting, capwaiting;
-} lent = {.sock = -1, .next = -1};
+} lent = {.sock = -1};
 
 static int say(enum lent_op op, unsigned number, int fd)
 {
@@ -152,8 +151,6 @@ int lent_begin(int sock)
 void lent_end(void)
 {
 	go_away();
-	if (lent.next >= 0)
-		close(steal_fd(&lent.next));
 	free(steal_ptr(lent.one));
 	free(steal_ptr(lent.used));
 	free(steal_ptr(lent.waiting));
@@ -176,14 +173,28 @@ bool lent_is_crowded(void)
 	return lent_is_away() && lent.crowded;
 }
 
-void lent_again(int sock)
+void lent_lose(void)
 {
 	go_away();
-	if (lent.next >= 0)
-		close(lent.next);
-	lent.next = sock;
-	if (!lent.on && sock >= 0)
-		close(steal_fd(&lent.next));
+}
+
+void lent_again(int sock)
+{
+	int r = 0;
+
+	go_away();
+	if (!lent.on || lent.error) {
+		close(sock);
+		return;
+	}
+	lent.sock = sock;
+	lent.crowded = false;
+	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
+		if (lent.one[fd].number)
+			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
+	}
+	if (r < 0)
+		fail(r);
 }
 
 void lent_give_up(int err)
@@ -270,21 +281,6 @@ void lent_close(int *fd)
 	close(steal_fd(fd));
 }
 
-/* All that is lent is open now, and what was committed names nothing else. */
-static void lend_again(void)
-{
-	int r = 0;
-
-	lent.sock = steal_fd(&lent.next);
-	lent.crowded = false;
-	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
-		if (lent.one[fd].number)
-			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
-	}
-	if (r < 0)
-		fail(r);
-}
-
 void lent_committed(void)
 {
 	while (lent.nwaiting && !lent.error) {
@@ -299,8 +295,6 @@ void lent_committed(void)
 		lent.used[number] = false;
 		lent.least = MIN(lent.least, number);
 	}
-	if (lent.next >= 0 && !lent.error)
-		lend_again();
 }
 
 /* ---- who comes after ---- */

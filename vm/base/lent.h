@@ -18,8 +18,8 @@
  *
  * The holder may end, or stop hearing. Nothing is lost with it as long as this process is there,
  * which has all that it has lent: it goes on counting, as if it had a holder, and is `away`. If
- * there is another one, lent_again(), that is given all of it behind the next commit, by the same
- * numbers. So what is committed meanwhile is right, and is of use from then on.
+ * there is another one, that is given all of it behind a commit, lent_again(), by the same numbers.
+ * So what is committed meanwhile is right, and is of use from then on.
  *
  * A process has one table of descriptors, and so there is one of these. Until lent_begin() nothing
  * is lent, and all that lent_close() does is close(2). Whatever may have been lent has to be closed
@@ -70,8 +70,11 @@ bool lent_is_away(void);
  * than one user may have there, and were for long? */
 bool lent_is_crowded(void);
 
-/* There is another holder, which has nothing yet: its socket, which is the callee's; or there will
- * be one: -1. */
+/* There is no holder any more: it is away. */
+void lent_lose(void);
+
+/* There is another one, which has nothing yet: it is given all that is lent. To be called behind
+ * lent_committed(), since what is committed is to name nothing else. @sock: Its; the callee's. */
 void lent_again(int sock);
 
 /* There will be none any more: lent_failed(). */
