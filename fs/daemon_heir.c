@@ -2,9 +2,9 @@
 /* The start of an heir: a daemon whose mount there is already. See succession.h and revival.h. */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "bequest.h"
 #include "daemon_internal.h"
 #include "fs/session/spec.h"
 #include "mount.h"
@@ -15,32 +15,52 @@
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
 
-/* With all that the daemon before has had, or has left; then this is the daemon. */
-static void load(struct daemon *d)
+/* With what a daemon has left that has died; then this is the daemon. */
+static void revive(struct daemon *d)
 {
 	char why[1024];
 
-	if (d->revival.revives) {
-		daemon_prepare_survival(d);
-		survival_resume(&d->survival, steal_ptr(d->revival.estate));
-		daemon_start_loop(d);
-		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
-		    0)
-			daemon_die(d, why);
-		survival_begin(&d->survival);
-		return;
-	}
+	daemon_prepare_survival(d);
+	survival_resume(&d->survival, d->revival.bequest.estate);
 	daemon_start_loop(d);
-	spawner_alive(d->spawner);
-	if (succession_load(&d->succession, why, sizeof(why)) < 0)
+	if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) < 0)
 		daemon_die(d, why);
-	/* What this one would leave is written before it is the daemon: until then its death is nobody's end. */
-	if (d->conf.survive) {
-		daemon_survive(d);
-		survival_start(&d->survival);
-		spawner_alive(d->spawner);
-		survival_begin(&d->survival);
-	}
+	survival_begin(&d->survival);
+}
+
+/* It goes on with the estate of the one before, which has died of nothing. */
+static void resume(struct daemon *d, struct estate *e)
+{
+	struct blackbox *box = revival_box(e);
+
+	if (box)
+		*box = (struct blackbox){0};
+	survival_resume(&d->survival, e);
+	survival_start(&d->survival);
+}
+
+/* With all that the daemon has that serves. What this one would leave is written before it is the daemon: until then its death is
+ * nobody's end. */
+static void take_over(struct daemon *d)
+{
+	struct bequest b = {.s = &d->succession};
+	char why[1024];
+
+	daemon_start_loop(d);
+	daemon_prepare_survival(d);
+	spawner_alive(d->spawner);
+	if (succession_receive(&d->succession, &b, why, sizeof(why)) < 0)
+		daemon_die(d, why);
+	if (d->conf.survive)
+		resume(d, b.estate);
+	if (bequest_read(&b, &d->survival.turn) < 0)
+		daemon_die(d, b.why.cause);
+	bequest_fini(&b);
+	spawner_alive(d->spawner);
+	if (d->conf.survive)
+		survival_go_over(&d->survival);
+	else
+		survival_forgo(&d->survival, b.estate);
 	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);
 }
@@ -101,7 +121,10 @@ void daemon_inherit(struct daemon *d)
 	daemon_prepare_fuse(d);
 	if (devfuse_inherit(&d->fuse, d->fs, &d->conf, d->spawner, HEIR_FD_CONNECTION, &words) < 0)
 		daemon_die(d, words);
-	load(d);
+	if (d->revival.revives)
+		revive(d);
+	else
+		take_over(d);
 	d->heir = false;
 	if (!d->conf.foreground)
 		spawner_log(d->spawner);

@@ -185,15 +185,20 @@ static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
 	return r;
 }
 
+static int put_process(const struct survival *sv, struct estate *e, struct fdbag *fds)
+{
+	struct buf fields = {0};
+
+	succession_put_process(sv->succession, &fields, fds);
+	return put_fields(e, HANDOVER_PROCESS, &fields);
+}
+
 /* What the process has, and goes by, never changes, but for that it ends, and what is found out
  * about the host. */
 static int describe(struct survival *sv, struct estate *e)
 {
-	struct buf fields = {0};
-	int r;
+	const int r = put_process(sv, e, &sv->fds);
 
-	succession_put_process(sv->succession, &fields, &sv->fds);
-	r = put_fields(e, HANDOVER_PROCESS, &fields);
 	sv->described = r == 0;
 	sv->knows_host = vm_host_is_known(sv->fs->vm);
 	return r;
@@ -395,6 +400,28 @@ void survival_begin(struct survival *sv)
 	sv->stage = SURVIVAL_BEGUN;
 }
 
+void survival_go_over(struct survival *sv)
+{
+	int holder, r = spawner_estate(sv->spawner, estate_fd(sv->estate), &holder);
+
+	survival_begin(sv);
+	if (r < 0) {
+		turn_lose(&sv->turn, r);
+		return;
+	}
+	/* No record counts yet that names what was closed. */
+	lent_committed();
+	lent_again(holder);
+	(void)turn_write(&sv->turn);
+}
+
+void survival_forgo(struct survival *sv, struct estate *e)
+{
+	estate_give_up(e, -ECANCELED);
+	sv->estate = e;
+	lent_end();
+}
+
 void survival_describe(struct survival *sv)
 {
 	sv->described = false;
@@ -419,4 +446,67 @@ void survival_free(struct survival *sv)
 	estate_free(sv->estate);
 	sv->estate = NULL;
 	fdbag_clear(&sv->fds);
+}
+
+/* ---- for an heir that takes the mount over ---- */
+
+/* Into an estate that is made for it. */
+static int put_all(const struct survival *sv, struct estate *e)
+{
+	struct fdbag fds = {.number = lent_put};
+	int r = put_process(sv, e, &fds);
+
+	if (r == 0)
+		r = handover_put(sv->fs, e, &fds);
+	if (r == 0)
+		r = devfuse_put(sv->fuse, e);
+	if (r == 0)
+		r = lent_failed();
+	return r == 0 ? estate_commit(e) : r;
+}
+
+static int leave_once(const struct survival *sv, struct estate **ret_e)
+{
+	struct estate *e;
+	int r = lent_begin(-1);
+
+	if (r < 0)
+		return r;
+	r = estate_new(&e);
+	if (r < 0) {
+		lent_end();
+		return r;
+	}
+	r = put_all(sv, e);
+	if (r == 0)
+		*ret_e = e;
+	else
+		survival_left(sv, e);
+	return r;
+}
+
+int survival_leave(struct survival *sv, struct estate **ret_e)
+{
+	int r;
+
+	sv->fs->record.stats = true; /* which are written now and then else */
+	turn_due(&sv->turn);
+	turn_now(&sv->turn);
+	r = devfuse_may_yield(sv->fuse);
+	if (r < 0)
+		return r;
+	if (!turn_is_on(&sv->turn))
+		return leave_once(sv, ret_e);
+	if (sv->turn.due || sv->turn.lost)
+		return -EAGAIN;
+	*ret_e = sv->estate;
+	return 0;
+}
+
+void survival_left(const struct survival *sv, struct estate *e)
+{
+	if (e == sv->estate)
+		return;
+	estate_free(e);
+	lent_end();
 }

@@ -77,8 +77,8 @@ struct survival {
 /* Makes an estate, and tells the spawner, if both can. */
 void survival_new(struct survival *sv);
 
-/* Instead, in a daemon that comes after one that died: goes on with a copy of its estate, which the
- * spawner gets (revival.h); it is taken. */
+/* Instead, in an heir: goes on with a copy of the estate of the one before, which is taken.
+ * bequest_read() is to follow survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything
@@ -90,8 +90,22 @@ void survival_start(struct survival *sv);
  * when it is the daemon. */
 void survival_begin(struct survival *sv);
 
+/* Instead, in one that takes the mount over from a daemon that serves, before it is the daemon: it
+ * has a holder then, and all is written as it is here. */
+void survival_go_over(struct survival *sv);
+
+/* Instead of resuming, with `survive = no`: nothing is written to the copy, but what sandboxes have
+ * on its sheets stays; it is taken. */
+void survival_forgo(struct survival *sv, struct estate *e);
+
 /* What succession_put_process() puts has changed. */
 void survival_describe(struct survival *sv);
+
+/* For an heir that takes the mount over: all there is, written down; its own estate, or without one
+ * another that is made for that. To be ended by survival_left(), before anything else is done.
+ * Return: 0; -EAGAIN: something is to be said before; -EOPNOTSUPP, -errno. */
+int survival_leave(struct survival *sv, struct estate **ret_e);
+void survival_left(const struct survival *sv, struct estate *e);
 
 /* The mount ends: another daemon would have nothing to go on with. What is queued is said. */
 void survival_close(struct survival *sv);

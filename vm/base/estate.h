@@ -55,13 +55,13 @@ enum estate_kind {
 int estate_new(struct estate **ret_e);
 
 /**
- * estate_open() - Go on with the estate of a process that has ended
+ * estate_open() - Go on with the estate of a process that has ended, or stands still
  * @fd: Its file; taken in any case
  * @ret_e: What was committed, and nothing else, and its regions: a copy, in a file of its own
  *
- * All of it is checked, and nothing believed. The process that had it must be gone; but who it may
- * have shown its file to, a guest that has taken it over, can write to that still. So everything is
- * copied before it is looked at, and the file is not used any more: whoever is to inherit this one
+ * All of it is checked, and nothing believed. The process that has it must not write to it any more;
+ * but it may, and so may who it has shown its file to, a guest that has taken it over. So everything
+ * is copied before it is looked at, and the file is not used any more: whoever is to inherit this one
  * needs estate_fd().
  *
  * Return: 0; -EBADMSG: damaged, of another version, or given up; -ENOMEM; -errno.

@@ -131,7 +131,8 @@ static int start(int sock)
 	lent_end();
 	lent.used = calloc(LENT_MAX + 1, sizeof(*lent.used));
 	if (!lent.used) {
-		close(sock);
+		if (sock >= 0)
+			close(sock);
 		return -ENOMEM;
 	}
 	lent.sock = sock;
@@ -322,9 +323,9 @@ static int take_pack(const struct lent_pack *pack, const int *fds, size_t nfds, 
 	return r;
 }
 
-static int receive(lent_take *take, void *data)
+static int receive(int sock, lent_take *take, void *data)
 {
-	struct pollfd p = {.fd = lent.sock, .events = POLLIN};
+	struct pollfd p = {.fd = sock, .events = POLLIN};
 	struct lent_pack pack;
 	int fds[LENT_PACK], r;
 	size_t nfds;
@@ -333,7 +334,7 @@ static int receive(lent_take *take, void *data)
 	do {
 		if (poll(&p, 1, LENT_GIVE_MS) == 0)
 			return -ETIMEDOUT;
-		n = fdpass_receive(lent.sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
+		n = fdpass_receive(sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
 		if (n < 0)
 			return (int)n;
 		if (n == sizeof(pack) && pack.n <= LENT_PACK) {
@@ -354,8 +355,48 @@ int lent_inherit(int sock, lent_take *take, void *data)
 	if (r == 0)
 		r = say(LENT_GIVE, 0, -1);
 	if (r == 0)
-		r = receive(take, data);
+		r = receive(lent.sock, take, data);
 	if (r < 0)
 		lent_end();
 	return r;
+}
+
+int lent_adopt(int sock, lent_take *take, void *data)
+{
+	int r = start(-1);
+
+	if (r == 0)
+		r = receive(sock, take, data);
+	if (r < 0)
+		lent_end();
+	return r;
+}
+
+/* ---- who gives all of it ---- */
+
+static int give_pack(int sock, struct lent_pack *pack, const int *fds)
+{
+	const int r = only_errno(
+		fdpass_send_patiently(sock, pack, sizeof(*pack), fds, pack->n, 0, LENT_GIVE_MS));
+
+	pack->n = 0;
+	return r;
+}
+
+int lent_give(int sock)
+{
+	struct lent_pack pack = {0};
+	int fds[LENT_PACK], r = 0;
+
+	for (size_t fd = 0; r == 0 && fd < lent.cap; fd++) {
+		if (!lent.one[fd].number)
+			continue;
+		fds[pack.n] = (int)fd;
+		pack.number[pack.n++] = lent.one[fd].number;
+		if (pack.n == LENT_PACK)
+			r = give_pack(sock, &pack, fds);
+	}
+	if (r == 0 && pack.n)
+		r = give_pack(sock, &pack, fds);
+	return r == 0 ? give_pack(sock, &pack, fds) : r;
 }

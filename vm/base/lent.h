@@ -48,8 +48,8 @@ struct lent_pack {
 	uint32_t n, number[LENT_PACK];
 };
 
-/* From now on descriptors are lent, over this socket, which is the callee's. Return: 0 or
- * -errno. */
+/* From now on descriptors are lent, over this socket, which is the callee's; -1: there is no holder,
+ * and what is lent has but its number. Return: 0 or -errno. */
 int lent_begin(int sock);
 
 /* Nothing is lent any more. */
@@ -104,5 +104,13 @@ void lent_verify(bool yes);
  * Return: 0, -EBADMSG, -ETIMEDOUT or -errno.
  */
 int lent_inherit(int sock, int (*take)(void *data, unsigned number, int fd), void *data);
+
+/* All that is lent, to a process that takes over from this one: for lent_adopt(). @sock stays the
+ * caller's. Return: 0 or -errno. */
+int lent_give(int sock);
+
+/* lent_inherit(), but from such a process, whose holder stays its own: this one has none before
+ * lent_again(). @sock stays the caller's. */
+int lent_adopt(int sock, int (*take)(void *data, unsigned number, int fd), void *data);
 
 #endif
