@@ -166,24 +166,31 @@ static int put_bytes(const struct unanswered_request *r, struct estate *e)
 	return put_fields(&fields, e, r->unique);
 }
 
+/* Those lie where they are a field already, but for its head; see inbox.h. */
+static int put_lent(const struct unanswered_request *r, struct estate *e)
+{
+	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
+
+	record_bytes_head(field, REQUEST_BYTES, r->len);
+	return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field, RECORD_BYTES_HEAD + r->len);
+}
+
 static int put_request(const struct unanswered *u, const struct unanswered_request *r,
 		       struct estate *e)
 {
-	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
 	struct buf fields = {0};
 
-	if (r->held) {
+	switch (r->where) {
+	case UNANSWERED_LENT: return put_lent(r, e);
+	case UNANSWERED_ON_SHEET:
 		record_u64(&fields, REQUEST_PLACE, sheets_place(u->sheets, r->data));
 		record_u64(&fields, REQUEST_LEN, r->len);
 		return put_fields(&fields, e, r->unique);
+	case UNANSWERED_OWN:
+	case UNANSWERED_TO_REPLAY: return put_bytes(r, e);
+	case UNANSWERED_NOWHERE: break;
 	}
-	/* Those lie where they are a field already, but for its head; see inbox.h. */
-	if (r->lent) {
-		record_bytes_head(field, REQUEST_BYTES, r->len);
-		return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field,
-				  RECORD_BYTES_HEAD + r->len);
-	}
-	return put_bytes(r, e);
+	return -ENODATA;
 }
 
 static int put_requests(struct devfuse *d, struct estate *e)
