@@ -171,6 +171,11 @@ static void forget(struct survival *sv)
 	lent_end();
 }
 
+static void tell_mortal(struct survival *sv)
+{
+	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
+}
+
 static void on_lost(void *data, int err)
 {
 	const bool alone = lent_failed() == -EPIPE;
@@ -180,7 +185,7 @@ static void on_lost(void *data, int err)
 		  alone ? "the process that holds its descriptors has ended"
 			: "what it has can't be written down: ",
 		  alone ? "" : strerror(-err));
-	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
+	tell_mortal(sv);
 	forget(sv);
 }
 
@@ -217,15 +222,19 @@ static int make(struct survival *sv)
 	return 0;
 }
 
+static void warn(int err)
+{
+	log_warn("if this daemon dies, the mount ends: there is no place for what it has: %s",
+		 strerror(-err));
+}
+
 void survival_new(struct survival *sv)
 {
 	int r = make(sv);
 
 	sv->fds.number = lent_put;
 	if (r < 0)
-		log_warn("if this daemon dies, the mount ends: there is no place for what it has: "
-			 "%s",
-			 strerror(-r));
+		warn(r);
 }
 
 void survival_resume(struct survival *sv, struct estate *e)
@@ -235,6 +244,25 @@ void survival_resume(struct survival *sv, struct estate *e)
 	blackbox_use(revival_box(e));
 	spawner_on_holder(sv->spawner, on_holder, sv);
 	sv->resumed = true;
+}
+
+bool survival_take_over(struct survival *sv, struct estate *e)
+{
+	struct blackbox *box = revival_box(e);
+	int holder, r = spawner_estate(sv->spawner, estate_fd(e), &holder);
+
+	if (r < 0) {
+		warn(r);
+		return false;
+	}
+	/* All that its records name, which is closed at the first commit if this has no use for it. */
+	lent_again(holder);
+	lent_committed();
+	if (box)
+		*box = (struct blackbox){0}; /* nobody has died */
+	survival_resume(sv, e);
+	survival_start(sv);
+	return true;
 }
 
 void survival_go(struct survival *sv)
@@ -248,8 +276,7 @@ void survival_start(struct survival *sv)
 	int r;
 
 	if (!sv->estate && sv->fs && sv->fs->conf->survive)
-		events_add(&sv->fs->events, NULL, "survive",
-			   "the daemon's death would end the mount");
+		tell_mortal(sv);
 	if (!sv->estate)
 		return;
 	lent_verify(SHADOW);
@@ -268,23 +295,10 @@ void survival_begin(struct survival *sv)
 		tell_survives(sv);
 }
 
-void survival_go_over(struct survival *sv)
-{
-	int holder, r = spawner_estate(sv->spawner, estate_fd(sv->estate), &holder);
-
-	survival_go(sv);
-	if (r < 0) {
-		turn_lose(&sv->turn, r);
-		return;
-	}
-	/* No record counts yet that names what was closed. */
-	lent_again(holder);
-	lent_committed();
-	(void)turn_write(&sv->turn);
-}
-
 void survival_forgo(struct survival *sv, struct estate *e)
 {
+	if (sv->fs->conf->survive)
+		tell_mortal(sv);
 	estate_give_up(e, -ECANCELED);
 	sv->estate = e;
 	lent_end();

@@ -56,25 +56,26 @@ void survival_new(struct survival *sv);
  * bequest_read() is to follow survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 
+/* Likewise, and starts it, in one that takes the mount over from a daemon that serves, and has been
+ * given what is lent: it has a holder of its own then, and what is copied counts with
+ * spawner_ready(). Return: false: it could not, and @e is the caller's still. */
+bool survival_take_over(struct survival *sv, struct estate *e);
+
+/* Or, when all is read, in one that leaves nothing: nothing is written to the copy, but what
+ * sandboxes have on its sheets stays; it is taken. */
+void survival_forgo(struct survival *sv, struct estate *e);
+
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything
  * is served. */
 void survival_start(struct survival *sv);
 
 /* In the daemon that has mounted: all is written for the first time, and from now on another one
- * goes on if it dies. An heir's is written by turn_write(), and counts when it is the daemon. */
+ * goes on if it dies. */
 void survival_begin(struct survival *sv);
 
 /* In one that was resumed, when all is loaded: before that nothing is noted of what changes, for it
  * is there already. */
 void survival_go(struct survival *sv);
-
-/* Likewise in one that takes the mount over from a daemon that serves, before it is the daemon: it
- * has a holder then, and all is written as it is here. */
-void survival_go_over(struct survival *sv);
-
-/* Instead of resuming, with `survive = no`: nothing is written to the copy, but what sandboxes have
- * on its sheets stays; it is taken. */
-void survival_forgo(struct survival *sv, struct estate *e);
 
 /* What succession_put_process() puts has changed. */
 void survival_describe(struct survival *sv);
