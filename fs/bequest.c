@@ -18,9 +18,18 @@ static void on_copied(void *data)
 	spawner_alive(data);
 }
 
+int bequest_prepare(struct bequest *b, bool resumes)
+{
+	const int r = estate_new(&b->estate);
+
+	if (r == 0 && resumes)
+		devfuse_reserve(b->estate);
+	return r;
+}
+
 int bequest_open(struct bequest *b, int file, struct spawner *sp)
 {
-	return estate_open_telling(file, on_copied, sp, &b->estate);
+	return estate_take(b->estate, file, on_copied, sp);
 }
 
 int bequest_take(void *data, unsigned number, int fd)

@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_BEQUEST_H
 #define XSBX_FS_BEQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,7 +30,11 @@ struct bequest {
 	size_t n;	    /* records */
 };
 
-/* Opens the estate @file, which is taken; @sp is told that this gets on. Return: 0 or -errno. */
+/* Makes what is copied to: where there is a daemon that serves, before anybody waits. @resumes: it
+ * is going to be gone on with. Return: 0 or -errno. */
+int bequest_prepare(struct bequest *b, bool resumes);
+
+/* Copies the estate @file, which is taken; @sp is told that this gets on. Return: 0 or -errno. */
 int bequest_open(struct bequest *b, int file, struct spawner *sp);
 
 /* For lent_inherit() and lent_adopt(): @data is a struct bequest. */

@@ -28,22 +28,12 @@ static void revive(struct daemon *d)
 	survival_begin(&d->survival);
 }
 
-/* It goes on with the estate of the one before, which has died of nothing. */
-static void resume(struct daemon *d, struct estate *e)
-{
-	struct blackbox *box = revival_box(e);
-
-	if (box)
-		*box = (struct blackbox){0};
-	survival_resume(&d->survival, e);
-	survival_start(&d->survival);
-}
-
-/* With all that the daemon has that serves. What this one would leave is written before it is the daemon: until then its death is
+/* With all that the daemon has that serves. What it has written down is what this one would leave: until then its death is
  * nobody's end. */
 static void take_over(struct daemon *d)
 {
 	struct bequest b = {.s = &d->succession};
+	bool survives;
 	char why[1024];
 
 	daemon_start_loop(d);
@@ -51,18 +41,16 @@ static void take_over(struct daemon *d)
 	spawner_alive(d->spawner);
 	if (succession_receive(&d->succession, &b, why, sizeof(why)) < 0)
 		daemon_die(d, why);
-	if (d->conf.survive)
-		resume(d, b.estate);
+	survives = d->conf.survive && survival_take_over(&d->survival, b.estate);
 	if (bequest_read(&b, &d->survival.turn) < 0)
 		daemon_die(d, b.why.cause);
 	bequest_fini(&b);
-	spawner_alive(d->spawner);
-	if (d->conf.survive)
-		survival_go_over(&d->survival);
-	else
-		survival_forgo(&d->survival, b.estate);
 	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);
+	if (survives)
+		survival_begin(&d->survival);
+	else
+		survival_forgo(&d->survival, b.estate);
 }
 
 /* The spawner takes it only while nothing that was inherited has been read. */

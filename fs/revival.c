@@ -40,8 +40,10 @@ void revival_init(struct revival *rv, const char *word)
 
 int revival_open(struct revival *rv, struct spawner *sp, char *ret_why, size_t why_size)
 {
-	const int r = bequest_open(&rv->bequest, HEIR_FD_ESTATE, sp);
+	int r = bequest_prepare(&rv->bequest, true);
 
+	if (r == 0)
+		r = bequest_open(&rv->bequest, HEIR_FD_ESTATE, sp);
 	if (r < 0)
 		snprintf(ret_why, why_size, "what the daemon has left can't be read: %s",
 			 strerror(-r));

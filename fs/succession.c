@@ -248,8 +248,12 @@ int succession_receive(struct succession *s, struct bequest *b, char *ret_why, s
 {
 	_cleanup_close_ int file = -1;
 	struct word w;
-	int r;
+	int r = bequest_prepare(b, s->fs->conf->survive);
 
+	if (r < 0) {
+		snprintf(ret_why, why_size, "%s", strerror(-r));
+		return r;
+	}
 	if (s->keeper)
 		keeper_wait(s->keeper);
 	say(HEIR_FD_DAEMON, WORD_READY, "");

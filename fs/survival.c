@@ -263,6 +263,11 @@ static void forget(struct survival *sv)
 	lent_end();
 }
 
+static void tell_mortal(struct survival *sv)
+{
+	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
+}
+
 static void on_lost(void *data, int err)
 {
 	const bool alone = lent_failed() == -EPIPE;
@@ -272,7 +277,7 @@ static void on_lost(void *data, int err)
 		  alone ? "the process that holds its descriptors has ended"
 			: "what it has can't be written down: ",
 		  alone ? "" : strerror(-err));
-	events_add(&sv->fs->events, NULL, "survive", "the daemon's death would end the mount");
+	tell_mortal(sv);
 	forget(sv);
 }
 
@@ -307,6 +312,12 @@ static int make(struct survival *sv, struct estate **ret_estate)
 	return 0;
 }
 
+static void warn(int err)
+{
+	log_warn("if this daemon dies, the mount ends: there is no place for what it has: %s",
+		 strerror(-err));
+}
+
 static void have(struct survival *sv, struct estate *e, enum survival_stage stage)
 {
 	assert(sv->stage == SURVIVAL_NONE);
@@ -325,14 +336,31 @@ void survival_new(struct survival *sv)
 	if (r == 0)
 		have(sv, e, SURVIVAL_MADE);
 	else
-		log_warn("if this daemon dies, the mount ends: there is no place for what it has: "
-			 "%s",
-			 strerror(-r));
+		warn(r);
 }
 
 void survival_resume(struct survival *sv, struct estate *e)
 {
 	have(sv, e, SURVIVAL_FOUND);
+}
+
+bool survival_take_over(struct survival *sv, struct estate *e)
+{
+	struct blackbox *box = revival_box(e);
+	int holder, r = spawner_estate(sv->spawner, estate_fd(e), &holder);
+
+	if (r < 0) {
+		warn(r);
+		return false;
+	}
+	/* All that its records name, which is closed at the first commit if this has no use for it. */
+	lent_committed();
+	lent_again(holder);
+	if (box)
+		*box = (struct blackbox){0}; /* nobody has died */
+	survival_resume(sv, e);
+	survival_start(sv);
+	return true;
 }
 
 /* From now on what changes is written down. */
@@ -367,8 +395,7 @@ void survival_start(struct survival *sv)
 	switch (sv->stage) {
 	case SURVIVAL_NONE:
 		if (sv->fs && sv->fs->conf->survive)
-			events_add(&sv->fs->events, NULL, "survive",
-				   "the daemon's death would end the mount");
+			tell_mortal(sv);
 		break;
 	case SURVIVAL_MADE:
 		start_new(sv);
@@ -400,23 +427,10 @@ void survival_begin(struct survival *sv)
 	sv->stage = SURVIVAL_BEGUN;
 }
 
-void survival_go_over(struct survival *sv)
-{
-	int holder, r = spawner_estate(sv->spawner, estate_fd(sv->estate), &holder);
-
-	survival_begin(sv);
-	if (r < 0) {
-		turn_lose(&sv->turn, r);
-		return;
-	}
-	/* No record counts yet that names what was closed. */
-	lent_committed();
-	lent_again(holder);
-	(void)turn_write(&sv->turn);
-}
-
 void survival_forgo(struct survival *sv, struct estate *e)
 {
+	if (sv->fs->conf->survive)
+		tell_mortal(sv);
 	estate_give_up(e, -ECANCELED);
 	sv->estate = e;
 	lent_end();

@@ -81,6 +81,15 @@ void survival_new(struct survival *sv);
  * bequest_read() is to follow survival_start(). */
 void survival_resume(struct survival *sv, struct estate *e);
 
+/* Likewise, and starts it, in one that takes the mount over from a daemon that serves, and has been
+ * given what is lent: it has a holder of its own then, and what is copied counts with
+ * spawner_ready(). Return: false: it could not, and @e is the caller's still. */
+bool survival_take_over(struct survival *sv, struct estate *e);
+
+/* Or, when all is read, in one that leaves nothing: nothing is written to the copy, but what
+ * sandboxes have on its sheets stays; it is taken. */
+void survival_forgo(struct survival *sv, struct estate *e);
+
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything
  * is served, or loaded: for what is loaded is there already, and is not noted. */
 void survival_start(struct survival *sv);
@@ -89,14 +98,6 @@ void survival_start(struct survival *sv);
  * from now on; an heir has loaded, and what changes is noted from now on. What an heir leaves counts
  * when it is the daemon. */
 void survival_begin(struct survival *sv);
-
-/* Instead, in one that takes the mount over from a daemon that serves, before it is the daemon: it
- * has a holder then, and all is written as it is here. */
-void survival_go_over(struct survival *sv);
-
-/* Instead of resuming, with `survive = no`: nothing is written to the copy, but what sandboxes have
- * on its sheets stays; it is taken. */
-void survival_forgo(struct survival *sv, struct estate *e);
 
 /* What succession_put_process() puts has changed. */
 void survival_describe(struct survival *sv);

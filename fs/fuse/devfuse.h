@@ -104,6 +104,10 @@ int devfuse_may_yield(const struct devfuse *d);
  * agreed, and of all requests that were not answered. Return: 0 or -errno. */
 int devfuse_put(const struct devfuse *d, struct estate *e);
 
+/* In an heir, while there is time: memory for what lies beside the records. Whether there is any is
+ * seen later. */
+void devfuse_reserve(struct estate *e);
+
 /* In an heir, in turns of @t if it is on: takes the records of kinds HANDOVER_CONNECTION, _REQUEST
  * and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: 0, -EBADMSG,
  * -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel than were agreed upon. */

@@ -337,6 +337,13 @@ int devfuse_survive(struct devfuse *d, struct turn *t)
 	return 0;
 }
 
+void devfuse_reserve(struct estate *e)
+{
+	(void)estate_region(e, ESTATE_REGION_INBOX, INBOX_HEAD);
+	(void)estate_region(e, ESTATE_REGION_OUTBOX, OUTBOX_SIZE);
+	(void)estate_sheets(e);
+}
+
 /* What is read of the records of kind HANDOVER_ANSWER. */
 struct answered {
 	uint64_t turn, len, handled;

@@ -68,8 +68,10 @@ int estate_new(struct estate **ret_e);
  */
 int estate_open(int fd, struct estate **ret_e);
 
-/* Likewise, and @gets_on is called with @data every now and then meanwhile: it may be much. */
-int estate_open_telling(int fd, void (*gets_on)(void *data), void *data, struct estate **ret_e);
+/* Likewise into @e, in which there is nothing yet but regions that were asked for already: so the
+ * memory of these is there, if there is time before. @gets_on is called with @data every now and
+ * then: it may be much. @e is worth nothing after a failure. */
+int estate_take(struct estate *e, int fd, void (*gets_on)(void *data), void *data);
 
 /* The file, to be lent or inherited. */
 int estate_fd(const struct estate *e);

@@ -676,7 +676,8 @@ static void it_is_told_that_it_gets_on(void **state)
 	for (uint64_t key = 1; key <= 8; key++)
 		assert_int_equal(estate_put(e, 1, key, 0, much, sizeof(much) / 2), 0);
 	assert_int_equal(estate_commit(e), 0);
-	assert_int_equal(estate_open_telling(fd, count, &n, &heir), 0);
+	assert_int_equal(estate_new(&heir), 0);
+	assert_int_equal(estate_take(heir, fd, count, &n), 0);
 	assert_in_range(n, 4 + 8, 100); /* by the MiB, and by the record */
 	assert_null(heir->gets_on);
 	estate_free(heir);
