@@ -190,7 +190,7 @@ static int put_request(const struct unanswered *u, const struct unanswered_reque
 	case UNANSWERED_TO_REPLAY: return put_bytes(r, e);
 	case UNANSWERED_NOWHERE: break;
 	}
-	return -ENODATA;
+	return -ENOMEM; /* they are lost */
 }
 
 static int put_requests(struct devfuse *d, struct estate *e)
