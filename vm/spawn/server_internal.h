@@ -97,7 +97,10 @@ void server_say(void *data, enum log_level level, const char *text);
 /* The lines that could not be said. */
 void server_say_words(struct server *s);
 
-/* News for it, now or when it has room, in order. Return: 0; -ENOBUFS: it does not read; or -errno. */
+#define SERVER_CROWDED_MS 200u /* for so long descriptors have to wait for others on their way */
+
+/* News for it, now or when it has room, in order. Return: 0; -ENOBUFS: it does not read; or
+ * -errno. */
 int server_note(struct server *s, const struct spawn_note *note, const int *fds, size_t nfds);
 
 /* All that was not said yet, as far as it can be now: notes, and the last words of children. */

@@ -15,8 +15,6 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 
-#define CROWDED_MS 200u /* for so long an heir's holder waits for descriptors on their way */
-
 /*
  * Theory of operation
  * -------------------
@@ -84,19 +82,25 @@ static int begin_holder(struct legacy *l)
 	return holder_admit(l->holder_control);
 }
 
+/* Return: what becomes of it without a holder. */
+static enum legacy_state without(const struct legacy *l)
+{
+	return l->state == LEGACY_UNHELD ? LEGACY_UNHELD : LEGACY_NONE;
+}
+
 /* Somebody is about to leave this. @fd: -1: it did not arrive. @conf: what the next one would go by.
  * Return: a socket to the holder, for him; or -errno: he leaves nothing. */
 static int prepare(struct legacy *l, int fd, int conf)
 {
-	const bool counted = l->state == LEGACY_UNHELD;
+	const enum legacy_state before = without(l);
 	int r = fd < 0 ? -EMFILE : conf < 0 ? -ENODATA : 0; /* nobody has said what it is */
 
-	forsake(l, counted ? LEGACY_UNHELD : LEGACY_NONE);
+	forsake(l, before);
 	l->estate = fd;
 	if (r == 0)
 		r = begin_holder(l);
 	if (r >= 0) {
-		l->state = counted ? LEGACY_UNHELD : LEGACY_COMING;
+		l->state = before == LEGACY_UNHELD ? LEGACY_UNHELD : LEGACY_COMING;
 		return r;
 	}
 	log_warn("nothing survives the daemon: %s", strerror(-r));
@@ -116,9 +120,11 @@ void server_estate(struct server *s, int fd, bool any)
 		return;
 	}
 	holder = prepare(&s->revival.legacy, fd, s->revival.conf);
-	note.error = MIN(holder, 0);
-	if (server_note(s, &note, &holder, holder >= 0) < 0)
-		server_legacy_end(s);
+	note.error = holder < 0 ? holder : server_note(s, &note, &holder, 1);
+	if (note.error == 0)
+		return;
+	forsake(&s->revival.legacy, without(&s->revival.legacy));
+	(void)server_note(s, &note, NULL, 0);
 }
 
 void server_survives(struct server *s)
@@ -152,7 +158,7 @@ int server_heirs_estate(struct server *s, int fd, bool any)
 	holder = prepare(&s->revival.heirs, fd, s->heir.conf);
 	note.error = MIN(holder, 0);
 	(void)fdpass_send_patiently(s->heir.sock, &note, sizeof(note), &holder, holder >= 0,
-				    MSG_DONTWAIT, CROWDED_MS);
+				    MSG_DONTWAIT, SERVER_CROWDED_MS);
 	return 0;
 }
 

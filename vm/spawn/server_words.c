@@ -54,8 +54,9 @@ int server_note(struct server *s, const struct spawn_note *note, const int *fds,
 	int r = s->daemon ? -EAGAIN : -EPIPE;
 
 	if (r == -EAGAIN && !s->unsaid.n)
-		r = only_errno(fdpass_send(s->sock, note, sizeof(*note), fds, nfds, MSG_DONTWAIT));
-	if (r != -EAGAIN && r != -ETOOMANYREFS)
+		r = only_errno(fdpass_send_patiently(s->sock, note, sizeof(*note), fds, nfds,
+						     MSG_DONTWAIT, SERVER_CROWDED_MS));
+	if (r != -EAGAIN)
 		return r;
 	return s->unsaid.n < UNSAID_MOST ? unsent_keep(&s->unsaid, note, sizeof(*note), fds, nfds)
 					 : -ENOBUFS;
