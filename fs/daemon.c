@@ -124,8 +124,10 @@ static void start(struct daemon *d)
 	start_spawner(d);
 	if (mounts && d->conf.keep)
 		daemon_open_store(d);
-	if (mounts)
+	if (mounts) {
 		mount_fuse(d);
+		daemon_prepare_survival(d);
+	}
 	if (mounts && d->conf.survive)
 		daemon_survive(d);
 	daemon_start_loop(d);

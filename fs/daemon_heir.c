@@ -2,9 +2,9 @@
 /* The start of an heir: a daemon whose mount there is already. See succession.h and revival.h. */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "bequest.h"
 #include "daemon_internal.h"
 #include "fs/session/spec.h"
 #include "mount.h"
@@ -15,34 +15,42 @@
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
 
-/* With all that the daemon before has had, or has left; then this is the daemon. */
-static void load(struct daemon *d)
+/* With what a daemon has left that has died; then this is the daemon. */
+static void revive(struct daemon *d)
 {
 	char why[1024];
 
-	if (d->revival.revives) {
-		daemon_prepare_survival(d);
-		survival_resume(&d->survival, steal_ptr(d->revival.estate));
-		daemon_start_loop(d);
-		if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) <
-		    0)
-			daemon_die(d, why);
-		survival_go(&d->survival);
-		return;
-	}
+	daemon_prepare_survival(d);
+	survival_resume(&d->survival, d->revival.bequest.estate);
 	daemon_start_loop(d);
-	spawner_alive(d->spawner);
-	if (succession_load(&d->succession, why, sizeof(why)) < 0)
+	if (revival_load(&d->revival, &d->succession, &d->survival.turn, why, sizeof(why)) < 0)
 		daemon_die(d, why);
-	/* What this one would leave is written before it is the daemon: until then its death is nobody's end. */
-	if (d->conf.survive) {
-		daemon_survive(d);
-		survival_start(&d->survival);
-		spawner_alive(d->spawner);
-		(void)turn_write(&d->survival.turn);
-	}
+	survival_begin(&d->survival);
+}
+
+/* With all that the daemon has that serves. What it has written down is what this one would leave: until then its death is
+ * nobody's end. */
+static void take_over(struct daemon *d)
+{
+	struct bequest b = {.s = &d->succession};
+	bool survives;
+	char why[1024];
+
+	daemon_start_loop(d);
+	daemon_prepare_survival(d);
+	spawner_alive(d->spawner);
+	if (succession_receive(&d->succession, &b, why, sizeof(why)) < 0)
+		daemon_die(d, why);
+	survives = d->conf.survive && survival_take_over(&d->survival, b.estate);
+	if (bequest_read(&b, &d->survival.turn) < 0)
+		daemon_die(d, b.why.cause);
+	bequest_fini(&b);
 	if (succession_ready(&d->succession, why, sizeof(why)) < 0)
 		daemon_die(d, why);
+	if (survives)
+		survival_begin(&d->survival);
+	else
+		survival_forgo(&d->survival, b.estate);
 }
 
 /* The spawner takes it only while nothing that was inherited has been read. */
@@ -101,7 +109,10 @@ void daemon_inherit(struct daemon *d)
 	daemon_prepare_fuse(d);
 	if (devfuse_inherit(&d->fuse, d->fs, &d->conf, d->spawner, HEIR_FD_CONNECTION, &words) < 0)
 		daemon_die(d, words);
-	load(d);
+	if (d->revival.revives)
+		revive(d);
+	else
+		take_over(d);
 	d->heir = false;
 	if (!d->conf.foreground)
 		spawner_log(d->spawner);

@@ -178,7 +178,6 @@ void daemon_prepare_survival(struct daemon *d)
 
 void daemon_survive(struct daemon *d)
 {
-	daemon_prepare_survival(d);
 	/* The next one could not have the key: it comes from a program that is run before anything is confined. */
 	if (d->conf.keep && d->conf.vm.key_command)
 		log_warn("with key_command nothing survives the daemon");
@@ -209,6 +208,7 @@ void daemon_start_loop(struct daemon *d)
 		.fuse = &d->fuse,
 		.spawner = d->spawner,
 		.keeper = d->keeper,
+		.survival = &d->survival,
 	};
 	if (policy_sum(d->policy, d->succession.permitted) < 0)
 		daemon_die(d, "out of memory");

@@ -19,6 +19,7 @@
 #include "vm/base/log.h"
 #include "vm/base/mount_table.h"
 #include "vm/base/path.h"
+#include "vm/base/remove.h"
 #include "vm/base/util.h"
 
 /* How long a dying instance is waited for at least. */
@@ -225,6 +226,15 @@ static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
 			 pid);
 }
 
+/* One that was there before was killed while it removed this. */
+static void clear_gone(const char *parent, const char *dir)
+{
+	char prefix[PATH_MAX];
+
+	snprintf(prefix, sizeof(prefix), "%s" REMOVE_GONE, strrchr(dir, '/') + 1);
+	remove_abandoned(parent, prefix, 0);
+}
+
 int mountpoint_claim(const char *parent, const char *path, unsigned ending_ms, char **ret_dir,
 		     int *ret_lock, char *ret_why, size_t why_size)
 {
@@ -236,7 +246,10 @@ int mountpoint_claim(const char *parent, const char *path, unsigned ending_ms, c
 	else if (e < 0)
 		snprintf(ret_why, why_size, "runtime directory %s: %s", dir ? dir : parent,
 			 e == -EPERM ? "not a private directory of this user" : strerror(-e));
-	else
-		*ret_dir = steal_ptr(dir);
+	if (e < 0)
+		return e;
+
+	clear_gone(parent, dir);
+	*ret_dir = steal_ptr(dir);
 	return e;
 }

@@ -13,18 +13,14 @@
 #include <unistd.h>
 
 #include "fs/config/daemon.h"
-#include "fs/fuse/devfuse.h"
-#include "fs/handover/handover.h"
 #include "fs/keep/keeper.h"
 #include "fs/session/fs.h"
 #include "succession.h"
 #include "vm/base/estate.h"
-#include "vm/base/fdbag.h"
 #include "vm/base/io.h"
 #include "vm/base/lent.h"
 #include "vm/base/log.h"
 #include "vm/base/memory.h"
-#include "vm/base/turn.h"
 #include "vm/base/util.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
@@ -42,15 +38,12 @@ void revival_init(struct revival *rv, const char *word)
 	rv->began = log_now();
 }
 
-static void on_copied(void *data)
-{
-	spawner_alive(data);
-}
-
 int revival_open(struct revival *rv, struct spawner *sp, char *ret_why, size_t why_size)
 {
-	int r = estate_open_telling(HEIR_FD_ESTATE, on_copied, sp, &rv->estate);
+	int r = bequest_prepare(&rv->bequest, true);
 
+	if (r == 0)
+		r = bequest_open(&rv->bequest, HEIR_FD_ESTATE, sp);
 	if (r < 0)
 		snprintf(ret_why, why_size, "what the daemon has left can't be read: %s",
 			 strerror(-r));
@@ -112,62 +105,24 @@ int revival_configure(struct conf *c, int argc, char *const argv[], char *ret_wh
 
 /* ---- all else ---- */
 
-struct loading {
-	struct succession *s;
-	struct fdbag fds;
-	struct problem why;
-	uint32_t kind;
-	size_t n;
-};
-
-static int on_record(void *data, const struct record *rec)
+static int load(struct bequest *b, struct turn *t)
 {
-	struct loading *l = data;
-
-	l->kind = rec->kind;
-	l->n++;
-	return succession_get(l->s, rec, &l->fds, &l->why);
-}
-
-static int on_descriptor(void *data, unsigned number, int fd)
-{
-	struct loading *l = data;
-
-	spawner_alive(l->s->spawner);
-	return fdbag_set(&l->fds, number, fd);
-}
-
-static int load(struct loading *l, struct turn *t)
-{
-	int r = lent_inherit(HEIR_FD_DAEMON, on_descriptor, l);
+	const int r = lent_inherit(HEIR_FD_DAEMON, bequest_take, b);
 
 	if (r < 0) {
-		problem_set(&l->why, PROBLEM_FAILED, "",
+		problem_set(&b->why, PROBLEM_FAILED, "",
 			    "the descriptors of the daemon did not arrive: %s", strerror(-r));
 		return r;
 	}
-	l->s->fs->inherited.estate = true;
-	vm_set_left(l->s->fs->vm, t->estate);
-	r = handover_each(t->estate, on_record, l);
-	vm_set_left(l->s->fs->vm, NULL);
-	if (r == 0)
-		r = handover_join(l->s->fs, &l->why);
-	if (r == 0) {
-		l->kind = HANDOVER_CONNECTION;
-		r = devfuse_load(l->s->fuse, t);
-	}
-	if (r < 0 && !l->why.code)
-		problem_set(&l->why, PROBLEM_FAILED, "",
-			    "what the daemon has left can't be read: record %u: %s", l->kind,
-			    strerror(-r));
-	return r;
+	b->s->fs->inherited.died = true;
+	return bequest_read(b, t);
 }
 
 int revival_load(struct revival *rv, struct succession *s, struct turn *t, char *ret_why,
 		 size_t why_size)
 {
-	struct loading l = {.s = s, .fds = {.owned = true}};
-	struct blackbox *box = revival_box(t->estate);
+	struct bequest *b = &rv->bequest;
+	struct blackbox *box = revival_box(b->estate);
 	int r;
 
 	/* Who kills it may find it at anything. */
@@ -176,21 +131,19 @@ int revival_load(struct revival *rv, struct succession *s, struct turn *t, char 
 	s->revives = true;
 	if (s->keeper)
 		keeper_wait(s->keeper);
-	r = load(&l, t);
-	fdbag_clear(&l.fds); /* what no record names is dropped by the first commit */
+	b->s = s;
+	r = load(b, t);
+	bequest_fini(b); /* what no record names is dropped by the first commit */
 	if (r < 0) {
-		snprintf(ret_why, why_size, "%s", l.why.cause);
+		snprintf(ret_why, why_size, "%s", b->why.cause);
 		return r;
 	}
-	r = spawner_copied(s->spawner, estate_fd(t->estate));
+	r = spawner_copied(s->spawner, estate_fd(b->estate));
 	if (r == 0)
 		r = spawner_ready(s->spawner);
-	if (r < 0) {
+	if (r < 0)
 		snprintf(ret_why, why_size, "the spawner: %s", strerror(-r));
-		return r;
-	}
-	rv->nrecords = l.n;
-	return 0;
+	return r;
 }
 
 void revival_tell(const struct revival *rv, const struct succession *s)
@@ -201,7 +154,7 @@ void revival_tell(const struct revival *rv, const struct succession *s)
 	snprintf(words, sizeof(words), "the daemon died%s%s, %s", name ? " of SIG" : "",
 		 name ? name : "",
 		 rv->last ? "which was too often: the mount ends" : "another one goes on");
-	log_warn("%s: %zu records, after %llu us", words, rv->nrecords,
+	log_warn("%s: %zu records, after %llu us", words, rv->bequest.n,
 		 (unsigned long long)(log_now() - rv->began) / 1000);
 	events_add(&s->fs->events, NULL, "daemon", words);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bequest.h"
 #include "vm/base/blackbox.h"
 
 struct conf;
@@ -40,8 +41,7 @@ struct revival {
 	bool last;
 	int signum;	/* that the one before was killed by; 0: none */
 	uint64_t began; /* log_now() */
-	size_t nrecords;
-	struct estate *estate; /* until survival_resume() has it */
+	struct bequest bequest;
 };
 
 /* Is this one, by the first word of the command line? */
@@ -63,7 +63,7 @@ int revival_seal(const struct conf *c);
  * revival_load() - Get all there is of the one before, and be the daemon
  * @rv: Revival
  * @s: With all that is needed of a daemon that is about to serve
- * @t: Turn, with the estate
+ * @t: Turn, which is on, with the estate
  * @ret_why: Why it can't
  * @why_size: Its size
  *

@@ -10,14 +10,16 @@
 
 #include "vm/base/digest.h"
 
-struct buf;
+struct bequest;
 struct devfuse;
+struct estate;
 struct fdbag;
 struct fs;
 struct keeper;
 struct problem;
 struct record;
 struct spawner;
+struct survival;
 
 /*
  * Theory of operation
@@ -28,11 +30,14 @@ struct spawner;
  *
  * The daemon then waits for its own writes to state_dir, ten seconds at most, and serves meanwhile. Then it reads no more of the
  * kernel's requests, and waits until the spawner has heard what it was asked for; a second at most. What agents have been asked
- * for is written down with all else. It sends that to its heir, tells the spawner so, and waits there. It is not asked again,
- * unless it comes to nothing; then it goes on in the same line.
+ * for is written down with all else: in its estate, or without `survive` in one that is made for that. It tells the spawner that
+ * it stands still, sends the estate to its heir, with the descriptors that it speaks of, and waits for the spawner. It is not asked
+ * again, unless it comes to nothing; then it goes on in the same line, with the same estate.
  *
- * The heir loads what it was sent, writes down what it would leave itself (survival.h), and says to the spawner that it can serve. With the answer it is the daemon. It handles the
- * requests that were not answered, and reads new ones, which the kernel has kept meanwhile. Readers who wait, wait on.
+ * The heir copies the estate, as if the daemon had died, and reads it (bequest.h); but what it can't read it refuses. With
+ * `survive` the copy is what it leaves itself from then on, with a holder of its own. It says to the spawner that it can serve;
+ * with the answer it is the daemon. It handles the requests that were not answered, and reads new ones, which the kernel has kept
+ * meanwhile. Readers who wait, wait on.
  */
 struct succession {
 	uv_loop_t *loop;
@@ -40,8 +45,9 @@ struct succession {
 	struct devfuse *fuse;
 	struct spawner *spawner;
 	struct keeper *keeper; /* or NULL */
+	struct survival *survival;
 
-	uint64_t began, size; /* of succession_load(): log_now(); bytes */
+	uint64_t began, size; /* of succession_receive(): log_now(); bytes */
 	bool ending; /* the end has begun, and goes on in whoever follows; with this exit status: */
 	uint8_t status;
 	bool revives; /* the daemon before has died, and this goes by its configuration */
@@ -59,8 +65,8 @@ struct succession {
 /* In a daemon that serves: there may be an heir from now on. */
 void succession_await(struct succession *s);
 
-/* Appends the fields of HANDOVER_PROCESS: what the process has, and not the mount. */
-void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds);
+/* Puts the record HANDOVER_PROCESS: what the process has, and not the mount. Return: 0 or -errno. */
+int succession_put_process(const struct succession *s, struct estate *e, struct fdbag *fds);
 
 /* In an heir, for each record of whatever kind. Return: 0, -errno, perhaps with a reason. */
 int succession_get(struct succession *s, const struct record *rec, struct fdbag *fds,
@@ -70,8 +76,9 @@ int succession_get(struct succession *s, const struct record *rec, struct fdbag 
 void succession_close(struct succession *s);
 
 /**
- * succession_load() - In an heir: get all there is from the daemon before
+ * succession_receive() - In an heir: get all there is from the daemon before
  * @s: With all that is needed of a daemon that is about to serve
+ * @b: Is to be read then, with no holder
  * @ret_why: Why it can't
  * @why_size: Its size
  *
@@ -79,7 +86,7 @@ void succession_close(struct succession *s);
  *
  * Return: 0; or -errno: there is another daemon still, and this process is to end, without touching anything.
  */
-int succession_load(struct succession *s, char *ret_why, size_t why_size);
+int succession_receive(struct succession *s, struct bequest *b, char *ret_why, size_t why_size);
 
 /* It has all that: it is the daemon when this returns. Return: likewise. */
 int succession_ready(struct succession *s, char *ret_why, size_t why_size);

@@ -72,7 +72,7 @@ int vm_keep(struct vm *vm, int state_dir, struct problem *ret_why);
  * sockets. @turn: outlives it. Before anything runs. */
 void vm_set_turn(struct vm *vm, struct turn *turn);
 
-/* While sandboxes of a daemon that has died are loaded: where the rest is of what they had to say. @left: or NULL, in the end. */
+/* While sandboxes of a daemon before this one are loaded: where the rest is of what they had to say. @left: or NULL, in the end. */
 void vm_set_left(struct vm *vm, struct estate *left);
 
 /* What was found out about this host, for a daemon that goes on where this one has died: is it anything, its fields, and what the heir

@@ -284,7 +284,8 @@ int devfuse_take(struct devfuse *d, char *mem, size_t size)
 		return 0;
 	if (!d->survives)
 		return unanswered_add(&d->unanswered, unanswered, (char **)&d->request.mem, size);
-	unanswered_lend(&d->unanswered, unanswered, mem, size, held);
+	unanswered_lend(&d->unanswered, unanswered, mem, size,
+			held ? UNANSWERED_ON_SHEET : UNANSWERED_LENT);
 	return 0;
 }
 

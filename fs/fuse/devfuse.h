@@ -16,6 +16,7 @@
 #include "vm/base/turn.h"
 
 struct conf;
+struct estate;
 struct fs;
 struct spawner;
 
@@ -95,13 +96,22 @@ void devfuse_pause(struct devfuse *d);
 int devfuse_inherit(struct devfuse *d, struct fs *fs, const struct conf *c, struct spawner *spawner,
 		    int connection, const char **ret_why);
 
-/* Appends fields: how the kernel and libfuse have agreed, and all requests that were not answered.
- * Return: 0, -ENOMEM; -EOPNOTSUPP: something of it is not known. */
-int devfuse_put(const struct devfuse *d, struct buf *out);
+/* May another daemon go on from what is written down? Return: 0; -EAGAIN: something is to be said
+ * before; -EOPNOTSUPP: it is not known any more what the kernel has asked. */
+int devfuse_may_yield(const struct devfuse *d);
 
-/* In the heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the
- * kernel than were agreed upon. */
-int devfuse_get(struct devfuse *d, struct record_reader fields);
+/* Without turns, instead of devfuse_commit(): puts, once, records of how the kernel and libfuse have
+ * agreed, and of all requests that were not answered. Return: 0 or -errno. */
+int devfuse_put(const struct devfuse *d, struct estate *e);
+
+/* In an heir, while there is time: memory for what lies beside the records. Whether there is any is
+ * seen later. */
+void devfuse_reserve(struct estate *e);
+
+/* In an heir, in turns of @t if it is on: takes the records of kinds HANDOVER_CONNECTION, _REQUEST
+ * and _ANSWER, and what lies beside them. Not behind a commit of this process. Return: 0, -EBADMSG,
+ * -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel than were agreed upon. */
+int devfuse_load(struct devfuse *d, struct estate *e, struct turn *t);
 
 /* This is the daemon now, whose mount it is. */
 void devfuse_own(struct devfuse *d);
@@ -122,11 +132,6 @@ int devfuse_commit(struct devfuse *d, struct estate *e);
 
 /* The estate is about to be given up: what of the requests is in its records alone comes back. */
 void devfuse_restore(struct devfuse *d, const struct estate *e);
-
-/* In an heir of a daemon that was killed, instead of devfuse_get() and devfuse_survive(): takes the
- * records of kinds HANDOVER_CONNECTION, _REQUEST and _ANSWER, and what lies beside them. Not behind
- * a commit of this process. Return: as devfuse_get(). */
-int devfuse_load(struct devfuse *d, struct turn *t);
 
 /* Unmounts, if it is mounted. */
 void devfuse_unmount(struct devfuse *d);

@@ -67,7 +67,10 @@ int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
 /* Is it a request of at most @max bytes, with a header that is true? */
 bool devfuse_is_request(const struct record_field *f, size_t max);
 
-/* Appends fields: how the kernel and libfuse have agreed. Return: 0, -ENOMEM. */
+/* Appends fields: how the kernel and libfuse have agreed. Return: 0, -ENOMEM. And: reads them, in
+ * an heir. Return: 0, -EBADMSG, -ENOMEM; -EOPNOTSUPP: this program wants other things of the kernel
+ * than were agreed upon. */
 int devfuse_put_agreement(const struct devfuse *d, struct buf *out);
+int devfuse_get_agreement(struct devfuse *d, struct record_reader fields);
 
 #endif

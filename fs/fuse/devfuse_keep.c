@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to the kernel as a record: what was agreed, and not answered. See devfuse.h. */
+/* The connection to the kernel as records: how it was agreed upon, and what one of its requests is. See devfuse.h. */
 #include <errno.h>
 #include <linux/fuse.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 enum devfuse_tag {
 	TAG_INIT = 1,
 	TAG_INIT_REPLY,
-	TAG_REQUEST, /* each of those that were not answered, in their order */
+	TAG_REQUEST, /* not used any more: each has its record, HANDOVER_REQUEST */
 	TAG_DEVICE,
 };
 
@@ -62,6 +62,8 @@ int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
 			return r;
 	}
 	*ret_held = len > 0;
+	if (len && !d->unanswered.sheets)
+		return -EBADMSG;
 	if (len)
 		*ret_f = (struct record_field){
 			.is_bytes = true,
@@ -72,43 +74,6 @@ int devfuse_find_request(const struct devfuse *d, struct record_reader fields,
 										      : -EBADMSG;
 }
 
-struct putting {
-	const struct devfuse *d;
-	struct buf *out;
-};
-
-/* A request that is in the estate, or on a sheet beside it. */
-static int put_recorded(void *data, const struct record *rec, uint64_t sub)
-{
-	const struct putting *to = data;
-	struct record_field f;
-	bool held;
-	const int r = devfuse_find_request(to->d, rec->fields, &f, &held);
-
-	(void)sub;
-	if (r == 0)
-		record_bytes(to->out, TAG_REQUEST, f.data, f.len);
-	return r;
-}
-
-int devfuse_put(const struct devfuse *d, struct buf *out)
-{
-	const struct unanswered_request *r;
-	struct putting to = {d, out};
-	int err = 0;
-
-	if (!unanswered_is_whole(&d->unanswered) || !d->init.len || !d->init_reply.len)
-		return -EOPNOTSUPP;
-	if (d->survives && d->outbox.queued)
-		return -EAGAIN;
-	if (d->survives)
-		err = estate_each(d->turn->estate, HANDOVER_REQUEST, put_recorded, &to);
-	TAILQ_FOREACH(r, &d->unanswered.list, link)
-		if (!r->recorded)
-			record_bytes(out, TAG_REQUEST, r->data, r->len);
-	return err < 0 ? err : devfuse_put_agreement(d, out);
-}
-
 bool devfuse_is_request(const struct record_field *f, size_t max)
 {
 	struct fuse_in_header in;
@@ -117,16 +82,6 @@ bool devfuse_is_request(const struct record_field *f, size_t max)
 		return false;
 	memcpy(&in, f->data, sizeof(in));
 	return in.len == f->len && in.unique;
-}
-
-static int get_request(struct devfuse *d, const struct record_field *f)
-{
-	struct fuse_in_header in;
-
-	if (!devfuse_is_request(f, d->unanswered.size))
-		return -EBADMSG;
-	memcpy(&in, f->data, sizeof(in));
-	return unanswered_load(&d->unanswered, in.unique, f->data, f->len, false);
 }
 
 static int get_device(struct devfuse *d, const struct record_field *f)
@@ -152,8 +107,8 @@ static int get_field(struct devfuse *d, const struct record_field *f, struct buf
 			return -EBADMSG;
 		buf_clear(ret_reply);
 		return buf_append(ret_reply, f->data, f->len);
-	case TAG_REQUEST: return get_request(d, f);
 	case TAG_DEVICE: return get_device(d, f);
+	case TAG_REQUEST:
 	default: return 0;
 	}
 }
@@ -179,7 +134,7 @@ static int agree(struct devfuse *d, const struct buf *reply)
 	return 0;
 }
 
-int devfuse_get(struct devfuse *d, struct record_reader fields)
+int devfuse_get_agreement(struct devfuse *d, struct record_reader fields)
 {
 	struct record_field f;
 	struct buf reply = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection in turns: requests and answers that outlive the daemon. See devfuse.h. */
+#include <assert.h>
 #include <errno.h>
 #include <linux/fuse.h>
 #include <string.h>
@@ -156,25 +157,40 @@ static int put_fields(struct buf *fields, struct estate *e, uint64_t unique)
 	return err;
 }
 
+/* Its bytes, wherever they are. */
+static int put_bytes(const struct unanswered_request *r, struct estate *e)
+{
+	struct buf fields = {0};
+
+	record_bytes(&fields, REQUEST_BYTES, r->data, r->len);
+	return put_fields(&fields, e, r->unique);
+}
+
+/* Those lie where they are a field already, but for its head; see inbox.h. */
+static int put_lent(const struct unanswered_request *r, struct estate *e)
+{
+	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
+
+	record_bytes_head(field, REQUEST_BYTES, r->len);
+	return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field, RECORD_BYTES_HEAD + r->len);
+}
+
 static int put_request(const struct unanswered *u, const struct unanswered_request *r,
 		       struct estate *e)
 {
-	unsigned char *field = (unsigned char *)r->data - RECORD_BYTES_HEAD;
 	struct buf fields = {0};
 
-	if (r->held) {
+	switch (r->where) {
+	case UNANSWERED_LENT: return put_lent(r, e);
+	case UNANSWERED_ON_SHEET:
 		record_u64(&fields, REQUEST_PLACE, sheets_place(u->sheets, r->data));
 		record_u64(&fields, REQUEST_LEN, r->len);
 		return put_fields(&fields, e, r->unique);
+	case UNANSWERED_OWN:
+	case UNANSWERED_TO_REPLAY: return put_bytes(r, e);
+	case UNANSWERED_NOWHERE: break;
 	}
-	/* Those lie where they are a field already, but for its head; see inbox.h. */
-	if (r->lent) {
-		record_bytes_head(field, REQUEST_BYTES, r->len);
-		return estate_put(e, HANDOVER_REQUEST, r->unique, 0, field,
-				  RECORD_BYTES_HEAD + r->len);
-	}
-	record_bytes(&fields, REQUEST_BYTES, r->data, r->len);
-	return put_fields(&fields, e, r->unique);
+	return -ENOMEM; /* they are lost */
 }
 
 static int put_requests(struct devfuse *d, struct estate *e)
@@ -231,14 +247,13 @@ static int put_answers(struct devfuse *d, struct estate *e)
 	return err;
 }
 
-static int put_agreement(struct devfuse *d, struct estate *e)
+static int put_agreement(const struct devfuse *d, struct estate *e)
 {
 	struct buf fields = {0};
 	int err = devfuse_put_agreement(d, &fields);
 
 	if (err == 0)
 		err = estate_put(e, HANDOVER_CONNECTION, 0, 0, fields.data, fields.len);
-	d->agreed = err == 0;
 	buf_clear(&fields);
 	return err;
 }
@@ -249,12 +264,33 @@ int devfuse_commit(struct devfuse *d, struct estate *e)
 
 	if (!d->survives)
 		return 0;
-	if (!d->agreed && d->init_reply.len)
+	if (!d->agreed && d->init_reply.len) {
 		err = put_agreement(d, e);
+		d->agreed = err == 0;
+	}
 	if (err == 0)
 		err = put_requests(d, e);
 	inbox_settle(&d->inbox);
 	return err == 0 ? put_answers(d, e) : err;
+}
+
+int devfuse_may_yield(const struct devfuse *d)
+{
+	if (!unanswered_is_whole(&d->unanswered) || !d->init.len || !d->init_reply.len)
+		return -EOPNOTSUPP;
+	return d->survives && d->outbox.queued ? -EAGAIN : 0;
+}
+
+int devfuse_put(const struct devfuse *d, struct estate *e)
+{
+	const struct unanswered_request *r;
+	int err = put_agreement(d, e);
+
+	assert(!d->survives);
+	TAILQ_FOREACH(r, &d->unanswered.list, link)
+		if (err == 0)
+			err = put_bytes(r, e);
+	return err;
 }
 
 static int restore(void *data, const struct record *rec, uint64_t sub)
@@ -301,6 +337,13 @@ int devfuse_survive(struct devfuse *d, struct turn *t)
 	return 0;
 }
 
+void devfuse_reserve(struct estate *e)
+{
+	(void)estate_region(e, ESTATE_REGION_INBOX, INBOX_HEAD);
+	(void)estate_region(e, ESTATE_REGION_OUTBOX, OUTBOX_SIZE);
+	(void)estate_sheets(e);
+}
+
 /* What is read of the records of kind HANDOVER_ANSWER. */
 struct answered {
 	uint64_t turn, len, handled;
@@ -309,16 +352,23 @@ struct answered {
 static int load_connection(void *data, const struct record *rec, uint64_t sub)
 {
 	struct devfuse *d = data;
-	const int err = devfuse_get(d, rec->fields);
+	const int err = devfuse_get_agreement(d, rec->fields);
 
 	(void)sub;
 	d->agreed = err == 0;
 	return err;
 }
 
+/* Of whom the requests are read, and whether he has turns. */
+struct loading {
+	struct devfuse *d;
+	bool turns;
+};
+
 static int load_request(void *data, const struct record *rec, uint64_t sub)
 {
-	struct devfuse *d = data;
+	const struct loading *l = data;
+	struct devfuse *d = l->d;
 	struct fuse_in_header in;
 	struct record_field f;
 	bool held;
@@ -330,8 +380,9 @@ static int load_request(void *data, const struct record *rec, uint64_t sub)
 	memcpy(&in, f.data, sizeof(in));
 	if (in.unique != rec->key)
 		return -EBADMSG;
-	return held ? unanswered_load_held(&d->unanswered, in.unique, f.data, f.len)
-		    : unanswered_load(&d->unanswered, in.unique, f.data, f.len, true);
+	return held && l->turns
+		       ? unanswered_load_held(&d->unanswered, in.unique, f.data, f.len)
+		       : unanswered_load(&d->unanswered, in.unique, f.data, f.len, l->turns);
 }
 
 static int load_state(void *data, const struct record *rec, uint64_t sub)
@@ -367,10 +418,19 @@ static int load_more(void *data, const struct record *rec, uint64_t sub)
 	return MIN(r, 0);
 }
 
-int devfuse_load(struct devfuse *d, struct turn *t)
+/* How they have agreed, and what was not answered. */
+static int load_asked(struct devfuse *d, const struct estate *e, bool turns)
+{
+	struct loading l = {d, turns};
+	int err = estate_each(e, HANDOVER_CONNECTION, load_connection, d);
+
+	return err == 0 ? estate_each(e, HANDOVER_REQUEST, load_request, &l) : err;
+}
+
+/* In turns: also what lies beside the records. */
+static int load_turns(struct devfuse *d, struct estate *e)
 {
 	const size_t max = d->unanswered.size;
-	struct estate *e = t->estate;
 	void *in = estate_region(e, ESTATE_REGION_INBOX, INBOX_HEAD),
 	     *out = estate_region(e, ESTATE_REGION_OUTBOX, OUTBOX_SIZE);
 	struct sheets *sheets = estate_sheets(e);
@@ -379,17 +439,36 @@ int devfuse_load(struct devfuse *d, struct turn *t)
 
 	d->unanswered.sheets = sheets;
 	if (err == 0)
-		err = estate_each(e, HANDOVER_CONNECTION, load_connection, d);
-	if (err == 0)
-		err = estate_each(e, HANDOVER_REQUEST, load_request, d);
+		err = load_asked(d, e, true);
 	if (err == 0)
 		err = estate_each(e, HANDOVER_ANSWER, load_state, &a);
 	if (err == 0)
 		err = inbox_load(&d->inbox, in, sheets, max, a.handled);
 	if (err == 0)
 		err = outbox_load(&d->outbox, out, OUTBOX_SIZE, a.turn, a.len);
-	if (err == 0)
-		err = estate_each(e, HANDOVER_ANSWER, load_more, d);
+	return err == 0 ? estate_each(e, HANDOVER_ANSWER, load_more, d) : err;
+}
+
+/* Without: it is copied, and all answers were said. On sheets there is something only if the daemon
+ * before had turns. */
+static int load_once(struct devfuse *d, struct estate *e)
+{
+	int err;
+
+	if (estate_has(e, HANDOVER_ANSWER, 0, 0))
+		d->unanswered.sheets = estate_sheets(e);
+	err = load_asked(d, e, false);
+	d->unanswered.sheets = NULL;
+	return err;
+}
+
+int devfuse_load(struct devfuse *d, struct estate *e, struct turn *t)
+{
+	int err;
+
+	if (!turn_is_on(t))
+		return load_once(d, e);
+	err = load_turns(d, e);
 	if (err == 0)
 		begin(d, t);
 	return err;

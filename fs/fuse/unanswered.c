@@ -19,15 +19,19 @@ void unanswered_init(struct unanswered *u, size_t size)
 
 static void bytes_free(struct unanswered *u, struct unanswered_request *r)
 {
-	if (r->held)
-		sheets_let_go(u->sheets, r->data);
-	else if (r->lent)
-		r->lent = false;
-	else if (r->data && r->len > COPIED && u->nspare < UNANSWERED_SPARE)
-		u->spare[u->nspare++] = r->data;
-	else
-		free(r->data);
-	r->held = false;
+	switch (r->where) {
+	case UNANSWERED_ON_SHEET: sheets_let_go(u->sheets, r->data); break;
+	case UNANSWERED_OWN:
+	case UNANSWERED_TO_REPLAY:
+		if (r->len > COPIED && u->nspare < UNANSWERED_SPARE)
+			u->spare[u->nspare++] = r->data;
+		else
+			free(r->data);
+		break;
+	case UNANSWERED_LENT:
+	case UNANSWERED_NOWHERE: break;
+	}
+	r->where = UNANSWERED_NOWHERE;
 	r->data = NULL;
 }
 
@@ -45,7 +49,7 @@ static void take_out(struct unanswered *u, struct unanswered_request *r)
 	TAILQ_REMOVE(&u->list, r, link);
 	LIST_REMOVE(r, near);
 	u->n--;
-	if (!r->recorded && !r->data)
+	if (!r->recorded && r->where == UNANSWERED_NOWHERE)
 		u->ngone--;
 	bytes_free(u, r);
 	free(r);
@@ -79,9 +83,9 @@ static char *keep_bytes(struct unanswered *u, char **buffer, size_t len)
 	return data;
 }
 
-/* Return: a request with bytes that are its own from now on, or NULL. */
+/* Return: a request with these bytes, or NULL. */
 static struct unanswered_request *insert(struct unanswered *u, uint64_t unique, char *data,
-					 size_t len, bool recorded)
+					 size_t len, enum unanswered_bytes where, bool recorded)
 {
 	struct unanswered_request *r = malloc(sizeof(*r));
 
@@ -89,7 +93,7 @@ static struct unanswered_request *insert(struct unanswered *u, uint64_t unique, 
 	if (!r)
 		return NULL;
 	*r = (struct unanswered_request){
-		.unique = unique, .len = len, .data = data, .recorded = recorded};
+		.unique = unique, .len = len, .where = where, .data = data, .recorded = recorded};
 	TAILQ_INSERT_TAIL(&u->list, r, link);
 	LIST_INSERT_HEAD(&u->bucket[bucket_of(unique)], r, near);
 	u->n++;
@@ -102,23 +106,20 @@ int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t 
 {
 	char *data = keep_bytes(u, buffer, len);
 
-	if (!data || !insert(u, unique, data, len, false)) {
+	if (!data || !insert(u, unique, data, len, UNANSWERED_OWN, false)) {
 		free(data);
 		u->nunknown++;
 	}
 	return *buffer ? 0 : -ENOMEM;
 }
 
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held)
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len,
+		     enum unanswered_bytes where)
 {
-	struct unanswered_request *r = insert(u, unique, data, len, false);
-
-	if (r) {
-		r->lent = !held;
-		r->held = held;
+	assert(where == UNANSWERED_LENT || where == UNANSWERED_ON_SHEET);
+	if (insert(u, unique, data, len, where, false))
 		return;
-	}
-	if (held)
+	if (where == UNANSWERED_ON_SHEET)
 		sheets_let_go(u->sheets, data);
 	u->nunknown++;
 }
@@ -134,25 +135,20 @@ int unanswered_load(struct unanswered *u, uint64_t unique, const char *data, siz
 		    bool recorded)
 {
 	char *copy = own_bytes(u, len);
-	struct unanswered_request *r = copy ? insert(u, unique, copy, len, recorded) : NULL;
 
-	if (!r) {
+	if (!copy || !insert(u, unique, copy, len, UNANSWERED_TO_REPLAY, recorded)) {
 		free(copy);
 		return -ENOMEM;
 	}
 	memcpy(copy, data, len);
-	r->to_replay = true;
 	return 0;
 }
 
 int unanswered_load_held(struct unanswered *u, uint64_t unique, const char *data, size_t len)
 {
-	struct unanswered_request *r = insert(u, unique, (char *)data, len, true);
-
-	if (!r)
+	if (!insert(u, unique, (char *)data, len, UNANSWERED_ON_SHEET, true))
 		return -ENOMEM;
 	sheets_hold(u->sheets, data);
-	r->held = true;
 	return 0;
 }
 
@@ -167,14 +163,16 @@ void unanswered_recorded(struct unanswered *u, struct unanswered_request *r)
 	assert(!r->recorded && r == u->fresh);
 	r->recorded = true;
 	pass(u, r);
-	if (!r->to_replay && !r->held)
+	if (r->where == UNANSWERED_OWN || r->where == UNANSWERED_LENT)
 		bytes_free(u, r);
 }
 
 void unanswered_settle(struct unanswered *u, struct unanswered_request *r)
 {
-	r->to_replay = false;
-	if (r->recorded && !r->held)
+	if (r->where != UNANSWERED_TO_REPLAY)
+		return;
+	r->where = UNANSWERED_OWN;
+	if (r->recorded)
 		bytes_free(u, r);
 }
 
@@ -193,28 +191,35 @@ void unanswered_restore(struct unanswered *u, uint64_t unique, const char *data,
 {
 	struct unanswered_request *r = find(u, unique);
 
-	if (!r || !r->recorded || r->data || r->len != len)
+	if (!r || !r->recorded || r->where != UNANSWERED_NOWHERE || r->len != len)
 		return;
 	r->data = own_bytes(u, len);
+	if (!r->data)
+		return;
+	memcpy(r->data, data, len);
+	r->where = UNANSWERED_OWN;
+}
+
+/* Or they are lost. */
+static void copy_lent(const struct unanswered *u, struct unanswered_request *r)
+{
+	const char *lent = r->data;
+
+	r->data = own_bytes(u, r->len);
+	r->where = r->data ? UNANSWERED_OWN : UNANSWERED_NOWHERE;
 	if (r->data)
-		memcpy(r->data, data, len);
+		memcpy(r->data, lent, r->len);
 }
 
 void unanswered_keep(struct unanswered *u)
 {
-	struct unanswered_request *r, *next;
+	struct unanswered_request *r;
 
-	for (r = TAILQ_FIRST(&u->list); r; r = next) {
-		char *copy = r->lent ? own_bytes(u, r->len) : r->data;
-
-		next = TAILQ_NEXT(r, link);
+	TAILQ_FOREACH(r, &u->list, link) {
+		if (r->where == UNANSWERED_LENT)
+			copy_lent(u, r);
 		r->recorded = false;
-		if (!copy)
-			u->ngone++;
-		else if (r->lent)
-			memcpy(copy, r->data, r->len);
-		r->lent = false;
-		r->data = copy;
+		u->ngone += r->where == UNANSWERED_NOWHERE;
 	}
 	u->fresh = TAILQ_FIRST(&u->list);
 }

@@ -13,16 +13,23 @@ struct sheets;
 #define UNANSWERED_BUCKETS 256u
 #define UNANSWERED_SPARE   4u
 
+/* Where the bytes of one are. */
+enum unanswered_bytes {
+	UNANSWERED_NOWHERE,   /* but in the records, if it is recorded; or lost */
+	UNANSWERED_OWN,	      /* its own, until it is recorded */
+	UNANSWERED_TO_REPLAY, /* its own, until it was handled once more, by these */
+	UNANSWERED_LENT,      /* somebody else's, until it is recorded */
+	UNANSWERED_ON_SHEET,  /* on one that is held until it is answered */
+};
+
 /* One of them. */
 struct unanswered_request {
 	TAILQ_ENTRY(unanswered_request) link; /* in the order in which they came */
 	LIST_ENTRY(unanswered_request) near;  /* of the same bucket */
 	uint64_t unique;
 	size_t len;
-	char *data; /* which begins with a struct fuse_in_header; NULL: it is in the records alone, or gone */
-	bool lent;	/* the bytes are somebody else's, until it is recorded */
-	bool to_replay; /* it is to be handled once more, by those bytes */
-	bool held;	/* the bytes are on a sheet, which is held until it is answered */
+	enum unanswered_bytes where;
+	char *data; /* begins with a struct fuse_in_header; NULL: NOWHERE */
 	bool recorded;
 };
 
@@ -58,9 +65,9 @@ void unanswered_fini(struct unanswered *u);
  * Return: 0; -ENOMEM: there is no buffer any more to receive in. */
 int unanswered_add(struct unanswered *u, uint64_t unique, char **buffer, size_t len);
 
-/* The same of bytes that stay where they are until it is recorded; or, @held, on a sheet of
- * u->sheets that is held, until it is answered. */
-void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len, bool held);
+/* The same of bytes that stay where they are: LENT, or ON_SHEET, of u->sheets, which is held. */
+void unanswered_lend(struct unanswered *u, uint64_t unique, char *data, size_t len,
+		     enum unanswered_bytes where);
 
 /* One of a daemon before, which is to be handled once more: it is copied. @recorded: it is in the
  * records already. Return: 0, -ENOMEM. */

@@ -185,7 +185,7 @@ static int put_generation(uint32_t index, uint32_t generation, struct handover_s
 }
 
 /*
- * A free index has to be known for the generation that is next. In an estate it is enough that none
+ * A free index has to be known for the generation that is next. It is enough that none
  * from there on was told to anybody: so it is written once for many, where one file after another
  * is opened and closed. And nobody has heard of one that was taken and free again between two
  * commits. Return: has it to be written?
@@ -199,15 +199,11 @@ static bool step_generation(struct handle_slot *slot)
 	return true;
 }
 
-/* One of all: what a stream needs, or what there has to be in the estate. */
+/* One of all: what there has to be in the estate. */
 static int put_slot(struct handle_slot *slot, uint32_t index, bool first,
 		    struct handover_sink *sink)
 {
-	const bool was_used = !slot->h && slot->generation != 1;
-
-	if (sink->stream)
-		return was_used ? put_generation(index, slot->generation, sink) : 0;
-	if (first && was_used)
+	if (first && !slot->h && slot->generation != 1)
 		(void)step_generation(slot);
 	return slot->written ? put_generation(index, slot->written, sink) : 0;
 }
@@ -218,7 +214,7 @@ static int put_generations(struct fs *fs, struct handover_sink *sink)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < hs->cap; i++)
-		r = put_slot(&hs->table[i], i, !fs->record.begun, sink);
+		r = put_slot(&hs->table[i], i, !fs->record.begun || sink->anew, sink);
 	return r;
 }
 
@@ -563,5 +559,5 @@ int handover_join_handles(struct fs *fs)
 		}
 	}
 	fs->inherited.lost_handles += lost;
-	return lost && !fs->inherited.estate ? -EBADMSG : 0;
+	return lost && !fs->inherited.died ? -EBADMSG : 0;
 }

@@ -22,9 +22,13 @@ struct fs;
  * held of them, and whatever there is of the mount itself. What waits is not written: the requests
  * are, and are handled again, see fs/fuse/devfuse.h.
  *
+ * All of it is in an estate (vm/base/estate.h). With `survive = yes` there is one from the mount on,
+ * where each turn writes what it has changed; without, one is written for an heir that waits for it.
+ *
  * The one that writes changes nothing but what nobody sees, and goes on if it comes to nothing. The
  * one that reads believes nothing: a daemon may have been taken over by a guest, and its heir is
- * not to be.
+ * not to be. What can't be read is refused, and the one that wrote it goes on; if that has died, as
+ * little is lost for it as can be (losses.c).
  */
 
 /* Kinds of records, beside enum keep_kind. Never reuse. */
@@ -38,11 +42,11 @@ enum handover_kind {
 	HANDOVER_FILES, /* key: slot << 32 | generation of the session, as of those that follow */
 	HANDOVER_SANDBOX,
 	HANDOVER_SAVED,	     /* key: its number among those of the mount */
-	HANDOVER_CONNECTION, /* see devfuse_put() */
-	HANDOVER_PROCESS,    /* what the process has, and not the mount; see fs/succession.c */
-	HANDOVER_END,	     /* the last: nothing was cut off */
-	HANDOVER_SLOTS,	     /* not used any more: one for each is HANDOVER_SLOT */
-	HANDOVER_WORKDIR,    /* changes of a session in its copy of a directory of this host */
+	HANDOVER_CONNECTION, /* see fs/fuse/devfuse_keep.c */
+	HANDOVER_PROCESS, /* what the process has, and not the mount; see fs/succession_record.c */
+	HANDOVER_END,	  /* not used any more */
+	HANDOVER_SLOTS,	  /* not used any more: one for each is HANDOVER_SLOT */
+	HANDOVER_WORKDIR, /* changes of a session in its copy of a directory of this host */
 	HANDOVER_NODE = 80,  /* one that the kernel knows below files/ */
 	HANDOVER_EVENT,	     /* key: its place in the log, as had the one that it drove out */
 	HANDOVER_TEXT,	     /* a piece of what a handle has read or written; key: the handle's */
@@ -59,15 +63,14 @@ enum handover_kind {
 };
 
 /**
- * handover_put() - Append all records of the mount
- * @fs: Mount
- * @out: Records
- * @fds: Descriptors that they speak of
- * @ret_why: Why not
+ * handover_put() - Write all there is into an estate of its own, once
+ * @fs: Mount, which has no other one, or none any more
+ * @e: Estate, in which there is nothing yet; its commit is the caller's
+ * @fds: Descriptors that the records speak of
  *
  * At any moment: what is under way goes on, or is begun again. Return: 0 or -errno.
  */
-int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why);
+int handover_put(struct fs *fs, struct estate *e, struct fdbag *fds);
 
 /**
  * handover_commit() - Write into an estate what has changed

@@ -23,7 +23,7 @@ static inline int handover_by_id(const void *a, const void *b)
 int handover_put_all(struct fs *fs, struct handover_sink *sink);
 
 /*
- * Each part has these functions: `put` writes all that there is of it, into a stream or an estate;
+ * Each part has these functions: `put` writes all that there is of it, into an estate;
  * `commit` writes into an estate what has changed since, and takes away what is gone; `settle`
  * says, behind a `put` into one, that all is there as it is; `get` reads one record; `join` puts
  * together what was read. All return 0 or -errno; -EBADMSG is what can't be.

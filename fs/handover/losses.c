@@ -134,7 +134,7 @@ int handover_complete(struct fs *fs, struct problem *why)
 	struct loss *l;
 	int e;
 
-	if (!fs->inherited.estate || fs->inherited.complete)
+	if (!fs->inherited.died || fs->inherited.complete)
 		return keep_complete(fs, why);
 	fs->inherited.complete = true;
 	for (s = LIST_FIRST(&fs->sessions); s; s = next) {
@@ -163,7 +163,7 @@ int handover_complete_files(struct fs *fs)
 		r = handover_join_files(s);
 		if (r == 0)
 			continue;
-		if (!fs->inherited.estate || s->sandbox)
+		if (!fs->inherited.died || s->sandbox)
 			return r;
 		l = note(fs, session_key(s), HANDOVER_NODE);
 		if (!l)

@@ -31,20 +31,16 @@ int handover_put_all(struct fs *fs, struct handover_sink *sink)
 	return r;
 }
 
-int handover_put(struct fs *fs, struct buf *out, struct fdbag *fds, struct problem *ret_why)
+int handover_put(struct fs *fs, struct estate *e, struct fdbag *fds)
 {
 	struct handover_sink sink;
 	int r;
 
-	sink_to_stream(&sink, out, fds);
+	sink_to_estate(&sink, e, fds);
+	sink.anew = true;
 	r = handover_put_all(fs, &sink);
 	sink_fini(&sink);
-	if (r == 0 && fds->failed)
-		r = -ENOMEM;
-	if (r < 0)
-		problem_set(ret_why, PROBLEM_FAILED, "", "the mount could not be written down: %s",
-			    strerror(-r));
-	return r;
+	return r == 0 && fds->failed ? -ENOMEM : r;
 }
 
 /* ---- reading ---- */
@@ -79,7 +75,7 @@ static int prepare(struct fs *fs, uint32_t kind, struct problem *why)
 		return -EBADMSG;
 	if (!is_of_sessions(kind) && !is_before_sessions(kind))
 		r = handover_complete(fs, why);
-	if (r == 0 && kind == HANDOVER_SANDBOX && fs->inherited.estate)
+	if (r == 0 && kind == HANDOVER_SANDBOX)
 		r = handover_complete_files(fs);
 	return r;
 }
@@ -119,7 +115,7 @@ int handover_get(struct fs *fs, const struct record *rec, struct fdbag *fds,
 	if (r < 0 || handover_passes_over(fs, rec))
 		return r;
 	r = get(fs, rec, fds, ret_why);
-	if (r == 0 || !fs->inherited.estate)
+	if (r == 0 || !fs->inherited.died)
 		return r;
 	r = handover_lost(fs, rec, r);
 	if (r == 0) /* it is told another way */
@@ -140,7 +136,7 @@ static int join_all(struct fs *fs, struct problem *why)
 	if (r == 0)
 		r = handover_join_handles(fs);
 	e = nodelock_check(&fs->locks, &fs->handles); /* in any case: nobody else frees them */
-	if (r == 0 && !fs->inherited.estate)	      /* else those of a handle that is lost are */
+	if (r == 0 && !fs->inherited.died)	      /* else those of a handle that is lost are */
 		r = e;
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		if (r == 0 && s->sandbox)

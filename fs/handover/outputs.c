@@ -43,7 +43,7 @@ static void forget_block(struct handover_sink *sink, struct spool *sp)
 {
 	struct block *b = sp->block[0];
 
-	if (sink->stream || sink->compares || !b->trail.id)
+	if (sink->compares || !b->trail.id)
 		return;
 	(void)sink_drop(sink, KEEP_BLOCK, b->trail.id, 0);
 	texts_forget(sink, &b->trail);
@@ -80,7 +80,7 @@ int outputs_put_block(struct handover_sink *sink, struct block *b)
 int outputs_put(struct handover_sink *sink, const struct run *r, struct spool *sp, uint64_t *ret_id)
 {
 	struct touched *touched = &r->s->fs->touched;
-	const bool commits = !sink->stream && !sink->compares;
+	const bool all = sink->anew || sink->compares;
 	int e = 0;
 
 	*ret_id = 0;
@@ -91,8 +91,8 @@ int outputs_put(struct handover_sink *sink, const struct run *r, struct spool *s
 		return 0;
 	}
 	*ret_id = touched_id(touched, &sp->id);
-	for (uint32_t i = commits ? MAX(sp->nput, sp->nshared) : sp->nshared;
-	     e == 0 && i < sp->nblocks; i++) {
+	for (uint32_t i = all ? sp->nshared : MAX(sp->nput, sp->nshared); e == 0 && i < sp->nblocks;
+	     i++) {
 		struct block *b = sp->block[i];
 
 		touched_id(touched, &b->trail.id);
@@ -100,7 +100,7 @@ int outputs_put(struct handover_sink *sink, const struct run *r, struct spool *s
 		b->index = i;
 		e = outputs_put_block(sink, b);
 	}
-	if (e == 0 && commits)
+	if (e == 0 && !sink->compares)
 		sp->nput = sp->nblocks - (sp->block[sp->nblocks - 1]->state == BLOCK_OPEN);
 	return e;
 }
@@ -246,7 +246,7 @@ int outputs_take(struct fs *fs, struct spool *sp)
 	if (r < 0)
 		return r;
 	spool_fini(&of->sp, &fs->depot); /* they are taken once */
-	if (fs->inherited.estate && sp->nblocks)
+	if (sp->nblocks)
 		sp->nput = sp->nblocks - (sp->block[sp->nblocks - 1]->state == BLOCK_OPEN);
 	return 0;
 }

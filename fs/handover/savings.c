@@ -24,8 +24,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Into a stream each is written when it is named first; into an estate when it gets its number, or
- * all are written anew. */
+/* Each is written when it gets its number, or, named first, when all are written. */
 int handover_put_saved(struct handover_sessions *to, const struct saved *saved)
 {
 	struct saved *named = (struct saved *)saved;

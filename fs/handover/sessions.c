@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions as records, with what they have: into a stream or an estate. See handover.h. */
+/* Sessions as records, with what they have. See handover.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,7 +204,7 @@ static int put_runs(struct handover_sessions *to, const struct session *s)
 		r = put_run(to, all[i]);
 		if (r == 0)
 			r = put_asked(to, all[i]);
-		if (!to->sink->stream && !to->sink->compares)
+		if (!to->sink->compares)
 			all[i]->is_asked = true;
 	}
 	return r;

@@ -3,12 +3,6 @@
 #include "sink.h"
 
 #include "vm/base/estate.h"
-#include "vm/base/record.h"
-
-void sink_to_stream(struct handover_sink *sink, struct buf *out, struct fdbag *fds)
-{
-	*sink = (struct handover_sink){.stream = out, .fds = fds};
-}
 
 void sink_to_estate(struct handover_sink *sink, struct estate *e, struct fdbag *fds)
 {
@@ -39,21 +33,11 @@ struct buf *sink_begin_aside(struct handover_sink *sink)
 	return begin(&sink->aside);
 }
 
-static int append(struct buf *out, uint32_t kind, uint64_t key, const struct buf *fields)
-{
-	const size_t at = record_begin(out, kind, key);
-
-	(void)buf_append(out, fields->data, fields->len);
-	return record_end(out, at);
-}
-
 static int end(struct handover_sink *sink, const struct buf *fields, uint32_t kind, uint64_t key,
 	       uint64_t sub)
 {
 	if (fields->failed)
 		return fields->failed;
-	if (sink->stream)
-		return append(sink->stream, kind, key, fields);
 	return estate_put(sink->estate, kind, key, sub, fields->data, fields->len);
 }
 
@@ -69,11 +53,11 @@ int sink_end_aside(struct handover_sink *sink, uint32_t kind, uint64_t key, uint
 
 int sink_drop(struct handover_sink *sink, uint32_t kind, uint64_t key, uint64_t sub)
 {
-	return sink->stream ? 0 : estate_drop(sink->estate, kind, key, sub);
+	return estate_drop(sink->estate, kind, key, sub);
 }
 
 void sink_drop_all(struct handover_sink *sink, uint32_t kind, uint64_t key)
 {
-	if (!sink->stream && !sink->compares)
+	if (!sink->compares)
 		estate_drop_all(sink->estate, kind, key);
 }

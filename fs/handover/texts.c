@@ -41,7 +41,7 @@ static int put_piece(struct handover_sink *sink, uint64_t id, uint64_t at, const
 
 void texts_forget(struct handover_sink *sink, struct trail *t)
 {
-	if (sink->stream || sink->compares)
+	if (sink->compares)
 		return;
 	if (t->id && t->npieces)
 		sink_drop_all(sink, KEEP_TEXT, t->id);
@@ -66,8 +66,8 @@ int texts_put(struct handover_sink *sink, struct touched *touched, struct trail 
 	int r;
 
 	touched_id(touched, &t->id);
-	if (sink->stream)
-		return put_piece(sink, t->id, at, bytes, len);
+	if (sink->anew)
+		texts_forget(sink, t);
 	if (is_stale(t, at, len)) {
 		if (sink->compares) /* shows that it was forgotten */
 			return put_piece(sink, t->id, UINT64_MAX, bytes, len);
@@ -162,11 +162,9 @@ int texts_take(struct fs *fs, struct trail *trail, uint64_t at, size_t len, stru
 	r = buf_append(dest, t->bytes.data + (at - t->begin), len);
 	if (r < 0)
 		return r == -EFBIG ? -EBADMSG : r;
-	if (fs->inherited.estate) {
-		trail->begin = t->begin;
-		trail->end = at + len;
-		trail->npieces = t->npieces;
-	}
+	trail->begin = t->begin;
+	trail->end = at + len;
+	trail->npieces = t->npieces;
 	buf_clear(&t->bytes);
 	return 0;
 }

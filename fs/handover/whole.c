@@ -80,12 +80,12 @@ static bool fresh_passed(const struct fs *fs)
 	return (int32_t)(fs->fresh - fs->record.fresh) > 0;
 }
 
-/* Of `fresh`, an estate has some more than were given out, so that not each one costs a record. */
+/* Of `fresh` some more are written than were given out, so that not each one costs a record. */
 int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 {
 	struct buf *out = sink_begin(sink);
 
-	if (sink->estate && fresh_passed(fs))
+	if (fresh_passed(fs))
 		fs->record.fresh = fs->fresh + FRESH_STEP;
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
@@ -94,7 +94,7 @@ int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 	}
 	record_time(out, TAG_STARTED, &fs->started);
 	record_u64(out, TAG_STARTED_MS, fs->started_ms);
-	record_u64(out, TAG_FRESH, sink->estate ? fs->record.fresh : fs->fresh);
+	record_u64(out, TAG_FRESH, fs->record.fresh);
 	record_u64(out, TAG_DEPOT_FILE, fdbag_put(sink->fds, fs->depot.fd));
 	record_u64(out, TAG_DEPOT_SLOTS, fs->depot.nslots);
 	if (fs->depot.keyed)
@@ -150,7 +150,7 @@ static int put_slot(const struct roster *ro, unsigned slot, struct handover_sink
 {
 	if (roster_put_free(ro, slot, sink_begin(sink)))
 		return sink_end(sink, HANDOVER_SLOT, slot, 0);
-	return sink->estate ? estate_drop(sink->estate, HANDOVER_SLOT, slot, 0) : 0;
+	return sink_drop(sink, HANDOVER_SLOT, slot, 0);
 }
 
 static int put_slots(const struct roster *ro, struct handover_sink *sink)
@@ -478,7 +478,7 @@ int handover_join_whole(struct fs *fs)
 	unsigned lost;
 	int r = roster_join(&fs->roster, &lost);
 
-	if (r == 0 && lost && !fs->inherited.estate)
+	if (r == 0 && lost && !fs->inherited.died)
 		r = -EBADMSG;
 	return r < 0 ? r : events_join(&fs->events);
 }

@@ -34,7 +34,7 @@ static int get_session(struct keep_in *in, const struct record *record)
 	if (e < 0)
 		return e;
 	e = keep_fill(in, record);
-	if (e < 0 && !in->fs->inherited.estate)
+	if (e < 0 && !in->fs->inherited.died)
 		keep_discard(in->s);
 	return e;
 }

@@ -115,7 +115,7 @@ struct fs {
 		struct saved **saved; /* references, by their numbers in what is read */
 		size_t n;
 		bool begun, complete;
-		bool estate;  /* what is read is in an estate, which is gone on with */
+		bool died;    /* ... by nobody who would go on if what is read is refused */
 		void *runs;   /* by id, for tsearch(3); see fs/keep/run.c */
 		void *texts;  /* likewise: fs/handover/texts.c */
 		void *spools; /* fs/handover/outputs.c */

@@ -50,7 +50,7 @@ static void try(const uint8_t *data, size_t size, bool died)
 	fx = state;
 	second_begin(&heir, fx);
 	heir.fs->vm = fx->fs->vm;
-	heir.fs->inherited.estate = died;
+	heir.fs->inherited.died = died;
 	while (r >= 0 && record_next(&reader, &rec) > 0) {
 		if (rec.kind != HANDOVER_SANDBOX && rec.kind != HANDOVER_WORKDIR)
 			r = handover_get(heir.fs, &rec, &fds, &why);

@@ -102,25 +102,33 @@ static int inherit(struct estate *e, int from)
 
 int estate_open(int fd, struct estate **ret_e)
 {
-	return estate_open_telling(fd, NULL, NULL, ret_e);
+	struct estate *e;
+	int r = estate_new(&e);
+
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	r = estate_take(e, fd, NULL, NULL);
+	if (r < 0)
+		estate_free(e);
+	else
+		*ret_e = e;
+	return r;
 }
 
-int estate_open_telling(int fd, void (*gets_on)(void *data), void *data, struct estate **ret_e)
+int estate_take(struct estate *e, int fd, void (*gets_on)(void *data), void *data)
 {
 	_cleanup_close_ int from = fd;
-	struct estate *e;
-	int r = is_laid_out(from) ? estate_new(&e) : -EBADMSG;
+	int r = is_laid_out(from) ? 0 : -EBADMSG;
 
+	assert(!e->failed && TAILQ_EMPTY(&e->items) && !e->end);
 	if (r < 0)
 		return r;
 	e->gets_on = gets_on;
 	e->gets_on_data = data;
 	r = inherit(e, from);
 	e->gets_on = NULL;
-	if (r < 0)
-		estate_free(e);
-	else
-		*ret_e = e;
 	return r;
 }
 

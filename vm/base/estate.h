@@ -55,21 +55,23 @@ enum estate_kind {
 int estate_new(struct estate **ret_e);
 
 /**
- * estate_open() - Go on with the estate of a process that has ended
+ * estate_open() - Go on with the estate of a process that has ended, or stands still
  * @fd: Its file; taken in any case
  * @ret_e: What was committed, and nothing else, and its regions: a copy, in a file of its own
  *
- * All of it is checked, and nothing believed. The process that had it must be gone; but who it may
- * have shown its file to, a guest that has taken it over, can write to that still. So everything is
- * copied before it is looked at, and the file is not used any more: whoever is to inherit this one
+ * All of it is checked, and nothing believed. The process that has it must not write to it any more;
+ * but it may, and so may who it has shown its file to, a guest that has taken it over. So everything
+ * is copied before it is looked at, and the file is not used any more: whoever is to inherit this one
  * needs estate_fd().
  *
  * Return: 0; -EBADMSG: damaged, of another version, or given up; -ENOMEM; -errno.
  */
 int estate_open(int fd, struct estate **ret_e);
 
-/* Likewise, and @gets_on is called with @data every now and then meanwhile: it may be much. */
-int estate_open_telling(int fd, void (*gets_on)(void *data), void *data, struct estate **ret_e);
+/* Likewise into @e, in which there is nothing yet but regions that were asked for already: so the
+ * memory of these is there, if there is time before. @gets_on is called with @data every now and
+ * then: it may be much. @e is worth nothing after a failure. */
+int estate_take(struct estate *e, int fd, void (*gets_on)(void *data), void *data);
 
 /* The file, to be lent or inherited. */
 int estate_fd(const struct estate *e);

@@ -192,6 +192,19 @@ int estate_copy_head(struct estate *e, int from)
 	return fileio_read_at(from, e->head, sizeof(*e->head), 0);
 }
 
+/* Return: where this place of the file is, if it is in a region that is mapped; *@len may become
+ * less. */
+static void *mapped(const struct estate *e, uint64_t at, uint64_t *len)
+{
+	const uint64_t i = (at - ESTATE_REGION_AT) / ESTATE_REGION_MAX,
+		       in = (at - ESTATE_REGION_AT) % ESTATE_REGION_MAX;
+
+	if (!e->region[i] || in >= e->region_size[i])
+		return NULL;
+	*len = MIN(*len, e->region_size[i] - in);
+	return (char *)e->region[i] + in;
+}
+
 /* Return: 0 or -errno. */
 static int copy_part(const struct estate *e, int from, uint64_t at, uint64_t end)
 {
@@ -199,9 +212,14 @@ static int copy_part(const struct estate *e, int from, uint64_t at, uint64_t end
 	int r = 0;
 
 	for (uint64_t len; r == 0 && at < end; at += len) {
-		len = MIN(end - at, sizeof(bytes));
-		r = fileio_read_at(from, bytes, len, (off_t)at);
-		if (r == 0)
+		void *to;
+
+		len = MIN(end - at, READ_AT_ONCE);
+		to = mapped(e, at, &len);
+		if (!to)
+			len = MIN(len, sizeof(bytes));
+		r = fileio_read_at(from, to ? to : bytes, len, (off_t)at);
+		if (r == 0 && !to)
 			r = fileio_write_at(e->fd, bytes, len, (off_t)at);
 		estate_gets_on(e);
 	}

@@ -71,7 +71,7 @@ struct estate {
 	size_t region_size[ESTATE_REGIONS];
 	struct sheets sheets;
 
-	void (*gets_on)(void *data); /* while it is opened; or NULL */
+	void (*gets_on)(void *data); /* while it is taken; or NULL */
 	void *gets_on_data;
 
 	struct estate_area area[ESTATE_AREAS];

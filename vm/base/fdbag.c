@@ -5,11 +5,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "fdpass.h"
 #include "lent.h"
-#include "util.h"
 
 static_assert(LENT_MAX == FDBAG_MAX, "what is lent has numbers of a bag");
 
@@ -71,42 +68,6 @@ int fdbag_take(struct fdbag *b, unsigned number)
 	fd = b->fd[number - 1];
 	b->fd[number - 1] = -1;
 	return fd;
-}
-
-int fdbag_send(const struct fdbag *b, int sock)
-{
-	for (size_t at = 0; at < b->n;) {
-		const size_t n = MIN(b->n - at, FDPASS_MAX);
-		const ssize_t r = fdpass_send(sock, "", 1, b->fd + at, n, 0);
-
-		if (r < 0)
-			return (int)r;
-		at += n;
-	}
-	return 0;
-}
-
-int fdbag_receive(struct fdbag *b, int sock, size_t n)
-{
-	int fds[FDPASS_MAX];
-	size_t nfds;
-	char byte;
-
-	b->owned = true;
-	while (b->n < n && !b->failed) {
-		const ssize_t r = fdpass_receive(sock, &byte, 1, fds, FDPASS_MAX, &nfds, 0);
-
-		if (r < 0)
-			return (int)r;
-		for (size_t i = 0; i < nfds; i++) {
-			if (b->failed || !add(b, fds[i]))
-				close(fds[i]);
-		}
-		/* All or nothing: without room for more of them, a packet comes with none. */
-		if (r == 0 || nfds == 0)
-			return r == 0 ? -EBADMSG : -EMFILE;
-	}
-	return b->failed ? -ENOMEM : b->n == n ? 0 : -EBADMSG;
 }
 
 void fdbag_clear(struct fdbag *b)

@@ -29,12 +29,6 @@ unsigned fdbag_put(struct fdbag *b, int fd);
 /* Return: a descriptor, which is the caller's then, or -1. */
 int fdbag_take(struct fdbag *b, unsigned number);
 
-/* Sends copies of all, over a socket for packets. Return: 0 or -errno. */
-int fdbag_send(const struct fdbag *b, int sock);
-
-/* Receives @n of them, for as long as the socket waits. Return: 0, -EBADMSG, or -errno. */
-int fdbag_receive(struct fdbag *b, int sock, size_t n);
-
 /* Puts one in by its number, for fdbag_take(): @bag is a struct fdbag, and owns it. Return: 0;
  * -EBADMSG, -ENOMEM: it was closed. */
 int fdbag_set(void *bag, unsigned number, int fd);

@@ -27,7 +27,6 @@ struct lent_one {
 
 static struct {
 	int sock, error;
-	int next; /* another holder's, or -1 */
 	bool on, verify;
 	bool crowded;	      /* nothing is wrong with the holder that is away */
 	pthread_t thread;     /* whose all this is */
@@ -37,7 +36,7 @@ static struct {
 	unsigned least;	   /* no smaller number is free */
 	unsigned *waiting; /* numbers that are to be dropped */
 	size_t nwaiting, capwaiting;
-} lent = {.sock = -1, .next = -1};
+} lent = {.sock = -1};
 
 static int say(enum lent_op op, unsigned number, int fd)
 {
@@ -132,7 +131,8 @@ static int start(int sock)
 	lent_end();
 	lent.used = calloc(LENT_MAX + 1, sizeof(*lent.used));
 	if (!lent.used) {
-		close(sock);
+		if (sock >= 0)
+			close(sock);
 		return -ENOMEM;
 	}
 	lent.sock = sock;
@@ -152,8 +152,6 @@ int lent_begin(int sock)
 void lent_end(void)
 {
 	go_away();
-	if (lent.next >= 0)
-		close(steal_fd(&lent.next));
 	free(steal_ptr(lent.one));
 	free(steal_ptr(lent.used));
 	free(steal_ptr(lent.waiting));
@@ -176,14 +174,28 @@ bool lent_is_crowded(void)
 	return lent_is_away() && lent.crowded;
 }
 
-void lent_again(int sock)
+void lent_lose(void)
 {
 	go_away();
-	if (lent.next >= 0)
-		close(lent.next);
-	lent.next = sock;
-	if (!lent.on && sock >= 0)
-		close(steal_fd(&lent.next));
+}
+
+void lent_again(int sock)
+{
+	int r = 0;
+
+	go_away();
+	if (!lent.on || lent.error) {
+		close(sock);
+		return;
+	}
+	lent.sock = sock;
+	lent.crowded = false;
+	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
+		if (lent.one[fd].number)
+			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
+	}
+	if (r < 0)
+		fail(r);
 }
 
 void lent_give_up(int err)
@@ -270,21 +282,6 @@ void lent_close(int *fd)
 	close(steal_fd(fd));
 }
 
-/* All that is lent is open now, and what was committed names nothing else. */
-static void lend_again(void)
-{
-	int r = 0;
-
-	lent.sock = steal_fd(&lent.next);
-	lent.crowded = false;
-	for (size_t fd = 0; r == 0 && lent.sock >= 0 && fd < lent.cap; fd++) {
-		if (lent.one[fd].number)
-			r = tell(LENT_HOLD, lent.one[fd].number, (int)fd);
-	}
-	if (r < 0)
-		fail(r);
-}
-
 void lent_committed(void)
 {
 	while (lent.nwaiting && !lent.error) {
@@ -299,8 +296,6 @@ void lent_committed(void)
 		lent.used[number] = false;
 		lent.least = MIN(lent.least, number);
 	}
-	if (lent.next >= 0 && !lent.error)
-		lend_again();
 }
 
 /* ---- who comes after ---- */
@@ -328,9 +323,9 @@ static int take_pack(const struct lent_pack *pack, const int *fds, size_t nfds, 
 	return r;
 }
 
-static int receive(lent_take *take, void *data)
+static int receive(int sock, lent_take *take, void *data)
 {
-	struct pollfd p = {.fd = lent.sock, .events = POLLIN};
+	struct pollfd p = {.fd = sock, .events = POLLIN};
 	struct lent_pack pack;
 	int fds[LENT_PACK], r;
 	size_t nfds;
@@ -339,7 +334,7 @@ static int receive(lent_take *take, void *data)
 	do {
 		if (poll(&p, 1, LENT_GIVE_MS) == 0)
 			return -ETIMEDOUT;
-		n = fdpass_receive(lent.sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
+		n = fdpass_receive(sock, &pack, sizeof(pack), fds, LENT_PACK, &nfds, 0);
 		if (n < 0)
 			return (int)n;
 		if (n == sizeof(pack) && pack.n <= LENT_PACK) {
@@ -360,8 +355,48 @@ int lent_inherit(int sock, lent_take *take, void *data)
 	if (r == 0)
 		r = say(LENT_GIVE, 0, -1);
 	if (r == 0)
-		r = receive(take, data);
+		r = receive(lent.sock, take, data);
 	if (r < 0)
 		lent_end();
 	return r;
+}
+
+int lent_adopt(int sock, lent_take *take, void *data)
+{
+	int r = start(-1);
+
+	if (r == 0)
+		r = receive(sock, take, data);
+	if (r < 0)
+		lent_end();
+	return r;
+}
+
+/* ---- who gives all of it ---- */
+
+static int give_pack(int sock, struct lent_pack *pack, const int *fds)
+{
+	const int r = only_errno(
+		fdpass_send_patiently(sock, pack, sizeof(*pack), fds, pack->n, 0, LENT_GIVE_MS));
+
+	pack->n = 0;
+	return r;
+}
+
+int lent_give(int sock)
+{
+	struct lent_pack pack = {0};
+	int fds[LENT_PACK], r = 0;
+
+	for (size_t fd = 0; r == 0 && fd < lent.cap; fd++) {
+		if (!lent.one[fd].number)
+			continue;
+		fds[pack.n] = (int)fd;
+		pack.number[pack.n++] = lent.one[fd].number;
+		if (pack.n == LENT_PACK)
+			r = give_pack(sock, &pack, fds);
+	}
+	if (r == 0 && pack.n)
+		r = give_pack(sock, &pack, fds);
+	return r == 0 ? give_pack(sock, &pack, fds) : r;
 }

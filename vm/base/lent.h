@@ -18,8 +18,8 @@
  *
  * The holder may end, or stop hearing. Nothing is lost with it as long as this process is there,
  * which has all that it has lent: it goes on counting, as if it had a holder, and is `away`. If
- * there is another one, lent_again(), that is given all of it behind the next commit, by the same
- * numbers. So what is committed meanwhile is right, and is of use from then on.
+ * there is another one, that is given all of it behind a commit, lent_again(), by the same numbers.
+ * So what is committed meanwhile is right, and is of use from then on.
  *
  * A process has one table of descriptors, and so there is one of these. Until lent_begin() nothing
  * is lent, and all that lent_close() does is close(2). Whatever may have been lent has to be closed
@@ -48,8 +48,8 @@ struct lent_pack {
 	uint32_t n, number[LENT_PACK];
 };
 
-/* From now on descriptors are lent, over this socket, which is the callee's. Return: 0 or
- * -errno. */
+/* From now on descriptors are lent, over this socket, which is the callee's; -1: there is no holder,
+ * and what is lent has but its number. Return: 0 or -errno. */
 int lent_begin(int sock);
 
 /* Nothing is lent any more. */
@@ -70,8 +70,11 @@ bool lent_is_away(void);
  * than one user may have there, and were for long? */
 bool lent_is_crowded(void);
 
-/* There is another holder, which has nothing yet: its socket, which is the callee's; or there will
- * be one: -1. */
+/* There is no holder any more: it is away. */
+void lent_lose(void);
+
+/* There is another one, which has nothing yet: it is given all that is lent. To be called behind
+ * lent_committed(), since what is committed is to name nothing else. @sock: Its; the callee's. */
 void lent_again(int sock);
 
 /* There will be none any more: lent_failed(). */
@@ -101,5 +104,13 @@ void lent_verify(bool yes);
  * Return: 0, -EBADMSG, -ETIMEDOUT or -errno.
  */
 int lent_inherit(int sock, int (*take)(void *data, unsigned number, int fd), void *data);
+
+/* All that is lent, to a process that takes over from this one: for lent_adopt(). @sock stays the
+ * caller's. Return: 0 or -errno. */
+int lent_give(int sock);
+
+/* lent_inherit(), but from such a process, whose holder stays its own: this one has none before
+ * lent_again(). @sock stays the caller's. */
+int lent_adopt(int sock, int (*take)(void *data, unsigned number, int fd), void *data);
 
 #endif

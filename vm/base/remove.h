@@ -8,7 +8,9 @@
 int remove_tree(const char *path);
 
 /* The same, but renames it first, so that the name is free at once, and a new directory of that name
- * is not affected. */
+ * is not affected. Who is killed meanwhile leaves what is named so, with REMOVE_GONE and a number
+ * behind it, for remove_abandoned(). */
+#define REMOVE_GONE ".gone-"
 int remove_tree_at_once(const char *path);
 
 /* Removes the directories in @dir whose names begin with @prefix, that nobody has locked, and that were not changed for

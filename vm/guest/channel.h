@@ -74,7 +74,7 @@ struct channel_events {
 /* What all channels of a loop share. Zeroed at first. */
 struct channel_scratch {
 	struct turn *turn; /* or NULL: everything is said at once */
-	/* By a daemon that has died: where its channels' records are; or NULL. */
+	/* By a daemon before this one: where its channels' records are; or NULL. */
 	struct estate *left;
 	struct halves halves;	   /* those that wait for the rest of a record */
 	uint8_t bytes[256u << 10]; /* read buffer: none keeps data in it across iterations */

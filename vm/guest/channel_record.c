@@ -48,7 +48,7 @@ enum { TAG_WRITTEN_KEY = 1, TAG_WRITTEN_SUB };
  * While much is queued, the channel changes with each piece that is sent, and is written down at
  * each commit. So long bytes, which don't change any more, are records of their own, written once:
  * by the number of the channel's descriptor, which is nobody else's as long as it is held, and that
- * of the frame, or of the record of the link. Not in a stream for --takeover, which is written
+ * of the frame, or of the record of the link. Not where there are no turns, and all is written
  * once.
  */
 #define LONG			 CHANNEL_LONG
@@ -106,7 +106,7 @@ static void put_held(struct buf *out, unsigned tag, const struct sheets *sheets,
 	record_close(out, at);
 }
 
-/* With a tail there is little else. In a stream nothing can be named. */
+/* With a tail there is little else. Without turns nothing is named. */
 static void put_wire(const struct writer *to, struct channel_frame *f)
 {
 	size_t at;

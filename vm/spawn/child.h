@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that the daemon has the spawner start, on the event loop. Implemented by spawner.c. */
+/* A process that the daemon has the spawner start, on the event loop. Implemented by spawner_child.c. */
 #ifndef XSBX_VM_SPAWN_CHILD_H
 #define XSBX_VM_SPAWN_CHILD_H
 

@@ -17,7 +17,7 @@
 /* The version of orders, notes and requests (order.h, wire.h). To be counted up with each change of
  * these: a spawner lives as long as its mount, and daemons of other versions may follow the
  * first. */
-#define SPAWN_VERSION  5u
+#define SPAWN_VERSION  6u
 
 /* Descriptors of an heir, in whose command line --heir is the first. */
 enum heir_fd {

@@ -47,7 +47,7 @@ void kids_born(struct kids *k, struct kid *kid);
 void kids_remove(struct kids *k, struct kid *kid);
 
 /* Children of the spawner's own; 0: there is none. */
-#define KIN_HOLDERS 3u
+#define KIN_HOLDERS 2u
 
 struct kin {
 	pid_t daemon, heir;

@@ -202,6 +202,7 @@ static bool revive(struct server *s)
 			 "the daemon before died, and another one goes on with the mount");
 		await_death(s);
 		close(steal_fd(&s->sock));
+		unsent_clear(&s->unsaid);
 	}
 	/* Its holder may have died with it. */
 	if (!s->stop)
@@ -268,7 +269,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 static int time_left(struct server *s)
 {
 	const int64_t now = server_now();
-	int64_t left = final_unsaid(&s->finals) ? AGAIN_MS : -1;
+	int64_t left = server_has_unsaid(s) ? AGAIN_MS : -1;
 
 	if (s->heir.state == HEIR_LOADING)
 		return (int)MAX(s->heir.until - now, 0);
@@ -277,8 +278,6 @@ static int time_left(struct server *s)
 	/* Or sooner: server_is_urgent(). */
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
 		left = MIN(MAX(s->revival.at - now, 0), AGAIN_MS);
-	if (server_holder_is_due(s) && (left < 0 || s->revival.holder_at - now < left))
-		left = MAX(s->revival.holder_at - now, 0);
 	for (size_t i = 0; s->kids.nbirths && i < s->kids.n; i++) {
 		const struct birth *b = s->kids.item[i].birth;
 
@@ -304,6 +303,7 @@ static void begin(struct server *s)
 	log_divert(server_say, s);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
+	unsent_init(&s->unsaid);
 	heir_init(&s->heir, s->rules);
 	server_revival_init(s);
 	s->sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -330,10 +330,8 @@ static bool turn(struct server *s)
 		reap(s);
 	if (stands)
 		return true;
-	if (server_holder_is_due(s) && server_now() >= s->revival.holder_at)
-		server_holder_again(s);
 	if (s->daemon)
-		server_say_finals(s);
+		server_say_rest(s);
 	server_settle_all(s, p[0].revents & (POLLRDHUP | POLLHUP) ? -ECANCELED : 0);
 	if (p[0].revents & POLLHUP)
 		return false;

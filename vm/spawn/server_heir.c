@@ -24,10 +24,9 @@ void server_leave(const struct server *s)
 		v->conf,
 		v->legacy.estate,
 		v->legacy.holder_control,
-		v->coming.estate,
-		v->coming.holder_control,
 		v->heirs.estate,
 		v->heirs.holder_control,
+		v->copy,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -36,6 +35,7 @@ void server_leave(const struct server *s)
 	}
 	heir_leave(&s->heir);
 	held_leave(&s->held);
+	unsent_leave(&s->unsaid);
 	for (size_t i = 0; i < s->kids.n; i++) {
 		if (s->kids.item[i].birth)
 			close(s->kids.item[i].birth->status);
@@ -150,6 +150,7 @@ static void succeed(struct server *s)
 		kill(former, SIGKILL);
 	if (s->sock >= 0)
 		close(s->sock);
+	unsent_clear(&s->unsaid);
 	s->sock = s->heir.sock;
 	s->daemon = s->heir.pid;
 	s->last_id += IDS_BETWEEN;

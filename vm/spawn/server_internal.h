@@ -15,33 +15,35 @@
 #include "hung.h"
 #include "kids.h"
 #include "server.h"
-#include "vm/base/fdpass.h"
 #include "vm/base/log.h"
+#include "vm/base/unsent.h"
 #include "vm/base/util.h"
 #include "wire.h"
 
+enum legacy_state {
+	LEGACY_NONE,   /* nothing */
+	LEGACY_COMING, /* an estate, to which not all is written yet, and a holder */
+	LEGACY_COUNTS, /* all that another daemon needs */
+	/* That was so, but the descriptors that it speaks of are nobody's but the daemon's: there is
+	 * no holder, or another one that has not all yet. */
+	LEGACY_UNHELD,
+};
+
 /* What a daemon leaves. */
 struct legacy {
-	int estate;	    /* in memory; or -1: nothing */
+	enum legacy_state state;
+	int estate;	    /* in memory; or -1 */
 	pid_t holder;	    /* of its descriptors; or 0 */
-	uint32_t number;    /* the holder's */
 	int holder_control; /* or -1 */
 };
 
 /* What is needed when the daemon dies. See server_revive.c. */
 struct revival {
-	bool able;	      /* there is an estate, and all else */
 	int program;	      /* that the daemon runs, by O_PATH; or -1 */
 	int conf;	      /* that it goes by, as it was read: sealed; or -1 */
-	struct legacy legacy; /* what counts */
-	struct legacy coming; /* to which not all is written yet */
-	struct legacy heirs;  /* likewise, of a daemon that is to take the mount over */
-	/* There was, but the descriptors that it speaks of are nobody's but the daemon's. */
-	bool unheld;
-	bool holder_due; /* what is coming has none; there is to be one, at: */
-	int64_t holder_at;
-	uint32_t holders; /* that were started */
-	struct deaths holder_deaths;
+	struct legacy legacy; /* the daemon's */
+	struct legacy heirs;  /* of a daemon that is to take the mount over: NONE, COMING, UNHELD */
+	int copy;	      /* of a dead one's estate, by an heir that goes on from it; or -1 */
 	struct deaths deaths;
 	bool due, last; /* there is to be another daemon, at: */
 	int64_t at;
@@ -56,6 +58,7 @@ struct server {
 	int daemon_status; /* as from wait(2), then */
 	struct held held;
 	struct finals finals;
+	struct unsent unsaid; /* notes for the daemon */
 	struct kids kids;
 	bool stop; /* the daemon said goodbye: what is guarded is in order */
 	int patience_ms, end_ms;
@@ -69,16 +72,6 @@ struct server {
 	const struct spawner_rules *rules;
 	struct guarded *guarded;
 };
-
-#define SERVER_CROWDED_MS 200u /* for so long descriptors have to wait for others on their way */
-
-/* News for the daemon. Return: 0 or -errno. */
-static inline int server_note(struct server *s, const struct spawn_note *note, const int *fds,
-			      size_t nfds)
-{
-	return only_errno(fdpass_send_patiently(s->sock, note, sizeof(*note), fds, nfds, 0,
-						SERVER_CROWDED_MS));
-}
 
 static inline int64_t server_now(void)
 {
@@ -104,8 +97,17 @@ void server_say(void *data, enum log_level level, const char *text);
 /* The lines that could not be said. */
 void server_say_words(struct server *s);
 
-/* The last words of children, as far as they were not said yet, and can be now. */
-void server_say_finals(struct server *s);
+#define SERVER_CROWDED_MS 200u /* for so long descriptors have to wait for others on their way */
+
+/* News for it, now or when it has room, in order. Return: 0; -ENOBUFS: it does not read; or
+ * -errno. */
+int server_note(struct server *s, const struct spawn_note *note, const int *fds, size_t nfds);
+
+/* All that was not said yet, as far as it can be now: notes, and the last words of children. */
+void server_say_rest(struct server *s);
+
+/* Is there anything? */
+bool server_has_unsaid(struct server *s);
 
 /* One's: that it has ended, or never began. */
 void server_last_note(struct server *s, const struct spawn_note *note);
@@ -127,12 +129,21 @@ void server_settle_all(struct server *s, int given_up);
 
 void server_legacy_init(struct server *s);
 
+/* Is there all that another daemon needs? */
+bool server_legacy_counts(const struct server *s);
+
+/* There will be no other one. */
+void server_legacy_end(struct server *s);
+
 /* It is going to leave this, which is the callee's; -1: it did not arrive. Not @any: nothing, as of
  * now. */
 void server_estate(struct server *s, int fd, bool any);
 
-/* ... and if it dies from now on, it does, and the holder of this number has its descriptors. */
-void server_survives(struct server *s, uint32_t number);
+/* ... and if it dies from now on, it does, and the holder has its descriptors. */
+void server_survives(struct server *s);
+
+/* The holder does not hear. */
+void server_unheld(struct server *s);
 
 /* What an heir is going to leave, as soon as it is the daemon; likewise. Return: 0; -EMFILE: its
  * copy of what there was did not arrive, and it believes that it did. */
@@ -144,16 +155,8 @@ void server_legacy_passes(struct server *s, bool taken_over);
 /* This process has ended, by its number. */
 void server_holder_reaped(struct server *s, pid_t pid);
 
-/* The daemon says that the holder of this number does not hear; @crowded: that it could not be
- * told, for which that can do nothing. */
-void server_holder_deaf(struct server *s, uint32_t number, bool crowded);
-
 /* There is no daemon any more: if there will be none for want of a holder, the guard says so. */
 void server_legacy_tell(struct server *s);
-
-/* There is none, and there is to be one; at `holder_at`. */
-bool server_holder_is_due(const struct server *s);
-void server_holder_again(struct server *s);
 
 /* ---- server_revive.c: a daemon that has died ---- */
 
@@ -186,8 +189,7 @@ static inline struct kin server_kin(const struct server *s)
 {
 	return (struct kin){.daemon = s->daemon,
 			    .heir = s->heir.state == HEIR_NONE ? 0 : s->heir.pid,
-			    .holder = {s->revival.legacy.holder, s->revival.coming.holder,
-				       s->revival.heirs.holder}};
+			    .holder = {s->revival.legacy.holder, s->revival.heirs.holder}};
 }
 
 /* ---- server_heir.c: another daemon ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner's part in what a daemon leaves: its estate, and the process that has its
  * descriptors. */
+#include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,330 +12,226 @@
 #include "guard.h"
 #include "holder.h"
 #include "server_internal.h"
+#include "vm/base/fdpass.h"
 #include "vm/base/log.h"
-
-#define UNTOLD_MS 200 /* what could not be told is told then */
 
 /*
  * Theory of operation
  * -------------------
- * What counts is `legacy`. What somebody has announced, and not written yet, is `coming`, or
- * `heirs`; SURVIVES or READY makes it `legacy`.
+ * Who announces an estate is given a holder, and writes all that he is; when he has, SURVIVES makes
+ * it count, or an heir's READY.
  *
  * A holder may end, or not hear any more, which the daemon notices. It can't be waited for then: a
- * close that a dead disk does not answer keeps it. It is killed, and forgotten. The daemon has all
- * that it has lent; so what counted is `coming` once more, with the same estate and a holder that
- * has nothing, and counts again when the daemon says that it has lent all of it: by SURVIVES. Until
- * then its death is the end. How often that is done says deaths.h, as of the daemon.
+ * close that a dead disk does not answer keeps it. It is killed, and all of it forgotten: what is
+ * written down is of no use without. The daemon, which has its estate, and all that it has lent, is
+ * told that there is none, if it has not said so itself; it announces the estate once more, and it
+ * goes on as at first. Until it counts again the daemon's death is the end. When and how often that
+ * is tried is the daemon's business (fs/survival.c).
  *
- * A descriptor can't be sent while more of one user's are on their way than he may have open. That
- * passes, and is nobody's death: it is tried again, as often as it takes. So is what a daemon has no
- * room for that does not read for a while; the spawner does not wait for it.
- *
- * Holders are numbered, because what is said of one may meet another. That of a daemon that has
- * died is the next one's by no number: 0.
+ * Nothing here has a number, because everything is said in order: SURVIVES is of the holder that was
+ * asked for last, and what is said of the one before comes before the answer that names the next.
  */
 
-static const struct legacy no_legacy = {.estate = -1, .holder_control = -1};
+/* Nothing of it is left, nor its holder. */
+static void forsake(struct legacy *l, enum legacy_state state)
+{
+	assert(state == LEGACY_NONE || state == LEGACY_UNHELD);
+	if (l->estate >= 0)
+		close(l->estate);
+	if (l->holder > 0)
+		kill(l->holder, SIGKILL);
+	if (l->holder_control >= 0)
+		close(l->holder_control);
+	*l = (struct legacy){.state = state, .estate = -1, .holder_control = -1};
+}
+
+static void forsake_copy(struct revival *v)
+{
+	if (v->copy >= 0)
+		close(steal_fd(&v->copy));
+}
 
 void server_legacy_init(struct server *s)
 {
-	s->revival.legacy = s->revival.coming = s->revival.heirs = no_legacy;
+	static const struct legacy none = {.estate = -1, .holder_control = -1};
+
+	s->revival.legacy = s->revival.heirs = none;
+	s->revival.copy = -1;
 }
 
-static void end_holder(struct legacy *l)
+bool server_legacy_counts(const struct server *s)
 {
-	if (l->holder > 0)
-		kill(l->holder, SIGKILL);
-	l->holder = 0;
-	if (l->holder_control >= 0)
-		close(steal_fd(&l->holder_control));
+	return s->revival.legacy.state == LEGACY_COUNTS;
 }
 
-/* Nothing of it is left, nor its holder. */
-static void forsake(struct legacy *l)
+void server_legacy_end(struct server *s)
 {
-	if (l->estate >= 0)
-		close(l->estate);
-	end_holder(l);
-	*l = no_legacy;
+	forsake(&s->revival.legacy, LEGACY_NONE);
 }
 
-static void forget_all(struct server *s)
-{
-	s->revival.able = s->revival.unheld = s->revival.holder_due = false;
-	forsake(&s->revival.legacy);
-	forsake(&s->revival.coming);
-}
+/* ---- announced ---- */
 
-/* @l is what counts from now on, if it is anything. */
-static void come_true(struct server *s, struct legacy *l)
+/* Return: a socket to a holder that has nothing yet; or -errno. */
+static int begin_holder(struct legacy *l)
 {
-	forsake(&s->revival.legacy);
-	s->revival.legacy = *l;
-	*l = no_legacy;
-	s->revival.able = s->revival.legacy.estate >= 0;
-	s->revival.unheld = false;
-}
-
-/* ---- a holder, and the next ---- */
-
-/* Gives @l a holder that has nothing yet, of which is heard at @sock, in a message with @flags.
- * Return: 0; -EAGAIN, -ETOOMANYREFS: not now; or -errno. */
-static int begin_holder(struct server *s, struct legacy *l, int sock, int flags)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER, .id = ++s->revival.holders};
 	const pid_t pid = holder_start(&l->holder_control);
-	_cleanup_close_ int end = -1;
-	int r = pid;
 
-	if (pid > 0) {
-		l->holder = pid;
-		l->number = note.id;
-		r = end = holder_admit(l->holder_control);
+	if (pid < 0)
+		return pid;
+	l->holder = pid;
+	return holder_admit(l->holder_control);
+}
+
+/* Return: what becomes of it without a holder. */
+static enum legacy_state without(const struct legacy *l)
+{
+	return l->state == LEGACY_UNHELD ? LEGACY_UNHELD : LEGACY_NONE;
+}
+
+/* Somebody is about to leave this. @fd: -1: it did not arrive. @conf: what the next one would go by.
+ * Return: a socket to the holder, for him; or -errno: he leaves nothing. */
+static int prepare(struct legacy *l, int fd, int conf)
+{
+	const enum legacy_state before = without(l);
+	int r = fd < 0 ? -EMFILE : conf < 0 ? -ENODATA : 0; /* nobody has said what it is */
+
+	forsake(l, before);
+	l->estate = fd;
+	if (r == 0)
+		r = begin_holder(l);
+	if (r >= 0) {
+		l->state = before == LEGACY_UNHELD ? LEGACY_UNHELD : LEGACY_COMING;
+		return r;
 	}
-	if (r >= 0)
-		r = only_errno(fdpass_send_patiently(sock, &note, sizeof(note), &end, 1, flags,
-						     SERVER_CROWDED_MS));
-	if (r < 0)
-		end_holder(l);
+	log_warn("nothing survives the daemon: %s", strerror(-r));
+	forsake(l, l->state);
 	return r;
 }
 
-/* There will be another one: who does not hear that hears of the other. */
-static void tell_none(struct server *s)
+void server_estate(struct server *s, int fd, bool any)
 {
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
+	struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
+	_cleanup_close_ int holder = -1;
 
-	(void)fdpass_send(s->sock, &note, sizeof(note), NULL, 0, MSG_DONTWAIT);
-}
-
-/* There will be none. That is said but once. */
-static void tell_never(struct server *s)
-{
-	const struct spawn_note note = {.op = SPAWN_NOTE_HOLDER, .error = -EPIPE};
-
+	if (!any) {
+		server_legacy_end(s);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	holder = prepare(&s->revival.legacy, fd, s->revival.conf);
+	note.error = holder < 0 ? holder : server_note(s, &note, &holder, 1);
+	if (note.error == 0)
+		return;
+	forsake(&s->revival.legacy, without(&s->revival.legacy));
 	(void)server_note(s, &note, NULL, 0);
 }
 
-/* One that has just died has nothing to lend any more. */
-static bool has_daemon(const struct server *s)
-{
-	struct pollfd p = {.fd = s->sock};
-
-	return s->daemon && poll(&p, 1, 0) == 0;
-}
-
-/* What is coming has no holder. @wait: there is one in so many ms. */
-static void again_after(struct server *s, const char *words, int64_t wait)
-{
-	log_warn("the process that holds descriptors for the next daemon %s; another one follows%s",
-		 words, wait ? ", in a while" : "");
-	s->revival.holder_due = true;
-	s->revival.holder_at = server_now() + wait;
-	tell_none(s);
-}
-
-/* Likewise, because of it: that is counted. */
-static void again(struct server *s, const char *words)
-{
-	struct revival *v = &s->revival;
-	int64_t wait;
-
-	if (!has_daemon(s)) {
-		log_warn("the process that holds descriptors for the next daemon %s", words);
-		return;
-	}
-	if (deaths_count(&v->holder_deaths, server_now(), &wait) == DEATHS_OVER) {
-		log_error("the process that holds descriptors for the next daemon %s once too "
-			  "often; nothing survives the daemon any more",
-			  words);
-		forget_all(s);
-		tell_never(s);
-		return;
-	}
-	again_after(s, words, wait);
-}
-
-/* What counted does not any more: what is written down speaks of descriptors that nobody has but
- * the daemon, if there is one. Return: whether another holder is wanted. */
-static bool lose_holder(struct server *s)
+void server_survives(struct server *s)
 {
 	struct revival *v = &s->revival;
 
-	v->able = false;
-	v->unheld = true;
-	end_holder(&v->legacy);
-	if (v->coming.estate >= 0) { /* the daemon has another one */
-		forsake(&v->legacy);
-		return false;
+	/* The holder may have ended meanwhile. */
+	if (!v->legacy.holder)
+		return;
+	v->legacy.state = LEGACY_COUNTS;
+	if (!v->deaths.since)
+		deaths_serves(&v->deaths, server_now());
+}
+
+int server_heirs_estate(struct server *s, int fd, bool any)
+{
+	struct spawn_note note = {.op = SPAWN_NOTE_HOLDER};
+	_cleanup_close_ int holder = -1;
+
+	forsake_copy(&s->revival);
+	if (any && s->heir.revives) {
+		s->revival.copy = fd;
+		return fd < 0 ? -EMFILE : 0;
 	}
-	v->coming = v->legacy;
-	v->legacy = no_legacy;
-	return true;
+	if (!any) {
+		forsake(&s->revival.heirs, LEGACY_NONE);
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	holder = prepare(&s->revival.heirs, fd, s->heir.conf);
+	note.error = MIN(holder, 0);
+	(void)fdpass_send_patiently(s->heir.sock, &note, sizeof(note), &holder, holder >= 0,
+				    MSG_DONTWAIT, SERVER_CROWDED_MS);
+	return 0;
+}
+
+/* ---- without a holder ---- */
+
+static void tell_unheld(struct server *s)
+{
+	const struct spawn_note note = {.op = SPAWN_NOTE_UNHELD};
+
+	if (server_note(s, &note, NULL, 0) < 0)
+		log_warn("the process that holds descriptors for the next daemon has ended");
+}
+
+void server_unheld(struct server *s)
+{
+	if (s->revival.legacy.state != LEGACY_NONE)
+		forsake(&s->revival.legacy, LEGACY_UNHELD);
 }
 
 void server_holder_reaped(struct server *s, pid_t pid)
 {
-	static const char words[] = "has ended";
 	struct revival *v = &s->revival;
+	struct legacy *const all[] = {&v->legacy, &v->heirs};
 
-	if (pid == v->heirs.holder) { /* it begins when that is the daemon */
-		v->heirs.holder = 0;
-		end_holder(&v->heirs);
-	} else if (pid == v->coming.holder) {
-		v->coming.holder = 0;
-		end_holder(&v->coming);
-		again(s, words);
-	} else if (pid == v->legacy.holder) {
-		v->legacy.holder = 0;
-		if (lose_holder(s))
-			again(s, words);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (pid != all[i]->holder)
+			continue;
+		all[i]->holder = 0;
+		forsake(all[i], LEGACY_UNHELD);
+		if (all[i] == &v->legacy) /* who follows is told when it is the daemon */
+			tell_unheld(s);
 	}
-}
-
-void server_holder_deaf(struct server *s, uint32_t number, bool crowded)
-{
-	struct revival *v = &s->revival;
-	bool wanted = false;
-
-	if (v->coming.holder && v->coming.number == number) {
-		end_holder(&v->coming);
-		wanted = true;
-	} else if (v->legacy.holder && v->legacy.number == number) {
-		wanted = lose_holder(s);
-	}
-	if (wanted && crowded && has_daemon(s))
-		again_after(s, "could not be told: there are too many on their way", UNTOLD_MS);
-	else if (wanted)
-		again(s, "has ended, or does not hear");
 }
 
 void server_legacy_tell(struct server *s)
 {
-	if (s->revival.unheld)
+	if (s->revival.legacy.state == LEGACY_UNHELD)
 		snprintf(s->guarded->words, sizeof(s->guarded->words),
 			 "no other daemon can go on: the process that holds descriptors for it has "
 			 "ended");
 }
 
-bool server_holder_is_due(const struct server *s)
-{
-	return s->daemon && s->revival.holder_due;
-}
-
-void server_holder_again(struct server *s)
-{
-	struct revival *v = &s->revival;
-	int r;
-
-	v->holder_due = false;
-	r = begin_holder(s, &v->coming, s->sock, MSG_DONTWAIT);
-	if (r == -EAGAIN || r == -ETOOMANYREFS) {
-		v->holder_due = true;
-		v->holder_at = server_now() + UNTOLD_MS;
-	} else if (r < 0) {
-		again(s, "can't be started");
-	}
-}
-
-/* ---- what is left ---- */
-
-/* What somebody is about to leave, who waits at @sock to hear of its holder. @fd: -1: it did not
- * arrive.
- * @conf: what the next one would go by. */
-static void prepare(struct server *s, struct legacy *l, int fd, int conf, int sock)
-{
-	const struct spawn_note none = {.op = SPAWN_NOTE_HOLDER};
-	int r = fd < 0 ? -EMFILE : 0;
-
-	forsake(l);
-	l->estate = fd;
-	if (r == 0 && conf < 0)
-		r = -ENODATA; /* nobody has said what it is */
-	if (r == 0)
-		r = begin_holder(s, l, sock, 0);
-	if (r == 0)
-		return;
-	log_warn("nothing survives the daemon: %s", strerror(-r));
-	forsake(l);
-	(void)fdpass_send(sock, &none, sizeof(none), NULL, 0, 0);
-}
-
-void server_estate(struct server *s, int fd, bool any)
-{
-	if (any) {
-		prepare(s, &s->revival.coming, fd, s->revival.conf, s->sock);
-		return;
-	}
-	forget_all(s);
-	if (fd >= 0)
-		close(fd);
-}
-
-void server_survives(struct server *s, uint32_t number)
-{
-	struct revival *v = &s->revival;
-
-	/* Another one may have taken its place meanwhile, which has nothing. */
-	if (!v->coming.holder || v->coming.number != number)
-		return;
-	come_true(s, &v->coming);
-	if (!v->deaths.since)
-		deaths_serves(&v->deaths, server_now());
-	deaths_serves(&v->holder_deaths, server_now());
-}
-
-int server_heirs_estate(struct server *s, int fd, bool any)
-{
-	struct legacy *l = &s->revival.heirs;
-
-	if (any && !s->heir.revives) {
-		prepare(s, l, fd, s->heir.conf, s->heir.sock);
-		return 0;
-	}
-	forsake(l);
-	if (any)
-		l->estate = fd;
-	else if (fd >= 0)
-		close(fd);
-	return any && fd < 0 ? -EMFILE : 0;
-}
+/* ---- inherited ---- */
 
 /* What the dead one has left was copied, and the holder stays, if there is one. */
 static void take_copy(struct revival *v)
 {
-	struct legacy *l = v->able ? &v->legacy : &v->coming;
-
-	if (v->heirs.estate < 0 || l->estate < 0)
+	if (v->copy < 0 || v->legacy.state != LEGACY_COUNTS)
 		return;
-	close(l->estate);
-	l->estate = steal_fd(&v->heirs.estate);
+	close(v->legacy.estate);
+	v->legacy.estate = steal_fd(&v->copy);
 }
 
-static void pass_on(struct server *s)
+/* All is written there already. */
+static void take_heirs(struct revival *v)
 {
-	struct revival *v = &s->revival;
-
-	take_copy(v);
-	if (v->coming.estate >= 0 && !v->coming.holder)
-		again(s, "has ended"); /* while it was loading; it has all */
-	else
-		v->legacy.number = 0;
+	forsake(&v->legacy, LEGACY_NONE);
+	v->legacy = v->heirs;
+	v->heirs = (struct legacy){.estate = -1, .holder_control = -1};
+	if (v->legacy.state == LEGACY_COMING)
+		v->legacy.state = LEGACY_COUNTS;
 }
 
 void server_legacy_passes(struct server *s, bool taken_over)
 {
 	struct revival *v = &s->revival;
 
-	if (taken_over) {
-		forget_all(s);
-		v->holder_deaths = (struct deaths){0};
-		come_true(s, &v->heirs);
-		if (v->able && !v->legacy.holder && lose_holder(s))
-			again(s, "has ended");
-	} else {
-		pass_on(s);
-	}
-	forsake(&v->heirs);
+	if (taken_over)
+		take_heirs(v);
+	else
+		take_copy(v);
+	forsake(&v->heirs, LEGACY_NONE);
+	forsake_copy(v);
+	if (v->legacy.state == LEGACY_UNHELD)
+		tell_unheld(s);
 }

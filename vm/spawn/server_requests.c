@@ -9,6 +9,7 @@
 
 #include "guard.h"
 #include "server_internal.h"
+#include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 
 static void hold(struct server *s, uint32_t id, struct spawn_job *job)
@@ -92,9 +93,8 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 	case SPAWN_OP_ESTATE:
 		server_estate(s, job->nfds ? steal_fd(&job->fds[0]) : -1, req.id != 0);
 		break;
-	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
-	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id, false); break;
-	case SPAWN_OP_CROWDED: server_holder_deaf(s, req.id, true); break;
+	case SPAWN_OP_SURVIVES: server_survives(s); break;
+	case SPAWN_OP_UNHELD: server_unheld(s); break;
 	case SPAWN_OP_LOG:
 		if (req.id < LOG_NLEVELS)
 			log_open((enum log_level)req.id);
@@ -140,9 +140,8 @@ static void serve_gone(struct server *s, const char *message)
 		if (!req.id)
 			server_estate(s, -1, false);
 		break;
-	case SPAWN_OP_SURVIVES: server_survives(s, req.id); break;
-	case SPAWN_OP_HOLDER: server_holder_deaf(s, req.id, false); break;
-	case SPAWN_OP_CROWDED: server_holder_deaf(s, req.id, true); break;
+	case SPAWN_OP_SURVIVES: server_survives(s); break;
+	case SPAWN_OP_UNHELD: server_unheld(s); break;
 	case SPAWN_OP_UNMOUNT: unmount(s, true); break;
 	default: break;
 	}

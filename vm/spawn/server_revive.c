@@ -92,7 +92,8 @@ static void again(struct server *s, int64_t wait)
 
 static void give_up(struct server *s)
 {
-	s->revival.due = s->revival.able = false;
+	s->revival.due = false;
+	server_legacy_end(s);
 }
 
 /* One more has died, or did not come to serve. */
@@ -124,7 +125,7 @@ static void count(struct server *s, const char *words)
 
 bool server_can_revive(const struct server *s)
 {
-	return !s->stop && !s->abandoned && s->revival.able && s->revival.program >= 0 &&
+	return !s->stop && !s->abandoned && server_legacy_counts(s) && s->revival.program >= 0 &&
 	       held_find(&s->held, HELD_CONNECTION) >= 0;
 }
 
@@ -134,7 +135,7 @@ bool server_died(struct server *s)
 
 	describe_end(s->daemon_status, words, sizeof(words));
 	count(s, words);
-	return s->revival.able;
+	return server_legacy_counts(s);
 }
 
 bool server_is_urgent(const struct server *s)
@@ -146,13 +147,13 @@ bool server_is_urgent(const struct server *s)
 
 void server_revive_again(struct server *s, const char *words)
 {
-	if (s->revival.able)
+	if (server_legacy_counts(s))
 		count(s, words);
 }
 
 void server_revive_refused(struct server *s, const char *words)
 {
-	if (!s->revival.able)
+	if (!server_legacy_counts(s))
 		return;
 	if (++s->revival.refusals < REFUSALS_MOST) {
 		log_error("the next daemon can't go on: %s; once more", words);

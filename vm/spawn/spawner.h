@@ -136,38 +136,51 @@ void spawner_refuse(struct spawner *sp, const char *words);
 /* For the heir: the descriptor of @sp's tie, or -1. */
 int spawner_tie_fd(const struct spawner *sp);
 
+/* ---- what is left if this daemon dies, see fs/survival.h ---- */
+
 /**
  * spawner_estate() - Another daemon is going to go on if this one dies
  * @sp: Spawner
- * @estate: What it leaves, by its file; or -1: there is not to be one any more
- * @ret_holder: A socket for lent_begin(), unless @estate is -1
+ * @estate: What it leaves, by its file
+ * @ret_holder: A socket for lent_begin()
  *
- * It counts from spawner_survives() on, and in an heir from spawner_ready(); until then what was
- * there before does. It waits for the spawner.
+ * It counts from spawner_survives() on, and in an heir from spawner_ready(). It waits for the
+ * spawner.
  *
- * Return: 0; -ENOTSUP: it could not, and it is as if this had not been called; or -errno.
+ * Return: 0; -ENOTSUP: it could not, and nothing is left; or -errno.
  */
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder);
+
+struct spawner_holder_ops {
+	/* The answer to spawner_estate_again(): @fd is a socket for lent_again(), the callee's; -1:
+	 * there is none, because of @err. */
+	void (*begun)(void *data, int fd, int err);
+	/* The holder has ended: this daemon's death is the end from now on. */
+	void (*ended)(void *data);
+};
+
+void spawner_on_holder(struct spawner *sp, const struct spawner_holder_ops *ops, void *data);
+
+/* Likewise once more, for another holder; it does not wait. Return: 0: there will be an answer; or
+ * -errno. */
+int spawner_estate_again(struct spawner *sp, int estate);
+
+/* All is written there that another daemon needs, and the holder has what that speaks of. Return: 0:
+ * that is said, or will be; or -errno. */
+int spawner_survives(struct spawner *sp);
+
+/* The holder does not hear, and is not needed any more: what is written down from now on is of no use
+ * without. Return: 0: that is said, or will be; or -errno. */
+int spawner_unheld(struct spawner *sp);
+
+/* There is not to be another daemon any more. Return: likewise. */
+int spawner_no_estate(struct spawner *sp);
 
 /* In an heir of one that has died, before spawner_ready(): this is a copy of what that has left,
  * and counts then. Return: 0 or -errno. */
 int spawner_copied(struct spawner *sp, int estate);
 
-/* All is written there that another daemon needs, and the holder that was heard of last has what
- * that speaks of. Return: 0: that is said, or will be; or -errno. */
-int spawner_survives(struct spawner *sp);
-
-/* @changed is called when there is another holder: @fd is a socket for lent_again(), the callee's;
- * 	or
- * when there is none: -1. @never: nor will there be. Until spawner_survives() this daemon's death
- * is the end. */
-void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
-		       void *data);
-
-/* The holder does not hear: another one is wanted, and what is written down from now on is of no
- * use without. @crowded: nothing is wrong with it, see lent_is_crowded(). Return: 0: that is said,
- * or will be; or -errno. */
-int spawner_holder_deaf(struct spawner *sp, bool crowded);
+/* ---- the end ---- */
 
 /* Ends the spawner: it kills remaining children, removes the runtime directory, and exits after
  * this process, which should do so now. If it is still attached to a loop, the loop is unusable.

@@ -3,7 +3,6 @@
  * heir. See heir.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,111 +24,24 @@ void spawner_on_heir(struct spawner *sp, bool (*begun)(void *data, int fd), void
 	sp->heir_data = data;
 }
 
-/* Waits for a note. Return: as spawner_take_note(), but never 0. */
-static int await_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS])
-{
-	struct pollfd p = {.fd = sp->sock, .events = POLLIN};
-	int r;
-
-	while ((r = spawner_take_note(sp, ret_note, ret_fds)) == 0)
-		(void)poll(&p, 1, -1);
-	return r;
-}
-
-/* What was said before the spawner knew is for later. */
-static int defer(struct spawner *sp, const struct spawn_note *note, const int fds[SPAWN_NOTE_FDS])
-{
-	struct deferred *d = malloc(sizeof(*d));
-
-	if (!d) { /* as if the spawner were gone: nothing can be relied on any more */
-		spawner_close_fds(fds);
-		return -EPIPE;
-	}
-	d->note = *note;
-	memcpy(d->fds, fds, sizeof(d->fds));
-	STAILQ_INSERT_TAIL(&sp->deferred, d, link);
-	return 0;
-}
-
-static void handle_deferred(struct spawner *sp)
-{
-	while (!STAILQ_EMPTY(&sp->deferred))
-		(void)spawner_receive(sp);
-}
-
 int spawner_yield(struct spawner *sp)
 {
 	const struct spawn_request req = {.op = SPAWN_OP_YIELD, .id = sp->heir_number};
 
-	if (!STAILQ_EMPTY(&sp->unsent))
+	if (sp->unsent.n)
 		return -EAGAIN;
 	return sp->dead ? -EPIPE : spawner_send(sp, &req, sizeof(req), NULL, 0);
 }
 
 int spawner_await(struct spawner *sp)
 {
-	int fds[SPAWN_NOTE_FDS], r = 0;
+	int fds[SPAWN_NOTE_FDS];
 	struct spawn_note note;
+	const int r = spawner_await_note(sp, SPAWN_NOTE_RESUME, &note, fds);
 
-	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
-		if (note.op == SPAWN_NOTE_RESUME) {
-			spawner_close_fds(fds);
-			break;
-		}
-		r = defer(sp, &note, fds);
-	}
-	handle_deferred(sp);
-	return MIN(r, 0);
-}
-
-int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_ESTATE, .id = 1};
-	int fds[SPAWN_NOTE_FDS] = {-1}, r = sp->dead ? -EPIPE : 0;
-	struct spawn_note note = {0};
-
-	if (estate < 0)
-		return spawner_say(sp, SPAWN_OP_ESTATE, 0);
 	if (r == 0)
-		r = spawner_send(sp, &req, sizeof(req), &estate, 1);
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = await_note(sp, &note, fds)) > 0) {
-		if (note.op == SPAWN_NOTE_HOLDER)
-			break;
-		r = defer(sp, &note, fds);
-	}
-	handle_deferred(sp);
-	if (r <= 0)
-		return r;
-	sp->holder_number = note.id;
-	*ret_holder = steal_fd(&fds[0]);
-	spawner_close_fds(fds);
-	return *ret_holder >= 0 ? 0 : -ENOTSUP;
-}
-
-int spawner_copied(struct spawner *sp, int estate)
-{
-	const struct spawn_request req = {.op = SPAWN_OP_ESTATE, .id = 1};
-
-	return spawner_send(sp, &req, sizeof(req), &estate, 1);
-}
-
-void spawner_on_holder(struct spawner *sp, void (*changed)(void *data, int fd, bool never),
-		       void *data)
-{
-	sp->holder_changed = changed;
-	sp->holder_data = data;
-}
-
-int spawner_holder_deaf(struct spawner *sp, bool crowded)
-{
-	return spawner_say(sp, crowded ? SPAWN_OP_CROWDED : SPAWN_OP_HOLDER, sp->holder_number);
-}
-
-int spawner_survives(struct spawner *sp)
-{
-	return spawner_say(sp, SPAWN_OP_SURVIVES, sp->holder_number);
+		spawner_close_fds(fds);
+	return r;
 }
 
 int spawner_inherit(struct spawner **ret_spawner)
@@ -208,7 +120,7 @@ int spawner_ready(struct spawner *sp)
 	struct spawn_note note = {0};
 
 	if (r == 0)
-		r = await_note(sp, &note, fds);
+		r = spawner_await_any(sp, &note, fds);
 	if (r < 0)
 		return r;
 	spawner_close_fds(fds);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's side of the spawner, for spawner.c and spawner_heir.c. */
+/* The daemon's side of the spawner, for its parts: spawner.c, and below it spawner_estate.c and _heir.c;
+ * spawner_notes.c, _child.c and _requests.c are named below, with what each has. */
 #ifndef XSBX_VM_SPAWN_SPAWNER_INTERNAL_H
 #define XSBX_VM_SPAWN_SPAWNER_INTERNAL_H
 
@@ -11,15 +12,8 @@
 #include "child.h"
 #include "server.h"
 #include "spawner.h"
+#include "vm/base/unsent.h"
 #include "wire.h"
-
-/* A request that did not fit into the socket; owns its descriptors. */
-struct unsent {
-	STAILQ_ENTRY(unsent) link;
-	int fds[SPAWN_FDS_MAX];
-	size_t nfds, len;
-	char message[];
-};
 
 /* A note that came while the daemon stood still; owns its descriptors. */
 struct deferred {
@@ -40,8 +34,9 @@ struct spawner {
 	bool dead;
 	uint32_t last_id;
 	TAILQ_HEAD(children, child) children;
-	STAILQ_HEAD(unsent_requests, unsent) unsent;
-	uv_poll_t poll; /* while attached */
+	struct unsent unsent; /* requests */
+	uv_poll_t poll;	      /* while attached */
+	uv_poll_cb on_poll;
 	bool attached;
 	struct on_lost before_children; /* of spawner_attended() */
 	struct on_lost after_children;	/* of spawner_watch() */
@@ -50,10 +45,9 @@ struct spawner {
 	uint32_t heir_number; /* of the last that was told of, for SPAWN_OP_YIELD */
 	int asked;	      /* spawner_asked() */
 	uint64_t alive_at;    /* log_now() of what spawner_alive() has said last */
-	void (*holder_changed)(void *data, int fd, bool never);
+	const struct spawner_holder_ops *holder_ops; /* or NULL */
 	void *holder_data;
-	uint32_t holder_number; /* of the last that was heard of; 0: it was inherited */
-	bool waits;		/* an heir's: nothing is asked for until it is the daemon */
+	bool waits; /* an heir's: nothing is asked for until it is the daemon */
 	STAILQ_HEAD(deferred_notes, deferred) deferred;
 	struct turn *turn; /* or NULL */
 	struct turn_speaker acknowledges;
@@ -63,8 +57,14 @@ struct spawner {
 	void *detached_data;
 };
 
+/* ---- spawner_requests.c ---- */
+
 /* For what can't come back later. Return: 0 or -errno. */
 int spawner_send(struct spawner *sp, const void *message, size_t len, const int *fds, size_t nfds);
+
+/* In its turn, now or when there is room. Return: 0 or -errno. */
+int spawner_send_in_turn(struct spawner *sp, const void *message, size_t len, const int *fds,
+			 size_t nfds);
 
 /* In its turn, and sooner is better: waits a while for room in the socket, and then queues it.
  * Return: 0 or -errno. */
@@ -73,11 +73,21 @@ int spawner_say(struct spawner *sp, enum spawn_op op, uint32_t id);
 /* Watches the socket for what is waited for now. */
 void spawner_poll_again(struct spawner *sp);
 
+/* ---- spawner_child.c ---- */
+
 /* Return: the child with this id, or NULL. */
 struct child *spawner_child(struct spawner *sp, uint32_t id);
 
-/* Return: 1 with a note, 0 if there is none, -EPIPE if the spawner is gone. */
-int spawner_take_note(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS]);
+/* A note of it. */
+void child_hear(struct child *c, const struct spawn_note *note, int fds[SPAWN_NOTE_FDS]);
+
+/* The spawner is gone; the child with it. */
+void child_lost(struct child *c);
+
+/* The request for it can't be sent. */
+void child_unasked(struct child *c, int err);
+
+/* ---- spawner_notes.c ---- */
 
 /* Closes those that are there, of a note. */
 void spawner_close_fds(const int fds[SPAWN_NOTE_FDS]);
@@ -85,5 +95,15 @@ void spawner_close_fds(const int fds[SPAWN_NOTE_FDS]);
 /* Handles a note, deferred ones first. Return: 1 after one, 0 if there is none, -EPIPE if the
  * spawner is gone. */
 int spawner_receive(struct spawner *sp);
+
+/* The answer to spawner_estate_again(). */
+void spawner_hear_holder(struct spawner *sp, int fd, int err);
+
+/* Waits for a note of this kind; what else comes is handled behind it. Return: 0 or -EPIPE. */
+int spawner_await_note(struct spawner *sp, enum spawn_note_op op, struct spawn_note *ret_note,
+		       int ret_fds[SPAWN_NOTE_FDS]);
+
+/* ... for any. Return: 1, or -EPIPE. */
+int spawner_await_any(struct spawner *sp, struct spawn_note *ret_note, int ret_fds[SPAWN_NOTE_FDS]);
 
 #endif

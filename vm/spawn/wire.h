@@ -35,23 +35,21 @@ enum spawn_op {
 	SPAWN_OP_REFUSE, /* it can't, for the reason that follows, in words */
 	/* Of the daemon again: */
 	/* Here is going to be what it leaves if it dies; `id` is 1, and the descriptor may be lost
-	 * on its way. 0: nothing any more. Of an heir likewise, before it is ready; of one whose
-	 * daemon has died, a copy, and nothing is answered. */
+	 * on its way. SPAWN_NOTE_HOLDER is the answer, always. 0: nothing any more. Of an heir
+	 * likewise, before it is ready; of one whose daemon has died, a copy, and nothing is
+	 * answered. */
 	SPAWN_OP_ESTATE,
-	/* Now it is there, and the holder with this number has all that it speaks of: if this
-	 * daemon dies, there is to be another one. An heir's counts with SPAWN_OP_READY. */
+	/* Now it is there, and the holder has all that it speaks of: if this daemon dies, there is to
+	 * be another one. An heir's counts with SPAWN_OP_READY. */
 	SPAWN_OP_SURVIVES,
 	SPAWN_OP_ALIVE, /* of an heir: it gets on with what it loads */
 	/* Of an heir again, before all else: what it goes by, in a sealed file in memory, for those who may
 	 * have to go on where it has died. */
 	SPAWN_OP_CONF,
 	/* Of the daemon again: */
-	/* The holder with this number does not hear: what is written down from now on can't be
-	 * relied on before there is another one. */
-	SPAWN_OP_HOLDER,
-	/* Likewise, and nothing is wrong with it: there are more descriptors on their way than may
-	 * be. */
-	SPAWN_OP_CROWDED,
+	/* The holder does not hear: what is written down from now on can't be relied on. If there is
+	 * to be another one, SPAWN_OP_ESTATE follows, and SPAWN_OP_SURVIVES. */
+	SPAWN_OP_UNHELD,
 };
 
 /* Flags of a job. */
@@ -81,17 +79,18 @@ enum spawn_note_op {
 	/* To the heir: it is the daemon; `status` is the signal by which it was asked to end
 	 * before, or 0. */
 	SPAWN_NOTE_SUCCEED,
-	/* To SPAWN_OP_ESTATE with 1, always, and when there is another one; `id` is its number, in
-	 * SCM_RIGHTS a socket to it, or none: there is no holder. */
+	/* To SPAWN_OP_ESTATE with 1, always: in SCM_RIGHTS a socket to the holder, or none: there is
+	 * no holder. */
 	SPAWN_NOTE_HOLDER,
+	SPAWN_NOTE_UNHELD, /* the holder has ended; as SPAWN_OP_UNHELD, if that was not said yet */
 };
 
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error;	/* FAILED: -errno; HOLDER without a socket: 0: there will be another one */
-	uint32_t step;	/* FAILED: enum spawn_step; LOG: enum log_level */
-	int32_t status; /* EXITED: as from wait(2) */
+	int32_t error;		   /* FAILED, and HOLDER without a socket: -errno */
+	uint32_t step;		   /* FAILED: enum spawn_step; LOG: enum log_level */
+	int32_t status;		   /* EXITED: as from wait(2) */
 	uint32_t oom_kills;	   /* EXITED: processes of its jail killed by the OOM killer */
 	uint32_t stats;		   /* STARTED: bits of enum cgroup_stat_file */
 	uint32_t kept;		   /* STARTED: the kept directory follows these descriptors */

@@ -57,6 +57,12 @@ def holder_of(guard):
     return None
 
 
+def the_holder(guard):
+    """Wait for one: it is named by itself, and on a busy host that may be later than the mount is there."""
+    ok("there is a holder", wait_for(lambda: holder_of(guard), 10))
+    return holder_of(guard)
+
+
 def another(guard, before):
     """Wait for another holder, and that it has all."""
     mnt = guard.args[-1]
@@ -71,7 +77,7 @@ def without_holder():
     has("doctor names it", read(f"{mnt}/doctor", "r"), "ok   death of the daemon: another one goes on: xsbxfs-spawner starts it, and xsbxfs-holder")
     has("so does isolation", read(f"{mnt}/isolation", "r"), "xsbxfs-holder: has a copy of the daemon's descriptors, for the next daemon; "
         "seccomp: sends, receives, waits and closes; capabilities: none\n")
-    holder = f"/proc/{holder_of(guard)}"
+    holder = f"/proc/{the_holder(guard)}"
     seccomp = 0 if "libasan" in read(f"{holder}/maps", "r") else 2  # see vm/spawn/holder.c
     for task in os.listdir(f"{holder}/task"):
         said = read(f"{holder}/task/{task}/status", "r")
@@ -79,7 +85,7 @@ def without_holder():
     s = Session("s", mnt=mnt)
     same("a run", s.run("x=1; echo there >file; head -c 100000 /dev/zero").code, 0)
     for signum in signal.SIGKILL, signal.SIGKILL:
-        before = holder_of(guard)
+        before = the_holder(guard)
         os.kill(before, signum)
         another(guard, before)
         same("a run", s.run("echo $((x += 1))").code, 0)
@@ -101,7 +107,7 @@ def deaf_holder():
     mnt, guard, _ = own("deaf")
     s = Session("s", mnt=mnt)
     s.run("true")
-    before = holder_of(guard)
+    before = the_holder(guard)
     os.kill(before, signal.SIGSTOP)
     began = time.monotonic()
     for n in range(200):
@@ -122,17 +128,17 @@ def deaf_holder():
 def holders_end():
     """Not for ever: then the next death is the end, and that is said; so it is if both die at once."""
     mnt, guard, log = own("both")
-    holder, daemon = holder_of(guard), kin_of(guard.pid)[1]
+    holder, daemon = the_holder(guard), kin_of(guard.pid)[1]
     os.kill(holder, signal.SIGKILL)
     os.kill(daemon, signal.SIGKILL)
     finished(guard, mnt, 10)
     has("it says why", read(log, "r"), "the process that holds descriptors for")
     mnt, guard, log = own("row")
     for _ in range(6):
-        before = holder_of(guard)
+        before = the_holder(guard)
         os.kill(before, signal.SIGKILL)
         another(guard, before)
-    os.kill(holder_of(guard), signal.SIGKILL)
+    os.kill(the_holder(guard), signal.SIGKILL)
     said = "the mount ends from now on: the process that holds its descriptors has ended"
     ok("it says why", wait_for(lambda: said in read(log, "r"), 5), read(log, "r"))
     ok("it does not survive", not survives(mnt))

@@ -3,8 +3,9 @@
 """--takeover while the agent is silent, and has been asked for changes below files/: each is made once, and nobody sees an error."""
 # backends: local process vm
 # night: vm
-# timeout: 240
+# timeout: 360
 import fcntl
+import itertools
 from calls import *
 
 TIMES = 12 if not VM else 5
@@ -17,8 +18,9 @@ def take_over():
     ok("taken over while requests are on their way", done.returncode == 0, done.stderr.decode())
 
 
-def exactly_once():
-    s = Session("calls")
+def at_work(name, before=lambda: None):
+    """@before: each time that it is taken over."""
+    s = Session(name)
     s.run("true")
     agent = s.pid()
     crew = Crew(s, WRITERS)
@@ -28,11 +30,36 @@ def exactly_once():
         try:
             crew.rest()
             for _ in range(1 + n % 3):  # the second, too, has its calls from a record
+                before()
                 take_over()
         finally:
             os.kill(agent, signal.SIGCONT)
     crew.end()
     s.remove()
+
+
+def exactly_once():
+    at_work("calls")
+
+
+def each_way():
+    """From one that survives to one that does not, and back, and from each to one like it: what was long is left where it is by
+    the one, and copied by the other."""
+    text = read(os.environ["CONF"], "r")
+    ways = itertools.cycle(("no", "no", "yes", "yes"))
+    survives = []
+
+    def change():
+        write(os.environ["CONF"], f"survive = {next(ways)}\n{text}")
+        survives.append(json.loads(read(f"{MNT}/status.json"))["survives"])
+
+    try:
+        at_work("ways", change)
+    finally:
+        write(os.environ["CONF"], text)
+    take_over()
+    ok("both have been taken over", True in survives and False in survives, survives)
+    ok("and in the end it survives", json.loads(read(f"{MNT}/status.json"))["survives"])
 
 
 def locked(path, ready, let_go):
@@ -91,4 +118,4 @@ def callers_gone():
     s.remove()
 
 
-main(exactly_once, callers_gone)
+main(exactly_once, each_way, callers_gone)

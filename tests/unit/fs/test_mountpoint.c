@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place where the mount goes, and the runtime directory that belongs to it. */
 /* modules: fs/mountpoint.c vm/base/buf.c vm/base/mount_table.c vm/base/path.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/remove.c vm/base/io.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,6 +18,8 @@
 #include <cmocka.h>
 
 #include "fs/mountpoint.h"
+#include "vm/base/io.h"
+#include "vm/base/remove.h"
 
 struct fixture {
 	char top[64], parent[96], why[256];
@@ -143,6 +146,51 @@ static void test_one_that_ends(void **state)
 	}
 }
 
+/* As one leaves it that is killed while it removes its directory. Return: its path. */
+static char *leave_gone(const char *dir, unsigned n)
+{
+	char *path, file[300];
+
+	assert_true(asprintf(&path, "%s.gone-%u", dir, n) > 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(file, sizeof(file), "%s/processes", path);
+	assert_int_equal(close(open(file, O_CREAT | O_WRONLY, 0600)), 0);
+	return path;
+}
+
+/* The next one of this mountpoint clears that, but nothing that is being removed, or another mount's. */
+static void test_half_removed(void **state)
+{
+	struct fixture *f = *state;
+	char *a, *b, *gone[3];
+	int lock_a, lock_b, busy;
+
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/a", 0, &a, &lock_a, f->why, sizeof(f->why)), 0);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/b", 0, &b, &lock_b, f->why, sizeof(f->why)), 0);
+	gone[0] = leave_gone(a, 7);
+	gone[1] = leave_gone(a, 8);
+	gone[2] = leave_gone(b, 7);
+	busy = fileio_lock(gone[1]);
+	assert_true(busy >= 0);
+	close(lock_a);
+	free(a);
+	assert_int_equal(
+		mountpoint_claim(f->parent, "/mnt/a", 0, &a, &lock_a, f->why, sizeof(f->why)), 0);
+	assert_int_equal(access(gone[0], F_OK), -1);
+	assert_int_equal(access(gone[1], F_OK), 0);
+	assert_int_equal(access(gone[2], F_OK), 0);
+	assert_int_equal(access(a, F_OK), 0);
+	close(busy);
+	for (unsigned i = 0; i < 3; i++) {
+		(void)remove_tree(gone[i]);
+		free(gone[i]);
+	}
+	give_back(a, lock_a);
+	give_back(b, lock_b);
+}
+
 static void test_paths_that_look_alike(void **state)
 {
 	struct fixture *f = *state;
@@ -187,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_prepare),
 		test(test_claim),
+		test(test_half_removed),
 		test(test_one_that_ends),
 		test(test_paths_that_look_alike),
 		test(test_directories_that_are_not_private),

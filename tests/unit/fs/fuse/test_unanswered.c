@@ -90,7 +90,7 @@ static void recorded(void **state)
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(there[i], (int)i, sizeof(there[i]));
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), UNANSWERED_LENT);
 	}
 	assert_false(unanswered_drop(&u, 4));
 	r = unanswered_new(&u);
@@ -102,7 +102,7 @@ static void recorded(void **state)
 	assert_int_equal(r->unique, 6);
 	unanswered_recorded(&u, r);
 	assert_null(unanswered_new(&u));
-	unanswered_lend(&u, 8, there[2], sizeof(there[2]), false);
+	unanswered_lend(&u, 8, there[2], sizeof(there[2]), UNANSWERED_LENT);
 	assert_int_equal(unanswered_new(&u)->unique, 8);
 	assert_true(unanswered_drop(&u, 2));
 	assert_int_equal(u.n, 2);
@@ -134,7 +134,7 @@ static void restored(void **state)
 	(void)state;
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 2; i++) {
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), UNANSWERED_LENT);
 		unanswered_recorded(&u, unanswered_new(&u));
 	}
 	unanswered_restore(&u, 6, there[0], sizeof(there[0]));
@@ -144,7 +144,7 @@ static void restored(void **state)
 	unanswered_fini(&u);
 	unanswered_init(&u, SIZE);
 	for (unsigned i = 0; i < 2; i++) {
-		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), false);
+		unanswered_lend(&u, 2 * i + 2, there[i], sizeof(there[i]), UNANSWERED_LENT);
 		unanswered_recorded(&u, unanswered_new(&u));
 		unanswered_restore(&u, 2 * i + 2, there[i], sizeof(there[i]));
 	}
@@ -173,7 +173,7 @@ static void on_sheets(void **state)
 	assert_int_equal(sheets.held[0], 1);
 	assert_null(unanswered_new(&u));
 	sheets_hold(&sheets, bytes[1]);
-	unanswered_lend(&u, 2, bytes[1], 50, true);
+	unanswered_lend(&u, 2, bytes[1], 50, UNANSWERED_ON_SHEET);
 	r = unanswered_new(&u);
 	assert_int_equal(r->unique, 2);
 	unanswered_recorded(&u, r);
@@ -210,7 +210,7 @@ static void handled_again(void **state)
 	unanswered_settle(&u, r);
 	assert_null(r->data);
 	assert_int_equal(TAILQ_FIRST(&u.list)->unique, 4);
-	unanswered_lend(&u, 6, text, sizeof(text), false);
+	unanswered_lend(&u, 6, text, sizeof(text), UNANSWERED_LENT);
 	r = unanswered_new(&u);
 	assert_int_equal(r->unique, 6);
 	unanswered_settle(&u, r);

@@ -140,7 +140,7 @@ static void come(struct heir *h, struct fixture *fx, struct estate *e)
 	*h = (struct heir){.fx = fx, .e = e, .fds = {.owned = true}};
 	second_begin(&h->two, fx);
 	h->two.fs->vm = fx->fs->vm;
-	h->two.fs->inherited.estate = true;
+	h->two.fs->inherited.died = true;
 	assert_int_equal(fdbag_put(&h->fds, dup(fx->fs->depot.fd)), 1);
 	h->result = handover_each(e, on_record, h);
 	if (h->result == 0)

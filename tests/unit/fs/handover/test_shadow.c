@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount with an estate: after whatever happens, what is committed is what a daemon would write anew that knew all. */
-/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/walk.c fs/handover/mount.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/left.c tests/unit/fixture/walk.c fs/handover/mount.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/whole.c fs/handover/handles.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c */
 /* modules: fs/handover/load.c fs/handover/shadow.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/salvage.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* libs: uv cmocka */
@@ -10,6 +10,7 @@
 
 #include "fs/handover/handover.h"
 #include "fs/handover/internal.h"
+#include "tests/unit/fixture/left.h"
 #include "tests/unit/fixture/walk.h"
 #include "vm/base/estate.h"
 #include "vm/base/turn.h"
@@ -148,11 +149,9 @@ static void test_poll(void **state)
 
 static void write_down(struct fs *fs, struct buf *out)
 {
-	struct problem why = {0};
 	struct fdbag fds = {0};
 
-	if (handover_put(fs, out, &fds, &why) < 0)
-		fail_msg("%s", why.cause);
+	left_write(fs, out, &fds);
 	fdbag_clear(&fds);
 }
 
@@ -222,7 +221,7 @@ static void die(struct shadowed *w, struct second *two)
 
 	second_begin(two, fx);
 	two->fs->vm = fx->fs->vm;
-	two->fs->inherited.estate = true;
+	two->fs->inherited.died = true;
 	r.fs = two->fs;
 	assert_int_equal(fdbag_put(&r.fds, dup(fx->fs->depot.fd)), 1);
 	assert_int_equal(handover_each(w->e, on_record, &r), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
-/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c vm/base/record.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c vm/base/record.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c fs/handover/handles.c vm/base/problem_record.c */
 /* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "fs/session/scratch.h"
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/shelf.h"
+#include "vm/base/estate.h"
 
 #define TOP "python/demo/"
 
@@ -83,13 +84,26 @@ static void end(struct second *two)
 	second_free(two);
 }
 
-static int put_live(struct fs *fs, struct buf *out)
+static int append(void *data, const struct record *rec, uint64_t sub)
+{
+	struct buf *out = data;
+	const size_t at = record_begin(out, rec->kind, rec->key);
+
+	(void)sub;
+	(void)buf_append(out, rec->fields.at, (size_t)(rec->fields.end - rec->fields.at));
+	return record_end(out, at);
+}
+
+/* Return: 0 or -errno. */
+static int put_live(struct fs *fs, struct estate **ret_e)
 {
 	struct handover_sink sink;
 	struct fdbag fds = {0};
 	int r;
 
-	sink_to_stream(&sink, out, &fds);
+	assert_int_equal(estate_new(ret_e), 0);
+	sink_to_estate(&sink, *ret_e, &fds);
+	sink.anew = true;
 	r = handover_put_sessions(fs, &sink);
 	sink_fini(&sink);
 	fdbag_clear(&fds);
@@ -99,16 +113,14 @@ static int put_live(struct fs *fs, struct buf *out)
 /* The sandboxes stay with the first mount. */
 static void dump_live(struct fs *fs, struct buf *out)
 {
-	struct buf all = {0};
-	struct record_reader r;
-	struct record record;
+	static const uint32_t kinds[] = {HANDOVER_SAVED, KEEP_TEXT, KEEP_BLOCK,	 KEEP_SESSION,
+					 KEEP_RUN,	 KEEP_JOB,  KEEP_SCRATCH};
+	struct estate *e;
 
-	assert_int_equal(put_live(fs, &all), 0);
-	r = record_reader(all.data, all.len);
-	for (const unsigned char *at = r.at; record_next(&r, &record) > 0; at = r.at)
-		if (record.kind != HANDOVER_SANDBOX && record.kind != HANDOVER_WORKDIR)
-			assert_int_equal(buf_append(out, at, (size_t)(r.at - at)), 0);
-	buf_clear(&all);
+	assert_int_equal(put_live(fs, &e), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		assert_int_equal(estate_each(e, kinds[i], append, out), 0);
+	estate_free(e);
 }
 
 static void dump(struct fs *fs, const struct keep_io *io, struct buf *out)
@@ -448,7 +460,7 @@ static void test_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "x");
-	struct buf text = {0};
+	struct estate *e;
 	struct second two;
 
 	fake_exit(s, VM_DONE, 0);
@@ -477,8 +489,8 @@ static void test_asleep(void **state)
 	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->state, CHECKPOINT_FAILED);
 	end(&two);
 	/* Another daemon is to have it as it is, or not at all. */
-	assert_int_equal(put_live(fx->fs, &text), -ENOMEM);
-	buf_clear(&text);
+	assert_int_equal(put_live(fx->fs, &e), -ENOMEM);
+	estate_free(e);
 	shelf.hides = false;
 
 	/* It wakes up, and may sleep again as it did. */

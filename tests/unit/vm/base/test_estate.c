@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The estate: what was committed is there for an heir, whatever was under way, and nothing else; what is damaged is refused; memory
- * that is not needed any more is given back. */
+/* The estate: what was committed is there for an heir, whatever was under way, and nothing else; memory that is not
+ * needed any more is given back. */
+/* modules: tests/unit/fixture/estate_fixture.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* modules: vm/base/memory.c vm/base/record.c vm/base/buf.c */
 #include <errno.h>
@@ -17,11 +18,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/estate_fixture.h"
 #include "vm/base/estate.h"
 #include "vm/base/estate_internal.h"
 #include "vm/base/util.h"
 
-#define KIND  7u
 #define STAYS (3u << 20) /* of memory that nothing needs: a beginning of each area, and the head */
 #define BUSY  (9u << 20) /* likewise, right behind much that was done */
 
@@ -39,47 +40,6 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
 }
 
 /* ---- */
-
-static struct estate *fresh(void)
-{
-	struct estate *e;
-
-	assert_int_equal(estate_new(&e), 0);
-	return e;
-}
-
-/* As if this process had died, and another one went on. */
-static struct estate *heir_of(struct estate *e)
-{
-	const int fd = dup(estate_fd(e));
-
-	estate_free(e);
-	assert_int_equal(estate_open(fd, &e), 0);
-	return e;
-}
-
-static void put(struct estate *e, uint64_t key, uint64_t sub, const char *text)
-{
-	assert_int_equal(estate_put(e, KIND, key, sub, text, strlen(text)), 0);
-}
-
-static int add_text(void *data, const struct record *rec, uint64_t sub)
-{
-	char *out = data;
-
-	snprintf(out + strlen(out), 256 - strlen(out), "%llu.%llu=%.*s ",
-		 (unsigned long long)rec->key, (unsigned long long)sub,
-		 (int)(rec->fields.end - rec->fields.at), (const char *)rec->fields.at);
-	return 0;
-}
-
-static void assert_is(const struct estate *e, const char *text)
-{
-	char all[256] = "";
-
-	assert_int_equal(estate_each(e, KIND, add_text, all), 0);
-	assert_string_equal(all, text);
-}
 
 static void what_was_committed_is_there(void **state)
 {
@@ -329,23 +289,6 @@ static void nothing_is_lost_on_the_way(void **state)
 
 /* ---- errors ---- */
 
-static void assert_given_up(struct estate *e, int err)
-{
-	const int fd = dup(estate_fd(e));
-	struct estate *heir;
-
-	assert_false(estate_is_whole(e));
-	assert_int_equal(estate_put(e, KIND, 1, 0, "x", 1), err);
-	assert_int_equal(estate_drop(e, KIND, 1, 0), err);
-	estate_drop_all(e, KIND, 1);
-	assert_int_equal(estate_commit(e), err);
-	assert_false(estate_is_untidy(e));
-	assert_is(e, "");
-	assert_int_equal(estate_taken(e), ESTATE_PAGE);
-	assert_int_equal(estate_open(fd, &heir), -EBADMSG);
-	estate_free(e);
-}
-
 static void it_is_given_up_when_memory_is_refused(void **state)
 {
 	static char text[1u << 20];
@@ -407,160 +350,6 @@ static void tidying_may_fail(void **state)
 	assert_true(e->move > 0);
 	e = heir_of(e);
 	assert_int_equal(e->n, 16);
-	estate_free(e);
-}
-
-/* ---- what is handed over may be damaged ---- */
-
-static int open_changed(void (*change)(struct estate *e))
-{
-	struct estate *e = fresh(), *heir = NULL;
-	int fd, r;
-
-	put(e, 1, 0, "one");
-	put(e, 2, 0, "two");
-	assert_int_equal(estate_drop(e, KIND, 1, 0), 0);
-	assert_int_equal(estate_commit(e), 0);
-	change(e);
-	fd = dup(estate_fd(e));
-	estate_free(e);
-	r = estate_open(fd, &heir);
-	estate_free(heir);
-	return r;
-}
-
-static struct estate_entry *nth(struct estate *e, unsigned n)
-{
-	return estate_entry_at(e, 0, n * 40ull);
-}
-
-static void nothing(struct estate *e)
-{
-	(void)e;
-}
-static void magic(struct estate *e)
-{
-	e->head->magic++;
-}
-static void version(struct estate *e)
-{
-	e->head->version++;
-}
-static void given_up(struct estate *e)
-{
-	e->head->given_up = 1;
-}
-static void longer(struct estate *e)
-{
-	e->head->committed += 8;
-}
-static void odd(struct estate *e)
-{
-	e->head->committed--;
-}
-static void shorter(struct estate *e)
-{
-	e->head->committed -= 8;
-}
-static void much_longer(struct estate *e)
-{
-	e->head->committed = 8ull << 30;
-}
-static void longest(struct estate *e)
-{
-	e->head->committed = ~0ull;
-}
-static void no_kind(struct estate *e)
-{
-	nth(e, 0)->kind = 0;
-}
-static void no_serial(struct estate *e)
-{
-	nth(e, 0)->serial = 0;
-}
-static void other_serial(struct estate *e)
-{
-	nth(e, 2)->serial++;
-}
-static void twice(struct estate *e)
-{
-	*nth(e, 1) = *nth(e, 0);
-	nth(e, 1)->serial = 9;
-}
-static void long_entry(struct estate *e)
-{
-	nth(e, 1)->len = 4096;
-}
-static void wild_entry(struct estate *e)
-{
-	nth(e, 1)->len = UINT32_MAX;
-}
-static void dropped_with_fields(struct estate *e)
-{
-	nth(e, 0)->kind |= ESTATE_DROPPED;
-}
-static void dropped_without(struct estate *e)
-{
-	nth(e, 2)->key = 5;
-}
-static void empty_other(struct estate *e)
-{
-	e->head->committed = ESTATE_AREA_BIT;
-}
-
-static void damage_is_refused(void **state)
-{
-	void (*const bad[])(struct estate *) = {
-		magic,		 version,     given_up,	  longer,     odd,
-		shorter,	 much_longer, longest,	  no_kind,    no_serial,
-		other_serial,	 twice,	      long_entry, wild_entry, dropped_with_fields,
-		dropped_without,
-	};
-
-	(void)state;
-	assert_int_equal(open_changed(nothing), 0);
-	assert_int_equal(open_changed(empty_other), 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++)
-		if (open_changed(bad[i]) != -EBADMSG)
-			fail_msg("damage %u is not seen", i);
-}
-
-static void serials_end(void **state)
-{
-	struct estate *e = fresh();
-
-	(void)state;
-	put(e, 1, 0, "one");
-	nth(e, 0)->serial = UINT64_MAX - 1;
-	assert_int_equal(estate_commit(e), 0);
-	e = heir_of(e);
-	put(e, 2, 0, "two");
-	assert_int_equal(estate_commit(e), 0);
-	e = heir_of(e);
-	assert_is(e, "1.0=one 2.0=two ");
-	assert_int_equal(estate_put(e, KIND, 3, 0, "three", 5), -EOVERFLOW);
-	assert_given_up(e, -EOVERFLOW);
-}
-
-static void other_files_are_refused(void **state)
-{
-	struct estate *e = NULL;
-	int fd = memfd_create("short", MFD_ALLOW_SEALING);
-
-	(void)state;
-	assert_int_equal(estate_open(fd, &e), -EBADMSG);
-	/* As long, but who made it can cut it off. */
-	fd = memfd_create("long", MFD_ALLOW_SEALING);
-	assert_int_equal(ftruncate(fd, (off_t)ESTATE_SIZE), 0);
-	assert_int_equal(estate_open(fd, &e), -EBADMSG);
-	fd = memfd_create("long", MFD_ALLOW_SEALING);
-	assert_int_equal(ftruncate(fd, (off_t)ESTATE_SIZE), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
-	assert_int_equal(estate_open(fd, &e), -EBADMSG);
-	assert_int_equal(estate_open(open("/dev/null", O_RDWR | O_CLOEXEC), &e), -EBADMSG);
-	/* Nobody can do that to one of ours. */
-	e = fresh();
-	assert_int_equal(ftruncate(estate_fd(e), 0), -1);
 	estate_free(e);
 }
 
@@ -703,7 +492,8 @@ static void it_is_told_that_it_gets_on(void **state)
 	for (uint64_t key = 1; key <= 8; key++)
 		assert_int_equal(estate_put(e, 1, key, 0, much, sizeof(much) / 2), 0);
 	assert_int_equal(estate_commit(e), 0);
-	assert_int_equal(estate_open_telling(fd, count, &n, &heir), 0);
+	assert_int_equal(estate_new(&heir), 0);
+	assert_int_equal(estate_take(heir, fd, count, &n), 0);
 	assert_in_range(n, 4 + 8, 100); /* by the MiB, and by the record */
 	assert_null(heir->gets_on);
 	estate_free(heir);
@@ -723,9 +513,6 @@ int main(void)
 		cmocka_unit_test(nothing_is_lost_on_the_way),
 		cmocka_unit_test(it_is_given_up_when_memory_is_refused),
 		cmocka_unit_test(tidying_may_fail),
-		cmocka_unit_test(damage_is_refused),
-		cmocka_unit_test(serials_end),
-		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(regions_are_as_they_were),
 		cmocka_unit_test(differences_are_told),
 		cmocka_unit_test(others_can_write),

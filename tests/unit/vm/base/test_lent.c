@@ -296,9 +296,9 @@ static void another_holder(void **state)
 	lent_close(&fd[1]);
 	assert_int_equal(lent_put(fd[4]), 5);
 	assert_int_equal(setup(state), 0);
-	lent_again(holder_admit(control));
-	assert_true(lent_is_away()); /* what was committed names what was closed since */
+	assert_true(lent_is_away());
 	lent_committed();
+	lent_again(holder_admit(control));
 	assert_false(lent_is_away());
 	assert_int_equal(lent_failed(), 0);
 	assert_int_equal(lent_put(fd[2]), 3);
@@ -327,7 +327,7 @@ static void another_holder(void **state)
 		close(others[i]);
 }
 
-/* A second one ends while it is being given all; and one is never used. */
+/* A second one ends while it is being given all; and one is given up. */
 static void holders_end(void **state)
 {
 	int other, fd = make(&other);
@@ -341,18 +341,17 @@ static void holders_end(void **state)
 
 		end_holder();
 		close(control);
-		lent_again(sock);
 		lent_committed();
+		lent_again(sock);
 		assert_true(lent_is_away());
 		assert_int_equal(setup(state), 0);
 	}
 	lent_again(holder_admit(control));
-	lent_again(-1);
+	lent_lose();
 	lent_committed();
 	assert_true(lent_is_away());
 	assert_int_equal(lent_failed(), 0);
 	lent_again(holder_admit(control));
-	lent_committed();
 	assert_false(lent_is_away());
 	lent_end();
 	inherit(&bag);
@@ -436,8 +435,8 @@ static void one_in_a_crowd(void **state)
 	assert_true(lent_is_crowded());
 	assert_int_equal(lent_failed(), 0);
 	assert_int_equal(lent_put(fd[2]), 3);
-	lent_again(holder_admit(control));
 	lent_committed();
+	lent_again(holder_admit(control));
 	assert_false(lent_is_away());
 	assert_false(lent_is_crowded());
 	/* One that has ended is another matter. */
@@ -448,8 +447,8 @@ static void one_in_a_crowd(void **state)
 	assert_true(lent_is_away());
 	assert_false(lent_is_crowded());
 	assert_int_equal(setup(state), 0);
-	lent_again(holder_admit(control));
 	lent_committed();
+	lent_again(holder_admit(control));
 	lent_end();
 	inherit(&bag);
 	assert_int_equal(bag.n, 3);
@@ -473,8 +472,8 @@ static void without_end(void **state)
 	assert_int_equal(lent_put(fd), 0);
 	assert_int_equal(lent_failed(), -EPIPE);
 	assert_true(lent_is_away());
-	lent_again(holder_admit(control));
 	lent_committed();
+	lent_again(holder_admit(control));
 	assert_true(lent_is_away());
 	lent_close(&fd);
 	close(other);
