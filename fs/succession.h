@@ -11,8 +11,8 @@
 #include "vm/base/digest.h"
 
 struct bequest;
-struct buf;
 struct devfuse;
+struct estate;
 struct fdbag;
 struct fs;
 struct keeper;
@@ -65,8 +65,8 @@ struct succession {
 /* In a daemon that serves: there may be an heir from now on. */
 void succession_await(struct succession *s);
 
-/* Appends the fields of HANDOVER_PROCESS: what the process has, and not the mount. */
-void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds);
+/* Puts the record HANDOVER_PROCESS: what the process has, and not the mount. Return: 0 or -errno. */
+int succession_put_process(const struct succession *s, struct estate *e, struct fdbag *fds);
 
 /* In an heir, for each record of whatever kind. Return: 0, -errno, perhaps with a reason. */
 int succession_get(struct succession *s, const struct record *rec, struct fdbag *fds,

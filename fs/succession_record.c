@@ -8,6 +8,7 @@
 #include "fs/keep/keeper.h"
 #include "fs/session/fs.h"
 #include "succession.h"
+#include "vm/base/estate.h"
 #include "vm/base/lent.h"
 #include "vm/base/util.h"
 #include "vm/spawn/spawner.h"
@@ -36,7 +37,7 @@ static void put_host(const struct succession *s, struct buf *out)
 	buf_clear(&fields);
 }
 
-void succession_put_process(const struct succession *s, struct buf *out, struct fdbag *fds)
+static void put(const struct succession *s, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_TIE, fdbag_put(fds, spawner_tie_fd(s->spawner)));
 	/* In the background it is whoever's who waits for the start, and perhaps for the end of what is said there. */
@@ -48,6 +49,19 @@ void succession_put_process(const struct succession *s, struct buf *out, struct 
 		record_u64(out, TAG_ENDING, s->status + 1u);
 	if (vm_host_is_known(s->fs->vm))
 		put_host(s, out);
+}
+
+int succession_put_process(const struct succession *s, struct estate *e, struct fdbag *fds)
+{
+	struct buf fields = {0};
+	int r;
+
+	put(s, &fields, fds);
+	r = fields.failed;
+	if (r == 0)
+		r = estate_put(e, HANDOVER_PROCESS, 0, 0, fields.data, fields.len);
+	buf_clear(&fields);
+	return r;
 }
 
 /* ---- reading ---- */

@@ -175,29 +175,11 @@ static void lend_all(struct survival *sv)
 
 /* ---- at the end of each turn ---- */
 
-static int put_fields(struct estate *e, uint32_t kind, struct buf *fields)
-{
-	int r = fields->failed;
-
-	if (r == 0)
-		r = estate_put(e, kind, 0, 0, fields->data, fields->len);
-	buf_clear(fields);
-	return r;
-}
-
-static int put_process(const struct survival *sv, struct estate *e, struct fdbag *fds)
-{
-	struct buf fields = {0};
-
-	succession_put_process(sv->succession, &fields, fds);
-	return put_fields(e, HANDOVER_PROCESS, &fields);
-}
-
 /* What the process has, and goes by, never changes, but for that it ends, and what is found out
  * about the host. */
 static int describe(struct survival *sv, struct estate *e)
 {
-	const int r = put_process(sv, e, &sv->fds);
+	const int r = succession_put_process(sv->succession, e, &sv->fds);
 
 	sv->described = r == 0;
 	sv->knows_host = vm_host_is_known(sv->fs->vm);
@@ -312,12 +294,6 @@ static int make(struct survival *sv, struct estate **ret_estate)
 	return 0;
 }
 
-static void warn(int err)
-{
-	log_warn("if this daemon dies, the mount ends: there is no place for what it has: %s",
-		 strerror(-err));
-}
-
 static void have(struct survival *sv, struct estate *e, enum survival_stage stage)
 {
 	assert(sv->stage == SURVIVAL_NONE);
@@ -326,6 +302,12 @@ static void have(struct survival *sv, struct estate *e, enum survival_stage stag
 	sv->estate = e;
 	sv->stage = stage;
 	blackbox_use(revival_box(e));
+}
+
+static void warn(int err)
+{
+	log_warn("if this daemon dies, the mount ends: there is no place for what it has: %s",
+		 strerror(-err));
 }
 
 void survival_new(struct survival *sv)
@@ -353,8 +335,7 @@ bool survival_take_over(struct survival *sv, struct estate *e)
 		warn(r);
 		return false;
 	}
-	/* All that its records name, which is closed at the first commit if this has no use for it. */
-	lent_committed();
+	/* All that its records name; what this has no use for goes with the first commit. */
 	lent_again(holder);
 	if (box)
 		*box = (struct blackbox){0}; /* nobody has died */
@@ -460,67 +441,4 @@ void survival_free(struct survival *sv)
 	estate_free(sv->estate);
 	sv->estate = NULL;
 	fdbag_clear(&sv->fds);
-}
-
-/* ---- for an heir that takes the mount over ---- */
-
-/* Into an estate that is made for it. */
-static int put_all(const struct survival *sv, struct estate *e)
-{
-	struct fdbag fds = {.number = lent_put};
-	int r = put_process(sv, e, &fds);
-
-	if (r == 0)
-		r = handover_put(sv->fs, e, &fds);
-	if (r == 0)
-		r = devfuse_put(sv->fuse, e);
-	if (r == 0)
-		r = lent_failed();
-	return r == 0 ? estate_commit(e) : r;
-}
-
-static int leave_once(const struct survival *sv, struct estate **ret_e)
-{
-	struct estate *e;
-	int r = lent_begin(-1);
-
-	if (r < 0)
-		return r;
-	r = estate_new(&e);
-	if (r < 0) {
-		lent_end();
-		return r;
-	}
-	r = put_all(sv, e);
-	if (r == 0)
-		*ret_e = e;
-	else
-		survival_left(sv, e);
-	return r;
-}
-
-int survival_leave(struct survival *sv, struct estate **ret_e)
-{
-	int r;
-
-	sv->fs->record.stats = true; /* which are written now and then else */
-	turn_due(&sv->turn);
-	turn_now(&sv->turn);
-	r = devfuse_may_yield(sv->fuse);
-	if (r < 0)
-		return r;
-	if (!turn_is_on(&sv->turn))
-		return leave_once(sv, ret_e);
-	if (sv->turn.due || sv->turn.lost)
-		return -EAGAIN;
-	*ret_e = sv->estate;
-	return 0;
-}
-
-void survival_left(const struct survival *sv, struct estate *e)
-{
-	if (e == sv->estate)
-		return;
-	estate_free(e);
-	lent_end();
 }
