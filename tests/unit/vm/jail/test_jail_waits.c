@@ -17,6 +17,7 @@
 
 #include "tests/unit/fixture/jail_fixture.h"
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/mount_table.h"
 #include "vm/base/spec.h"
 #include "vm/base/util.h"
 #include "vm/jail/view.h"
@@ -349,6 +350,7 @@ static void the_end_before(void **state)
 
 /* One that was mounted where the spawner guards, and never hangs. */
 static char guarded[] = "/tmp/xsbx-test.guarded";
+static int guarded_fd = -1; /* of its file system, that answers nothing */
 
 /* Return: the other end of what the spawner takes for the mount's connection. */
 static int guard_a_mount(int patience_ms)
@@ -356,11 +358,15 @@ static int guard_a_mount(int patience_ms)
 	const struct spawner_rules rules = {
 		.job = free_rules.job, .mountpoint = guarded, .patience_ms = patience_ms};
 
+	char options[64];
 	int ends[2];
 
 	(void)umount2(guarded, MNT_DETACH);
 	(void)mkdir(guarded, 0700);
-	assert_int_equal(mount("guarded", guarded, "tmpfs", 0, NULL), 0);
+	guarded_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	assert_true(guarded_fd >= 0);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", guarded_fd);
+	assert_int_equal(mount("guarded", guarded, "fuse.xsbxfs", 0, options), 0);
 	spawner_fixture_start(&rules);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(spawner_mounted(sp, ends[1]), 0);
@@ -370,11 +376,12 @@ static int guard_a_mount(int patience_ms)
 
 static bool is_mounted(void)
 {
-	struct stat here, above;
+	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *table = mount_table_read(fd);
+	char device[MOUNT_DEVICE_MAX];
 
-	assert_int_equal(stat(guarded, &here), 0);
-	assert_int_equal(stat("/tmp", &above), 0);
-	return here.st_dev != above.st_dev;
+	assert_non_null(table);
+	return mount_table_at(table, guarded, device);
 }
 
 static void let_go(struct pollfd *p)
@@ -417,10 +424,11 @@ static void the_end_of_the_daemon(void **state)
 	spawner_fixture_await(&waiting.over);
 	spawner_fixture_await(&queued.over);
 	spawner_fixture_teardown(state);
+	close(guarded_fd);
 	assert_int_equal(rmdir(guarded), 0);
 }
 
-/* The daemon did not wait, and what is mounted there now is its successor's. */
+/* The daemon did not wait, and what is mounted there now is somebody else's. */
 static void late_unmount(void **state)
 {
 	struct pollfd p = {.events = POLLIN};
@@ -431,6 +439,9 @@ static void late_unmount(void **state)
 	kill(spawner_pid(sp), SIGSTOP);
 	spawner_unmount(sp);
 	spawner_fixture_teardown(state);
+	close(guarded_fd);
+	assert_int_equal(umount2(guarded, 0), 0);
+	assert_int_equal(mount("other", guarded, "tmpfs", 0, NULL), 0);
 	pidfd_send_signal(p.fd, SIGCONT, NULL, 0);
 	let_go(&p);
 	assert_true(is_mounted());
