@@ -13,16 +13,20 @@
 
 /* ---- what could not be written ---- */
 
-/* Checkpoints that wait for the disk: all, or those that are named in the record that was written. */
-static void settle(struct session *s, bool named)
+/* Checkpoints that wait for the disk: those that are named in the record that was written are there; or none are, and that is
+ * told. */
+static void settle(struct session *s, bool written)
 {
 	struct checkpoint *cp;
 	bool any = false;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link) {
-		if (!cp->unwritten || (named && !cp->naming))
+		if (!cp->unwritten || (written && !cp->naming))
 			continue;
-		checkpoint_written(s, cp);
+		if (written)
+			checkpoint_written(s, cp);
+		else
+			checkpoint_not_written(s, cp);
 		any = true;
 	}
 	if (any)

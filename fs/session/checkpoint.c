@@ -27,9 +27,17 @@ const char *checkpoint_state_str(enum checkpoint_state state)
 	return state_names[state];
 }
 
-enum checkpoint_state checkpoint_shown(const struct checkpoint *cp)
+enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp)
 {
-	return cp->unwritten ? CHECKPOINT_SAVING : cp->state;
+	return cp->unwritten && !s->on_disk.err ? CHECKPOINT_SAVING : cp->state;
+}
+
+bool checkpoint_problem(const struct session *s, const struct checkpoint *cp, struct problem *ret_p)
+{
+	if (cp->state != CHECKPOINT_FAILED)
+		return cp->unwritten && keeping_problem(s, ret_p);
+	*ret_p = *problem_kept(&cp->problem);
+	return true;
 }
 
 struct checkpoint *checkpoint_find(const struct session *s, const char *name)
@@ -219,9 +227,11 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->saved = saved_ref(saved);
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
-	cp->unwritten = s->fs->keeping && !s->on_disk.err;
+	cp->unwritten = s->fs->keeping;
 	if (!cp->unwritten)
 		tell(s, cp, "whole", "");
+	else if (s->on_disk.err)
+		checkpoint_not_written(s, cp);
 	keeping_saved(s);
 	if (cp->automatic)
 		trim(s);
@@ -234,6 +244,11 @@ void checkpoint_written(struct session *s, struct checkpoint *cp)
 	touch_rest(s);
 	cp->unwritten = false;
 	tell(s, cp, "whole", "");
+}
+
+void checkpoint_not_written(struct session *s, struct checkpoint *cp)
+{
+	tell(s, cp, "not kept", strerror(-s->on_disk.err));
 }
 
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why)

@@ -58,8 +58,12 @@ struct checkpoints {
 
 const char *checkpoint_state_str(enum checkpoint_state state);
 
-/* What is said of it. Where sessions are kept, one that is said to be WHOLE is there after a power cut. */
-enum checkpoint_state checkpoint_shown(const struct checkpoint *cp);
+/* What is said of it. Where sessions are kept, one that is said to be WHOLE is there after a power cut, or has a problem. */
+enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp);
+
+/* Why it has failed; or why one that is whole can't be written to the disk. Return: whether there is anything of that. */
+bool checkpoint_problem(const struct session *s, const struct checkpoint *cp,
+			struct problem *ret_p);
 
 /**
  * checkpoint_new() - Make one, which is SAVING; one that has FAILED gives it its name. (That is asked
@@ -85,6 +89,9 @@ struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number
 void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *saved);
 /* It is on the disk, or will not be soon, which the session's `error` says. Who waits is to be woken then. */
 void checkpoint_written(struct session *s, struct checkpoint *cp);
+
+/* It can't be, for now: whoever waits is told so. */
+void checkpoint_not_written(struct session *s, struct checkpoint *cp);
 /* It stays with its name, so that its `error` can be read, until rmdir or the next of that name. */
 void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct problem *why);
 

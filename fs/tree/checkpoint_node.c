@@ -16,7 +16,10 @@ static const char whole[] = "whole\n";
 
 uint64_t checkpoint_wait_size(const struct node *n)
 {
-	return checkpoint_shown(n->checkpoint) == CHECKPOINT_WHOLE ? strlen(whole) : 0;
+	return checkpoint_shown(n->s, n->checkpoint) == CHECKPOINT_WHOLE &&
+			       !n->checkpoint->unwritten
+		       ? strlen(whole)
+		       : 0;
 }
 
 static int wait_open(struct handle *h)
@@ -25,7 +28,7 @@ static int wait_open(struct handle *h)
 	const int e = node_resolve(h->fs, h->ino, &n);
 
 	h->waitlist = &h->s->front.wait;
-	h->stream = e == 0 && checkpoint_shown(n.checkpoint) == CHECKPOINT_SAVING;
+	h->stream = e == 0 && checkpoint_shown(n.s, n.checkpoint) == CHECKPOINT_SAVING;
 	return e;
 }
 
@@ -40,9 +43,14 @@ static void wait_read(struct handle *h, struct req *req, size_t size, uint64_t o
 		reply_err(req, e);
 		return;
 	}
-	switch (checkpoint_shown(n.checkpoint)) {
+	switch (checkpoint_shown(n.s, n.checkpoint)) {
 	case CHECKPOINT_SAVING: wait_or_refuse(h, req, size, offset, nonblock); return;
-	case CHECKPOINT_WHOLE: reply_buf(req, whole + at, MIN(size, len - at)); return;
+	case CHECKPOINT_WHOLE:
+		if (n.checkpoint->unwritten) /* as fsync(2) says it */
+			reply_err(req, n.s->on_disk.err);
+		else
+			reply_buf(req, whole + at, MIN(size, len - at));
+		return;
 	case CHECKPOINT_FAILED:
 	case CHECKPOINT_NSTATES: break;
 	}
@@ -54,7 +62,7 @@ static unsigned wait_poll_now(struct handle *h)
 	struct node n;
 
 	if (node_resolve(h->fs, h->ino, &n) == 0 &&
-	    checkpoint_shown(n.checkpoint) == CHECKPOINT_SAVING)
+	    checkpoint_shown(n.s, n.checkpoint) == CHECKPOINT_SAVING)
 		return 0;
 	return POLLIN | POLLRDNORM;
 }
@@ -116,18 +124,20 @@ static json_t *needs_json(const struct checkpoint *cp)
 int status_checkpoint(const struct node *n, struct buf *out)
 {
 	const struct checkpoint *cp = n->checkpoint;
+	struct problem p = {0};
 	const uint64_t files = cp->saved ? saved_files_bytes(cp->saved) : 0,
 		       memory = cp->saved ? saved_memory_bytes(cp->saved) : 0;
 
+	(void)checkpoint_problem(n->s, cp, &p);
 	return status_put(out,
 			  json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:I, s:I, s:b, s:o, s:o, s:o}",
 				    "name", cp->name, "session", n->s->path, "state",
-				    checkpoint_state_str(checkpoint_shown(cp)), "time",
+				    checkpoint_state_str(checkpoint_shown(n->s, cp)), "time",
 				    status_seconds(&cp->time), "run",
 				    cp->run ? json_integer(cp->run) : json_null(), "automatic",
 				    cp->automatic, "files_bytes", (json_int_t)files, "memory_bytes",
 				    (json_int_t)memory, "memory",
 				    cp->saved && saved_has_memory(cp->saved), "flaws",
 				    status_flaws(cp->saved), "needs", needs_json(cp), "problem",
-				    status_problem(problem_kept(&cp->problem))));
+				    status_problem(&p)));
 }

@@ -33,7 +33,9 @@ int text_error(const struct node *n, struct buf *out)
 
 int text_checkpoint_error(const struct node *n, struct buf *out)
 {
-	return render_error(problem_kept(&n->checkpoint->problem), out);
+	struct problem p;
+
+	return render_error(checkpoint_problem(n->s, n->checkpoint, &p) ? &p : NULL, out);
 }
 
 int text_complaint(const struct node *n, struct buf *out)

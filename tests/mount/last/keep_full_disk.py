@@ -4,6 +4,8 @@
 # backends: local process vm
 # timeout: 200
 # log-allow: can't be written
+import errno
+
 from kept import *
 
 
@@ -27,8 +29,7 @@ def full_disk():
             file.write(b"x" * 64)
     if not VM:
         os.mkdir(s / "checkpoints/c")
-        same("a checkpoint is whole, though not kept", read(s / "checkpoints/c/wait"), b"whole\n")
-        has("which is said", s.text("error"), "not-kept")
+        is_not_kept(s)
         same("with what there was", read(s / "checkpoints/c/files/f"), b"x\n")
     s.run(LONG)
     ok("it is said", wait_for(lambda: "not-kept" in s.text("error"), 10), s.text("error"))
@@ -36,6 +37,10 @@ def full_disk():
     same("it goes on", s.run("cat f\n").out, "x\n")
     os.unlink(f"{state}/filler")
     wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20)
+    if not VM:
+        ok("it is kept then", wait_for(lambda: not s.text("checkpoints/c/error"), 20), s.text("checkpoints/c/error"))
+        same("which is waited for", read(s / "checkpoints/c/wait"), b"whole\n")
+        same("and it has no problem", s.json("checkpoints/c/status.json")["problem"], None)
     same("once, and the end of it", (read(k.log, "r").count("can't be written"), read(k.log, "r").count("again")), (1, 1))
     k.again()
     s = k.there("demo")
@@ -47,6 +52,16 @@ def full_disk():
         same("to go back to", s.run("cat f\n").out, "x\n")
     k.end()
     shell(f"umount {state}")
+
+
+def is_not_kept(s):
+    """A checkpoint that is whole, and not on the disk: whoever waits for that is told so, and what there is can be used."""
+    with raises("whoever waits is told", errno.ENOSPC, errno.EROFS, errno.EIO):
+        read(s / "checkpoints/c/wait")
+    has("why not", s.text("checkpoints/c/error"), "not-kept")
+    status = s.json("checkpoints/c/status.json")
+    same("it is whole, with a problem", (status["state"], status["problem"]["code"]), ("whole", "not-kept"))
+    has("and so is the session", s.text("error"), "not-kept")
 
 
 def may_write(path):
@@ -76,8 +91,7 @@ def read_only():
         print("(it could not be made read-only)")
     else:
         os.mkdir(s / "checkpoints/c")
-        same("a checkpoint is whole, though not kept", read(s / "checkpoints/c/wait"), b"whole\n")
-        has("which is said", s.text("error"), "not-kept")
+        is_not_kept(s)
         same("with what there was", read(s / "checkpoints/c/files/f"), b"x\n")
         s.run("echo y > f\n")
         s.ctl("restore c")
