@@ -58,7 +58,7 @@ class Workspace:
             XSBX_AGENT=f"{self.build}/xsbx-agent", XSBX_DRIVERS=f"{self.build}/drivers",
             PYTHONDONTWRITEBYTECODE="1", CCACHE_DISABLE="1",
             PATH=f"{system}:{env.get('PATH', '')}:{tools}", LC_ALL="C.UTF-8",
-            ASAN_OPTIONS="detect_leaks=1:exitcode=99:" + env.get("ASAN_OPTIONS", ""),
+            ASAN_OPTIONS=f"detect_leaks=1:exitcode=99:{self.test.asan}:" + env.get("ASAN_OPTIONS", ""),
             UBSAN_OPTIONS="print_stacktrace=1:" + env.get("UBSAN_OPTIONS", ""),
             XSBXFS=self.program(), IMAGES=f"{cache}/xsbxfs", PATIENCE=f"{slack():.0f}",
         )
