@@ -257,6 +257,8 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	const bool by_idle = s->saving.by_idle;
 	struct problem why;
 
+	if (saving_sleeps_later(s))
+		return;
 	s->saving.sleep = s->saving.by_idle = false;
 	if (s->nqueued || launch_pending(s) || s->fs->watch->waits(s))
 		return;

@@ -73,12 +73,20 @@ bool saving_wanted(const struct session *s)
 	return s->saving.sleep || !LIST_EMPTY(&s->saving.copies) || first_saving(s);
 }
 
+bool saving_sleeps_later(const struct session *s)
+{
+	return s->nqueued && s->saving.sleep && !s->saving.by_idle && !s->fs->ending &&
+	       s->settings.when == SAVE_IDLE;
+}
+
 int saving_step(struct session *s)
 {
 	int e;
 
 	if (s->saving.going)
 		return 1;
+	if (saving_sleeps_later(s) && LIST_EMPTY(&s->saving.copies) && !first_saving(s))
+		return 0;
 	if (!s->sandbox || !saving_wanted(s) || s->active || s->jobs_going || !s->ready ||
 	    s->reset_asked || s->pause.state == PAUSE_ASKED)
 		return 0;

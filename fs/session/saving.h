@@ -49,6 +49,9 @@ int saving_may(const struct session *s, bool when_idle, struct problem *why);
 /* Does anybody want it saved? */
 bool saving_wanted(const struct session *s);
 
+/* Is it to fall asleep (`when = idle`) when runs have ended that are queued already? */
+bool saving_sleeps_later(const struct session *s);
+
 /* Begins, if it is wanted and this is the moment. Return: 1 if nothing may be sent to the sandbox
  * now, else 0; -errno if it could not begin. */
 int saving_step(struct session *s);

@@ -369,6 +369,36 @@ static void test_used_while_it_falls_asleep(void **state)
 	assert_int_equal(fake_packs(), 0);
 }
 
+/* Whoever asks for it `when = idle` has it behind the runs that are there, also those that have woken it. */
+static void test_sleep_behind_what_is_queued(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_asleep(fx);
+	assert_int_equal(fx_put(fx, TOP "config", "when = idle\n"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	s = fx_woken(fx);
+	assert_string_equal(s->code, "y");
+	fx_put(fx, TOP "in", "z");
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(s->code, "z");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+	/* One that comes while it is being saved, too. */
+	fx_put(fx, TOP "ctl", "wake\n");
+	s = fx_woken(fx);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_put(fx, TOP "in", "w");
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "running\n");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+}
+
 static void test_a_save_that_fails(void **state)
 {
 	struct fixture *fx = *state;
@@ -532,6 +562,7 @@ int main(void)
 		fx_test(test_when_idle),
 		fx_test(test_when_jobs_have_ended),
 		fx_test(test_used_while_it_falls_asleep),
+		fx_test(test_sleep_behind_what_is_queued),
 		fx_test(test_a_save_that_fails),
 		fx_test(test_no_sandbox_to_save_any_more),
 		fx_test(test_pause),
