@@ -304,6 +304,12 @@ void checkpoint_after_run(struct session *s)
 				 "checkpoints/%s was not made: jobs go on", name);
 		return;
 	}
+	cp = checkpoint_find(s, name);
+	if (cp && cp->state != CHECKPOINT_FAILED) {
+		session_problemf(s, PROBLEM_NOT_SAVED, "Give yours other names than run-NUMBER.",
+				 "checkpoints/%s was not made: there is one of that name", name);
+		return;
+	}
 	drop_oldest(s);
 	e = checkpoint_new(s, name, NULL, &cp, &why);
 	if (e == 0)

@@ -244,6 +244,25 @@ static void test_automatic_ones(void **state)
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
 }
 
+/* The user's own has such a name: it stays, so does what would have made room, and the session says what is missing. */
+static void test_name_of_an_automatic_one(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "checkpoint_runs = 1\n");
+	s = fx_run(fx, "x");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/run-2"), 0);
+	fx_saved(s);
+	fx_run(fx, "y");
+	fake_exit(s, VM_DONE, 0);
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-1 run-2 ");
+	fx_expect_in(fx, TOP "error", "checkpoints/run-2 was not made: there is one of that name");
+	fx_expect_in(fx, TOP "checkpoints/run-2/status.json", "\"automatic\": false");
+}
+
 /* A run that ended with its sandbox leaves no state. */
 static void test_no_automatic_one_without_a_sandbox(void **state)
 {
@@ -289,6 +308,7 @@ int main(void)
 		fx_test(test_limits_of_a_sleeper),
 		fx_test(test_needs),
 		fx_test(test_automatic_ones),
+		fx_test(test_name_of_an_automatic_one),
 		fx_test(test_no_automatic_one_without_a_sandbox),
 		fx_test(test_no_automatic_one_of_a_refused_run),
 	};
