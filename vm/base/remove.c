@@ -144,10 +144,13 @@ void remove_abandoned(const char *dir, const char *prefix, unsigned age_s)
 int remove_tree_at_once(const char *path)
 {
 	char away[PATH_MAX];
-	int n = snprintf(away, sizeof(away), "%s" REMOVE_GONE "%d", path, (int)getpid());
-	_cleanup_close_ int lock = fileio_lock(path); /* not for remove_abandoned() */
+	const int n = snprintf(away, sizeof(away), "%s" REMOVE_GONE "%d", path, (int)getpid());
+	int lock = fileio_lock(path), r; /* not for remove_abandoned() */
 
 	if (n < 0 || (size_t)n >= sizeof(away) || rename(path, away) < 0)
-		return remove_tree(path);
-	return remove_tree(away);
+		r = remove_tree(path);
+	else
+		r = remove_tree(away);
+	cleanup_close(&lock);
+	return r;
 }

@@ -9,13 +9,15 @@ static const struct spawn_request some = {.op = SPAWN_OP_ESTATE, .id = 1};
 
 int spawner_estate(struct spawner *sp, int estate, int *ret_holder)
 {
-	int fds[SPAWN_NOTE_FDS], r = sp->dead ? -EPIPE : 0;
+	int fds[SPAWN_NOTE_FDS], r;
 	struct spawn_note note;
 
-	if (r == 0)
-		r = spawner_send(sp, &some, sizeof(some), &estate, 1);
-	if (r == 0)
-		r = spawner_await_note(sp, SPAWN_NOTE_HOLDER, &note, fds);
+	if (sp->dead)
+		return -EPIPE;
+	r = spawner_send(sp, &some, sizeof(some), &estate, 1);
+	if (r < 0)
+		return r;
+	r = spawner_await_note(sp, SPAWN_NOTE_HOLDER, &note, fds);
 	if (r < 0)
 		return r;
 	*ret_holder = steal_fd(&fds[0]);
