@@ -129,6 +129,7 @@ def holders_end():
     """Not for ever: then the next death is the end, and that is said; so it is if both die at once."""
     mnt, guard, log = own("both")
     holder, daemon = the_holder(guard), kin_of(guard.pid)[1]
+    os.kill(daemon, signal.SIGSTOP)  # which would ask for another holder at once
     os.kill(holder, signal.SIGKILL)
     os.kill(daemon, signal.SIGKILL)
     finished(guard, mnt, 10)
