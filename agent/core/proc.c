@@ -136,6 +136,7 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 {
 	enum {
 		PARENT = 4,
+		FLAGS = 9,
 		MINFLT = 10,
 		MAJFLT = 12,
 		UTIME = 14,
@@ -163,6 +164,7 @@ int proc_parse_stat(const char *text, struct proc_stat *ret_s)
 		p = end;
 	}
 	ret_s->parent = (pid_t)field[PARENT];
+	ret_s->flags = (unsigned)field[FLAGS];
 	ret_s->faults = field[MINFLT] + field[MAJFLT];
 	ret_s->utime = field[UTIME];
 	ret_s->stime = field[STIME];
@@ -402,19 +404,37 @@ static int add_hidden(struct proc_set *set)
 	return r;
 }
 
-/* Is it the parent of the kernel's threads? It never ends. */
-static bool has_kernel_threads(pid_t pid)
+/* Of one thread: what there was room for. */
+static ssize_t children_text(pid_t pid, pid_t tid, char *buf, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+	return proc_text(path, buf, size);
+}
+
+/* The next one of such a list; 0 at its end, where one may have been cut. */
+static pid_t next_child(const char **p)
+{
+	char *end;
+	const long pid = strtol(*p, &end, 10);
+
+	if (end == *p || *end != ' ')
+		return 0;
+	*p = end;
+	return (pid_t)pid;
+}
+
+/* The parent of the kernel's threads never ends. */
+static bool has_kernel_threads(void)
 {
 	static int known = -1;
-	char path[32], buf[1024];
-	const char *p;
-	unsigned flags = 0;
+	struct proc_stat s;
+	char path[32];
 
 	if (known < 0 && proc_is_whole()) {
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-		p = proc_text(path, buf, sizeof(buf)) > 0 ? strrchr(buf, ')') : NULL;
-		known = p && sscanf(p, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-			(flags & KERNEL_THREAD);
+		snprintf(path, sizeof(path), "/proc/%d/stat", KTHREADD);
+		known = proc_read_stat(path, &s) == 0 && (s.flags & KERNEL_THREAD);
 	}
 	return known > 0;
 }
@@ -423,24 +443,14 @@ static bool has_kernel_threads(pid_t pid)
  * takes. What is left out here is looked at, and costs time. Return: how many. */
 static size_t kernel_threads(pid_t *v, size_t max)
 {
-	char path[64], buf[8192] = "";
+	char buf[8192] = "";
 	const char *p = buf;
 	size_t n = 0;
 
-	if (!has_kernel_threads(KTHREADD))
+	if (!has_kernel_threads() || children_text(KTHREADD, KTHREADD, buf, sizeof(buf)) < 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", KTHREADD, KTHREADD);
-	if (proc_text(path, buf, sizeof(buf)) < 0)
-		return 0;
-	while (n < max) {
-		char *end;
-		const long pid = strtol(p, &end, 10);
-
-		if (end == p || *end != ' ') /* the last one may have been cut */
-			break;
-		v[n++] = (pid_t)pid;
-		p = end;
-	}
+	while (n < max && (v[n] = next_child(&p)))
+		n++;
 	return n;
 }
 
@@ -509,34 +519,26 @@ int proc_scan_lately(struct proc_set *set)
 /* Adds the children of one thread. @holder: They are below this one, or 0. */
 static int children_of(struct proc_set *set, pid_t pid, pid_t tid, pid_t holder)
 {
-	char path[96], buf[4096] = "";
+	char buf[4096] = "";
 	const char *p = buf;
-	ssize_t n;
+	const ssize_t n = children_text(pid, tid, buf, sizeof(buf));
+	pid_t next;
+	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
-	n = proc_text(path, buf, sizeof(buf));
 	if (n < 0)
 		return n == -ENOENT || n == -ESRCH ? 0 : (int)n;
 	if ((size_t)n == sizeof(buf) - 1)
 		return -E2BIG; /* too many for the fast way */
-	while (*p) {
+	while (r == 0 && (next = next_child(&p))) {
 		struct proc child;
-		char *end;
-		long v = strtol(p, &end, 10);
-		int r;
 
-		if (end == p)
-			break;
-		p = end;
-		if (v <= 0 || is_exempt((pid_t)v) || proc_look((pid_t)v, &child) < 0)
+		if (is_exempt(next) || proc_look(next, &child) < 0)
 			continue;
 		child.ours = true;
 		child.holder = holder;
 		r = set_add(set, &child);
-		if (r < 0)
-			return r;
 	}
-	return 0;
+	return r;
 }
 
 static int children_of_all(struct proc_set *set, pid_t pid, pid_t holder)

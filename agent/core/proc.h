@@ -34,6 +34,7 @@ struct proc_stat {
 	uint64_t faults; /* of pages, by all threads so far */
 	uint64_t utime, stime, cutime, cstime;
 	uint64_t threads, start;
+	unsigned flags; /* PF_* of the kernel */
 };
 
 struct proc_set {

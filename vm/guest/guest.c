@@ -390,22 +390,23 @@ static bool is_idle(const struct guest *g)
 	return g->phase == GUEST_UP && !g->exec.id;
 }
 
-int guest_freeze(struct guest *g)
+/* FROZEN will be the answer. */
+static int ask_freeze(struct guest *g, enum proto_freeze how)
 {
-	if (!is_idle(g) || g->freezing || point_is_silent(g) || guest_has_jobs(g))
-		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_FREEZE_ALL) == 0;
-	return g->freezing ? 0 : -ENOMEM;
-}
-
-int guest_check_frozen(struct guest *g, bool thaw)
-{
-	const uint32_t how = thaw ? PROTO_THAW_CHECKED : PROTO_FREEZE_ALL;
-
 	if (!is_idle(g) || g->freezing || point_is_silent(g))
 		return -EBUSY;
 	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
 	return g->freezing ? 0 : -ENOMEM;
+}
+
+int guest_freeze(struct guest *g)
+{
+	return guest_has_jobs(g) ? -EBUSY : ask_freeze(g, PROTO_FREEZE_ALL);
+}
+
+int guest_check_frozen(struct guest *g, bool thaw)
+{
+	return ask_freeze(g, thaw ? PROTO_THAW_CHECKED : PROTO_FREEZE_ALL);
 }
 
 void guest_thaw(struct guest *g)

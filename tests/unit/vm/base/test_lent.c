@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors are lent to another process by number, and are all there for who comes after this one. */
-/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
+/* modules: tests/unit/fixture/pipes.c vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
 /* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/pipes.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
@@ -66,32 +67,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static ino_t number_of(int fd)
-{
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	return st.st_ino;
-}
-
-/* Return: one end of a new pipe, whose other end is *@ret_other. */
-static int make(int *ret_other)
-{
-	int p[2];
-
-	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	*ret_other = p[1];
-	return p[0];
-}
-
-/* Has nobody the reading end any more, in a while? */
-static bool is_closed(int writing)
-{
-	struct pollfd p = {.fd = writing, .events = POLLERR};
-
-	return poll(&p, 1, 2000) == 1 && (p.revents & POLLERR);
-}
-
 static bool is_held(int writing)
 {
 	struct pollfd p = {.fd = writing, .events = POLLERR};
@@ -107,7 +82,7 @@ static void inherit(struct fdbag *bag)
 
 static void nothing_is_lent(void **state)
 {
-	int other, fd = make(&other);
+	int other, fd = pipe_new(&other);
 
 	(void)state;
 	assert_int_equal(lent_put(fd), 0);
@@ -117,14 +92,14 @@ static void nothing_is_lent(void **state)
 	lent_close(&fd);
 	assert_int_equal(fd, -1);
 	lent_close(&fd);
-	assert_true(is_closed(other));
+	assert_true(pipe_is_closed(other));
 	close(other);
 }
 
 /* One number as long as it is open; a descriptor of the same number is another one. */
 static void numbers(void **state)
 {
-	int others[2], fd = make(&others[0]), again;
+	int others[2], fd = pipe_new(&others[0]), again;
 	unsigned n;
 
 	(void)state;
@@ -137,11 +112,11 @@ static void numbers(void **state)
 	assert_int_equal(lent_put(again), 2);
 	lent_close(&again);
 	lent_close(&fd);
-	fd = make(&others[1]);
+	fd = pipe_new(&others[1]);
 	assert_int_equal(lent_put(fd), 3); /* nothing was committed */
 	assert_true(is_held(others[0]));
 	lent_committed();
-	assert_true(is_closed(others[0]));
+	assert_true(pipe_is_closed(others[0]));
 	again = dup(fd);
 	assert_int_equal(lent_put(again), 1); /* the least that is free */
 	assert_int_equal(lent_failed(), 0);
@@ -150,7 +125,7 @@ static void numbers(void **state)
 	close(fd);
 	assert_true(is_held(others[1]));
 	lent_committed();
-	assert_true(is_closed(others[1]));
+	assert_true(pipe_is_closed(others[1]));
 	close(others[0]);
 	close(others[1]);
 }
@@ -165,15 +140,15 @@ static void inherited(void **state)
 	(void)state;
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
 	for (int i = 0; i < MANY; i++) {
-		fd[i] = make(&others[i]);
-		was[i] = number_of(fd[i]);
+		fd[i] = pipe_new(&others[i]);
+		was[i] = pipe_number(fd[i]);
 		assert_int_equal(lent_put(fd[i]), i + 1);
 	}
 	lent_close(&fd[7]); /* not committed */
 	lent_close(&fd[8]);
 	lent_committed();
-	fd[8] = make(&others[8]);
-	was[8] = number_of(fd[8]);
+	fd[8] = pipe_new(&others[8]);
+	was[8] = pipe_number(fd[8]);
 	assert_in_range(lent_put(fd[8]), 8, 9); /* in the socket, and no more */
 	lent_end();
 	for (int i = 0; i < MANY; i++)
@@ -186,14 +161,14 @@ static void inherited(void **state)
 			continue;
 		taken = fdbag_take(&bag, i);
 		assert_true(taken >= 0);
-		assert_int_equal(number_of(taken), was[i - 1]);
+		assert_int_equal(pipe_number(taken), was[i - 1]);
 		assert_int_equal(lent_put(taken), i); /* it is lent still */
 		fd[i - 1] = taken;
 	}
 	/* What nobody has taken is not needed. */
 	fdbag_clear(&bag);
 	lent_committed();
-	assert_true(is_closed(others[8]));
+	assert_true(pipe_is_closed(others[8]));
 	lent_end();
 	for (int i = 0; i < MANY; i++)
 		if (i != 7 && i != 8)
@@ -202,7 +177,7 @@ static void inherited(void **state)
 	assert_int_equal(fdbag_take(&bag2, 8), -1);
 	assert_int_equal(fdbag_take(&bag2, 9), -1);
 	taken = fdbag_take(&bag2, MANY);
-	assert_int_equal(number_of(taken), was[MANY - 1]);
+	assert_int_equal(pipe_number(taken), was[MANY - 1]);
 	close(taken);
 	fdbag_clear(&bag2);
 	for (int i = 0; i < MANY; i++)
@@ -213,7 +188,7 @@ static void inherited(void **state)
 static void in_a_bag(void **state)
 {
 	struct fdbag bag = {.number = lent_put};
-	int other, fd = make(&other);
+	int other, fd = pipe_new(&other);
 
 	(void)state;
 	assert_int_equal(fdbag_put(&bag, fd), 0);
@@ -233,7 +208,7 @@ static void in_a_bag(void **state)
 static void nonsense(void **state)
 {
 	struct lent_word w = {.op = LENT_HOLD, .number = LENT_MAX + 1};
-	int sock = holder_admit(control), other, fd = make(&other);
+	int sock = holder_admit(control), other, fd = pipe_new(&other);
 	const char more[64] = "";
 	struct fdbag bag;
 
@@ -249,9 +224,9 @@ static void nonsense(void **state)
 	assert_true(fdpass_send(sock, more, sizeof(more), &fd, 1, 0) > 0);
 	w = (struct lent_word){.op = LENT_HOLD, .number = 3};
 	close(fd);
-	assert_true(is_closed(other)); /* nothing of it was kept */
+	assert_true(pipe_is_closed(other)); /* nothing of it was kept */
 	close(other);
-	fd = make(&other);
+	fd = pipe_new(&other);
 	w.number = LENT_MAX;
 	assert_true(fdpass_send(sock, &w, sizeof(w), &fd, 1, 0) > 0);
 	close(sock);
@@ -281,8 +256,8 @@ static void another_holder(void **state)
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		fd[i] = make(&others[i]);
-		was[i] = number_of(fd[i]);
+		fd[i] = pipe_new(&others[i]);
+		was[i] = pipe_number(fd[i]);
 	}
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
 	assert_false(lent_is_away());
@@ -303,8 +278,8 @@ static void another_holder(void **state)
 	assert_int_equal(lent_failed(), 0);
 	assert_int_equal(lent_put(fd[2]), 3);
 	lent_close(&fd[2]); /* not committed */
-	fd[0] = make(&others[0]);
-	was[0] = number_of(fd[0]);
+	fd[0] = pipe_new(&others[0]);
+	was[0] = pipe_number(fd[0]);
 	assert_in_range(lent_put(fd[0]), 1, 2);
 	lent_end();
 	for (int i = 0; i < 5; i++)
@@ -318,7 +293,7 @@ static void another_holder(void **state)
 		if (i > 2)
 			assert_true(taken >= 0);
 		if (taken >= 0)
-			assert_int_equal(number_of(taken), was[of[i - 1]]);
+			assert_int_equal(pipe_number(taken), was[of[i - 1]]);
 		if (taken >= 0)
 			close(taken);
 	}
@@ -330,7 +305,7 @@ static void another_holder(void **state)
 /* A second one ends while it is being given all; and one is given up. */
 static void holders_end(void **state)
 {
-	int other, fd = make(&other);
+	int other, fd = pipe_new(&other);
 	struct fdbag bag;
 
 	(void)state;
@@ -384,7 +359,7 @@ static void one_that_is_deaf(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (int round = 0; round < 1000 && !lent_is_away(); round++) {
 		for (n = 0; n < MANY; n++) {
-			fd[n] = make(&others[n]);
+			fd[n] = pipe_new(&others[n]);
 			assert_true(lent_put(fd[n]) > 0);
 		}
 		for (n = 0; n < MANY; n++) {
@@ -397,7 +372,7 @@ static void one_that_is_deaf(void **state)
 	assert_in_range(since(&from), 0, 10000);
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (n = 0; n < MANY; n++) {
-		fd[n] = make(&others[n]);
+		fd[n] = pipe_new(&others[n]);
 		assert_true(lent_put(fd[n]) > 0);
 	}
 	lent_committed();
@@ -419,7 +394,7 @@ static void one_in_a_crowd(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		fd[i] = make(&others[i]);
+		fd[i] = pipe_new(&others[i]);
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
 	crowded = 250;
 	assert_int_equal(lent_put(fd[0]), 1);
@@ -463,7 +438,7 @@ static void one_in_a_crowd(void **state)
 /* What could not be lent for a reason of this process's own is said, and said at once. */
 static void without_end(void **state)
 {
-	int other, fd = make(&other);
+	int other, fd = pipe_new(&other);
 
 	(void)state;
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
@@ -505,7 +480,7 @@ static int one_that_lingers(int *ret_other)
 /* The holder hears what is said, and gives all that it has, while one that it was to close does not let it. */
 static void a_close_that_waits(void **state)
 {
-	int others[2], fd[2] = {one_that_lingers(&others[0]), make(&others[1])}, taken;
+	int others[2], fd[2] = {one_that_lingers(&others[0]), pipe_new(&others[1])}, taken;
 	struct timespec from;
 	struct fdbag bag;
 	unsigned n;
@@ -571,7 +546,7 @@ static void no_room(void **state)
 	p.fd = control;
 	assert_int_equal(lent_begin(holder_admit(control)), 0);
 	for (int i = 0; i < MANY; i++) {
-		fd[i] = make(&others[i]);
+		fd[i] = pipe_new(&others[i]);
 		(void)lent_put(fd[i]); /* each is in the socket; or it has ended already */
 	}
 	assert_int_equal(poll(&p, 1, 10000), 1);
@@ -591,7 +566,7 @@ static void no_room(void **state)
 /* Somebody has closed what was lent by close(2), and something else has its place: that is found. */
 static void verified(void **state)
 {
-	int other, fd = make(&other), status;
+	int other, fd = pipe_new(&other), status;
 	const pid_t pid = fork();
 
 	(void)state;

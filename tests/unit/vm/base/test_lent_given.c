@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors that are lent are given to a process that takes over. */
-/* modules: vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
+/* modules: tests/unit/fixture/pipes.c vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c vm/jail/seccomp.c vm/spawn/holder.c */
 /* libs: seccomp */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/fixture/pipes.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/lent.h"
@@ -22,32 +23,6 @@
 
 #define MANY   50 /* more than one packet has room for */
 #define CLOSED 3  /* one of them is not lent any more */
-
-static ino_t number_of(int fd)
-{
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	return st.st_ino;
-}
-
-/* Return: one end of a new pipe, whose other end is *@ret_other. */
-static int make(int *ret_other)
-{
-	int p[2];
-
-	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	*ret_other = p[1];
-	return p[0];
-}
-
-/* Has nobody the reading end any more, in a while? */
-static bool is_closed(int writing)
-{
-	struct pollfd p = {.fd = writing, .events = POLLERR};
-
-	return poll(&p, 1, 2000) == 1 && (p.revents & POLLERR);
-}
 
 /* Return: 0; or what is wrong. */
 static int adopt(int sock, const int *fds)
@@ -61,7 +36,7 @@ static int adopt(int sock, const int *fds)
 
 		if (i == CLOSED ? fd >= 0 : fd < 0 || lent_put(fd) != i + 1)
 			return 2;
-		if (i != CLOSED && number_of(fd) != number_of(fds[i]))
+		if (i != CLOSED && pipe_number(fd) != pipe_number(fds[i]))
 			return 3;
 	}
 	/* It has no holder, and takes the next free number. */
@@ -78,7 +53,7 @@ static void given(int sock)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(lent_begin(sock), 0);
 	for (unsigned i = 0; i < MANY; i++) {
-		fds[i] = make(&others[i]);
+		fds[i] = pipe_new(&others[i]);
 		assert_int_equal(lent_put(fds[i]), i + 1);
 	}
 	lent_close(&fds[CLOSED]);
@@ -127,7 +102,7 @@ static void nonsense(void **state)
 {
 	struct lent_pack packs[2] = {{.n = 1, .number = {5}}, {.n = 1, .number = {5}}};
 	struct fdbag bag = {0};
-	int pair[2], other, fd = make(&other);
+	int pair[2], other, fd = pipe_new(&other);
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -136,7 +111,7 @@ static void nonsense(void **state)
 	close(fd);
 	assert_int_equal(lent_adopt(pair[1], fdbag_set, &bag), -EBADMSG);
 	fdbag_clear(&bag);
-	assert_true(is_closed(other));
+	assert_true(pipe_is_closed(other));
 	fd = dup(other);
 	assert_int_equal(lent_put(fd), 0);
 	close(fd);

@@ -129,13 +129,16 @@ static void check(uint32_t answer)
 	send_u32(PROTO_FROZEN, 0, 0, answer);
 }
 
-static struct saved *save(void)
+static void send_files(uint32_t id)
 {
-	const uint32_t id = begin_save();
-
 	records();
 	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
 	send_end(PROTO_PACKED, id, 0, "");
+}
+
+static struct saved *save(void)
+{
+	send_files(begin_save());
 	check(0);
 	until_answered();
 	return seen[0].saved;
@@ -489,40 +492,71 @@ static void believes_nothing_of_that_either(void **state)
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, sandbox_fixture_setup, sandbox_fixture_teardown)
 
+static int call_save_memory(void)
+{
+	int r;
+
+	with_memory = true;
+	r = call_save();
+	with_memory = false;
+	return r;
+}
+
+/* It stands still, and its files are asked for. Return: the id of that. */
+static uint32_t expect_pack(void)
+{
+	struct fake_frame *f;
+	uint32_t id;
+
+	expect(PROTO_FREEZE_ALL);
+	send_u32(PROTO_FROZEN, 0, 0, 0);
+	f = fake_expect(PROTO_PACK);
+	assert_non_null(f);
+	id = f->h.id;
+	fake_free(f);
+	return id;
+}
+
+static void answer_point(uint32_t id)
+{
+	static const uint8_t none[4];
+
+	fake_free(fake_expect(PROTO_POINT));
+	fake_send(PROTO_POINTED, 0, id, none, sizeof(none));
+	fake_settle();
+}
+
+static void give_point(void)
+{
+	fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
+	fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
+	fake_pointed(0);
+}
+
+static void until_tried_again(void)
+{
+	while (seen[0].s->save.step == SAVE_AGAIN)
+		uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+}
+
 /* What is saved with its memory stands still for the files and the copy alone: it runs while that is prepared, and when
  * the machine does again. */
 static void stands_still(void **state)
 {
-	static const uint8_t none[4];
-	struct fake_frame *f;
-	uint32_t id;
 
 	(void)state;
 	open_ready(&seen[0], 0);
-	with_memory = true;
-	assert_int_equal(call_save(), 0);
-	with_memory = false;
+	assert_int_equal(call_save_memory(), 0);
 	fake_prepared();
-	fake_free(fake_expect(PROTO_FREEZE));
-	send_u32(PROTO_FROZEN, 0, 0, 0);
-	f = fake_expect(PROTO_PACK);
-	id = f->h.id;
-	fake_free(f);
-	records();
-	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
-	send_end(PROTO_PACKED, id, 0, "");
-	fake_free(fake_expect(PROTO_POINT));
-	fake_send(PROTO_POINTED, 0, 1, none, sizeof(none));
-	fake_settle();
+	send_files(expect_pack());
+	answer_point(1);
 	assert_int_equal(fake_agent.copies, 1);
 	assert_false(fake_got(PROTO_FREEZE));
 	fake_runs();
 	check(0);
 	fake_settle();
 	assert_int_equal(seen[0].nsaved, 0);
-	fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
-	fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
-	fake_pointed(0);
+	give_point();
 	assert_int_equal(seen[0].nsaved, 1);
 	fake_settle();
 	assert_false(fake_got(PROTO_FREEZE)); /* not once more */
@@ -535,9 +569,7 @@ static void not_stopped(void **state)
 {
 	(void)state;
 	open_ready(&seen[0], 0);
-	with_memory = true;
-	assert_int_equal(call_save(), 0);
-	with_memory = false;
+	assert_int_equal(call_save_memory(), 0);
 	fake_prepared();
 	fake_free(fake_expect(PROTO_FREEZE));
 	send_u32(PROTO_FROZEN, 0, 0, EBUSY);
@@ -546,8 +578,7 @@ static void not_stopped(void **state)
 	fake_pointed(-ECANCELED);
 	assert_int_equal(seen[0].nsaved, 0);
 	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
-	while (seen[0].s->save.step == SAVE_AGAIN)
-		uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+	until_tried_again();
 	assert_int_equal(seen[0].s->save.step, SAVE_PREPARE);
 	fake_pointed(-ENOSPC);
 	assert_int_equal(seen[0].nsaved, 1);
@@ -559,42 +590,25 @@ static void not_stopped(void **state)
 /* Its memory is copied, and the agent says later, or sooner, that a timer has woken something before. */
 static void has_run(void **state)
 {
-	static const uint8_t none[4];
 
 	(void)state;
 	open_ready(&seen[0], 0);
-	with_memory = true;
-	assert_int_equal(call_save(), 0);
-	with_memory = false;
+	assert_int_equal(call_save_memory(), 0);
 	for (uint32_t i = 0; i < 5; i++) {
-		struct fake_frame *f;
-		uint32_t id;
 
 		assert_int_equal(seen[0].nsaved, 0);
 		fake_prepared();
-		expect(PROTO_FREEZE_ALL);
-		send_u32(PROTO_FROZEN, 0, 0, 0);
-		f = fake_expect(PROTO_PACK);
-		id = f->h.id;
-		fake_free(f);
-		records();
-		fake_send(PROTO_PACKED, 0, id, bytes, out.len);
-		send_end(PROTO_PACKED, id, 0, "");
-		fake_free(fake_expect(PROTO_POINT));
-		fake_send(PROTO_POINTED, 0, i + 1, none, sizeof(none));
-		fake_settle();
+		send_files(expect_pack());
+		answer_point(i + 1);
 		fake_runs();
 		if (i % 2)
 			check(ECANCELED);
 		fake_settle();
-		fake_agent.point->base = memfd_create("base", MFD_CLOEXEC);
-		fake_agent.point->stream = memfd_create("stream", MFD_CLOEXEC);
-		fake_pointed(0);
+		give_point();
 		if (i % 2 == 0)
 			check(ECANCELED);
 		fake_settle();
-		while (seen[0].s->save.step == SAVE_AGAIN)
-			uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+		until_tried_again();
 	}
 	assert_int_equal(seen[0].nsaved, 1);
 	assert_null(seen[0].saved);
@@ -605,26 +619,14 @@ static void has_run(void **state)
 /* Also of files alone, and once is no harm. */
 static void has_run_once(void **state)
 {
-	struct fake_frame *f;
-	uint32_t id;
 
 	(void)state;
 	open_ready(&seen[0], 0);
-	id = begin_save();
-	records();
-	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
-	send_end(PROTO_PACKED, id, 0, "");
+	send_files(begin_save());
 	check(ECANCELED);
 	fake_settle();
 	assert_int_equal(seen[0].nsaved, 0);
-	expect(PROTO_FREEZE_ALL);
-	send_u32(PROTO_FROZEN, 0, 0, 0);
-	f = fake_expect(PROTO_PACK);
-	id = f->h.id;
-	fake_free(f);
-	records();
-	fake_send(PROTO_PACKED, 0, id, bytes, out.len);
-	send_end(PROTO_PACKED, id, 0, "");
+	send_files(expect_pack());
 	check(0);
 	until_answered();
 	saved_unref(seen[0].saved);
@@ -635,18 +637,13 @@ static void has_run_once(void **state)
 static void failed_just_now(void **state)
 {
 	uint32_t id;
-	struct fake_frame *f;
 
 	(void)state;
 	open_ready(&seen[0], 0);
 	with_memory = true;
 	assert_int_equal(call_save(), 0);
 	fake_prepared();
-	expect(PROTO_FREEZE_ALL);
-	send_u32(PROTO_FROZEN, 0, 0, 0);
-	f = fake_expect(PROTO_PACK);
-	id = f->h.id;
-	fake_free(f);
+	id = expect_pack();
 	send_end(PROTO_PACKED, id, ENAMETOOLONG, "deep");
 	until_answered();
 	expect_thaw();
@@ -654,8 +651,7 @@ static void failed_just_now(void **state)
 	assert_int_equal(call_save(), 0);
 	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
 	fake_pointed(-ECANCELED);
-	while (seen[0].s->save.step == SAVE_AGAIN)
-		uv_run(seen[0].s->vm->ctx.loop, UV_RUN_ONCE);
+	until_tried_again();
 	assert_int_equal(seen[0].s->save.step, SAVE_PREPARE);
 	with_memory = false;
 	fake_prepared();
