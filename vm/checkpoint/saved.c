@@ -233,6 +233,11 @@ const char *saved_id(const struct saved *s)
 	return *s->id ? s->id : NULL;
 }
 
+const char *saved_files_of(const struct saved *s)
+{
+	return s->of ? saved_id(s->of) : NULL;
+}
+
 bool saved_has_memory(const struct saved *s)
 {
 	return s->memory;

@@ -78,6 +78,9 @@ struct saved *saved_unref(struct saved *s);
 /* Its name on the disk, or NULL. */
 const char *saved_id(const struct saved *s);
 
+/* The name on the disk of that whose files it is, or NULL: it is not made by saved_files_only(), or on the disk by now. */
+const char *saved_files_of(const struct saved *s);
+
 /* Does it have a machine's memory, wherever that is? */
 bool saved_has_memory(const struct saved *s);
 

@@ -31,6 +31,7 @@ enum saved_tag {
 	TAG_LEFT_OUT,
 	TAG_POINT,
 	TAG_ID, /* it is on the disk by this name: that is all */
+	TAG_OF, /* it is the files of what is on the disk by this name: that is all */
 };
 
 /* Never reuse. */
@@ -83,6 +84,10 @@ int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 
 	if (saved_id(s)) {
 		record_str(out, TAG_ID, saved_id(s));
+		return 0;
+	}
+	if (!pack) {
+		record_str(out, TAG_OF, saved_files_of(s));
 		return 0;
 	}
 	record_u64(out, TAG_PACK, fdbag_put(fds, pack->fd));
@@ -184,6 +189,7 @@ static int take_point(struct record_reader fields, struct layers *layers, struct
 static int make_pack(int fd, uint64_t size, const struct pack_flaws *flaws, struct pack **ret_pack)
 {
 	static const struct pack_limits limits = {PACK_MOST, ENTRIES_MOST};
+	const int sealed = F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE;
 	struct pack_maker *maker = NULL;
 	const char *map;
 	struct stat st;
@@ -194,7 +200,7 @@ static int make_pack(int fd, uint64_t size, const struct pack_flaws *flaws, stru
 		return -EBADMSG;
 	/* What is mapped is there, and stays. */
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < size ||
-	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+	    (fcntl(fd, F_GET_SEALS) & sealed) != sealed)
 		return -EBADMSG;
 	map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
@@ -215,7 +221,7 @@ struct taken {
 	uint64_t size;
 	struct pack_flaws flaws;
 	struct point *point;
-	char id[SAVED_ID_MAX];
+	char id[SAVED_ID_MAX], of[SAVED_ID_MAX];
 };
 
 static int take_field(struct taken *t, const struct record_field *f, struct layers *layers,
@@ -228,6 +234,7 @@ static int take_field(struct taken *t, const struct record_field *f, struct laye
 	case TAG_LEFT_OUT: return record_get_u32(f, UINT32_MAX, &t->flaws.left_out);
 	case TAG_POINT: return take_point(record_inside(f), layers, fds, &t->point);
 	case TAG_ID: return record_get_str(f, t->id, sizeof(t->id));
+	case TAG_OF: return record_get_str(f, t->of, sizeof(t->of));
 	default: return 0;
 	}
 }
@@ -237,6 +244,19 @@ static int find(struct vault *vault, const char *id, struct saved **ret_saved)
 	struct problem why;
 
 	return vault ? vault_find(vault, id, ret_saved, &why) : -ENOENT;
+}
+
+/* The files alone of what is on the disk by the name @id. */
+static int find_files(struct vault *vault, const char *id, struct saved **ret_saved)
+{
+	struct saved *whole = NULL;
+	int r = find(vault, id, &whole);
+
+	if (r < 0)
+		return r;
+	*ret_saved = saved_files_only(whole);
+	saved_unref(whole);
+	return *ret_saved ? 0 : -ENOMEM;
 }
 
 int saved_take(struct vault *vault, struct layers *layers, struct record_reader fields,
@@ -252,8 +272,8 @@ int saved_take(struct vault *vault, struct layers *layers, struct record_reader 
 		if (r < 0)
 			break;
 	}
-	if (r == 0 && *t.id && t.fd < 0 && !t.point)
-		return find(vault, t.id, ret_saved);
+	if (r == 0 && (*t.id || *t.of) && t.fd < 0 && !t.point)
+		return *t.id ? find(vault, t.id, ret_saved) : find_files(vault, t.of, ret_saved);
 	if (r == 0)
 		r = make_pack(t.fd, t.size, &t.flaws, &pack);
 	lent_close(&t.fd);

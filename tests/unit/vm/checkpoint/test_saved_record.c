@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was saved, in a record and back: what another daemon makes of it. */
+/* modules: vm tests/unit/fixture/saved_fixture.c tests/unit/fixture/vault_fixture.c */
+/* libs: uv crypto jansson seccomp zstd */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/fixture/saved_fixture.h"
+#include "tests/unit/fixture/vault_fixture.h"
+#include "vm/base/buf.h"
+#include "vm/checkpoint/saved_record.h"
+
+/* Return: what is made of the record of @s, which goes. */
+static struct saved *again(struct saved *s)
+{
+	struct saved *taken = NULL;
+	struct fdbag fds = {0};
+	struct buf out = {0};
+
+	assert_int_equal(saved_put(s, &out, &fds), 0);
+	assert_int_equal(saved_take(vf_vault, NULL, record_reader(out.data, out.len), &fds, &taken),
+			 0);
+	buf_clear(&out);
+	fdbag_clear(&fds);
+	saved_unref(s);
+	return taken;
+}
+
+static void in_memory(void **state)
+{
+	struct saved *s;
+
+	(void)state;
+	vf_begin();
+	s = again(vf_saved(1, false));
+	vf_same(s, 1, false);
+	saved_unref(s);
+	vf_close();
+}
+
+static void on_the_disk(void **state)
+{
+	struct saved *s;
+
+	(void)state;
+	vf_begin();
+	s = again(vf_stored(2, true));
+	assert_true(saved_has_memory(s) && !saved_is_loaded(s));
+	assert_int_equal(vf_load(s, false).code, 0);
+	vf_same(s, 2, true);
+	saved_unref(s);
+	vf_close();
+}
+
+/* The files alone of what is on the disk, before they are there by a name of their own: a session that sleeps was reset. */
+static void files_of_what_is_on_the_disk(void **state)
+{
+	struct saved *s, *f;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(3, true);
+	f = again(saved_files_only(s));
+	assert_false(saved_has_memory(f));
+	assert_null(saved_pack(f));
+	f = again(saved_files_only(f));
+	assert_int_equal(vf_load(f, false).code, 0);
+	vf_same(f, 3, false);
+	assert_int_equal(vf_store(f), 0);
+	f = again(f);
+	assert_string_not_equal(saved_id(f), saved_id(s));
+	saved_unref(s);
+	saved_unload(f);
+	assert_int_equal(vf_load(f, false).code, 0);
+	vf_same(f, 3, false);
+	saved_unref(f);
+	vf_close();
+}
+
+static int take(struct buf *out, struct saved **ret_saved)
+{
+	struct fdbag fds = {0};
+	const int r =
+		saved_take(vf_vault, NULL, record_reader(out->data, out->len), &fds, ret_saved);
+
+	fdbag_clear(&fds);
+	buf_clear(out);
+	return r;
+}
+
+/* Nothing at all, and what is not there. */
+static void makes_no_sense(void **state)
+{
+	static const unsigned char of = 7; /* TAG_OF */
+	struct saved *s = NULL;
+	struct buf out = {0};
+
+	(void)state;
+	vf_begin();
+	assert_int_equal(take(&out, &s), -EBADMSG);
+	record_str(&out, of, "0123456789abcdef0123456789abcdef");
+	assert_int_equal(take(&out, &s), -ENOENT);
+	record_str(&out, of, "../../etc");
+	assert_int_equal(take(&out, &s), -ENOENT);
+	record_str(&out, of, "0123456789abcdef0123456789abcdef0123456789abcdef");
+	assert_true(take(&out, &s) < 0);
+	assert_null(s);
+	vf_close();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		VF_TEST(in_memory),
+		VF_TEST(on_the_disk),
+		VF_TEST(files_of_what_is_on_the_disk),
+		VF_TEST(makes_no_sense),
+	};
+
+	return vf_run(tests);
+}
