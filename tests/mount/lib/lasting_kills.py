@@ -147,6 +147,14 @@ class Scene:
         else:
             ok("why not", self.s.json(f"runs/{last}/status.json")["problem"], self.s.state_of(last))
 
+    def check_files(self):
+        """Of one that sleeps. What is open when it wakes is stale: what it was woken by may have come later than the kill."""
+        try:
+            same("files of one that sleeps", read(self.s / "files/f"), f"{self.n}\n".encode())
+        except OSError as error:
+            same("why not", error.errno, errno.ESTALE)
+            ok("it was woken", self.s.word() != "asleep", self.s.word())
+
     def check(self):
         """The session, and another one."""
         def rests():
@@ -155,7 +163,7 @@ class Scene:
 
         ok("it comes to rest", wait_for(rests, 30), (self.s.word(), self.s.text("error")))
         if self.s.word() == "asleep":
-            same("files of one that sleeps", read(self.s / "files/f"), f"{self.n}\n".encode())
+            self.check_files()
         if self.s.word() in ("closed", "failed"):
             has("why it is closed", self.s.text("error"), "code: ")
         else:

@@ -110,8 +110,8 @@ def open_without_text():
 
 
 def queued_stdin():
-    s = Session("queued", config="timeout_s = 60\n")
-    s.submit("sleep 30\n")
+    s = Session("queued", config="timeout_s = 0\n")
+    s.submit("sleep 1000\n")
     s.wait_state("running")
     refused = None
     piece = b"y" * 8192  # small writes count as well
@@ -136,9 +136,9 @@ def queued_stdin():
 
 def small_ones():
     """Many that are small are no less."""
-    sessions, refused = [Session(f"small{i}", config="timeout_s = 60\n") for i in range(6)], None
+    sessions, refused = [Session(f"small{i}", config="timeout_s = 0\n") for i in range(6)], None
     for s in sessions:
-        s.submit("sleep 30\n")
+        s.submit("sleep 1000\n")
     held, line = [], b"#" + b"c" * 16000 + b"\n"
     s = sessions[0]
     write(s / "t", line * 62)
@@ -219,8 +219,8 @@ def kept_code():
 
 def removed_runs():
     """What was removed but waits, or is open, is no less."""
-    s = Session("taken", config="timeout_s = 60\n")
-    s.submit("sleep 30\n")
+    s = Session("taken", config="timeout_s = 0\n")
+    s.submit("sleep 1000\n")
     s.wait_state("running")
     refused = None
     try:
