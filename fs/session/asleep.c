@@ -13,12 +13,24 @@
 #include "session.h"
 #include "touch.h"
 
+/* What is in memory alone would not be there after a power cut. */
+static void remember(struct session *s)
+{
+	if (!s->fs->keeping || !saved_id(s->asleep.saved))
+		return;
+	session_forget_sleep(s);
+	s->asleep.before = saved_ref(s->asleep.saved);
+	s->asleep.before_since = s->asleep.since;
+}
+
 void asleep_begin(struct session *s, struct saved *saved)
 {
 	struct asleep *a = &s->asleep;
 	const bool copy = a->copy && !a->saved; /* what it waited for is there */
 
 	touch_session(s);
+	if (a->saved && saved && !saved_id(saved))
+		remember(s);
 	saved_unref(a->saved);
 	problem_keep(&a->unfit, NULL);
 	*a = (struct asleep){
@@ -80,16 +92,6 @@ bool asleep_back(struct session *s)
 	a->since = since;
 	asleep_tell_back(s);
 	return true;
-}
-
-/* What is in memory alone would not be there after a power cut. */
-static void remember(struct session *s)
-{
-	if (!s->fs->keeping || !saved_id(s->asleep.saved))
-		return;
-	session_forget_sleep(s);
-	s->asleep.before = saved_ref(s->asleep.saved);
-	s->asleep.before_since = s->asleep.since;
 }
 
 void asleep_fini(struct session *s)
@@ -246,6 +248,7 @@ int asleep_reset(struct session *s)
 	if (!files)
 		return -ENOMEM;
 	touch_session(s);
+	remember(s);
 	saved_unref(s->asleep.saved);
 	s->asleep.saved = files;
 	s->asleep.anew = true;

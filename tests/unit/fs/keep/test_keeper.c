@@ -382,6 +382,73 @@ static void test_awake(void **data)
 	next_end(&n);
 }
 
+/* What sleeps on the disk became something else that can't be stored yet: until then it is kept as it was. */
+static void goes_back(struct fixture *fx)
+{
+	struct next n;
+
+	for (int i = 0; i < 3; i++) {
+		clock_advance(6000);
+		clock_work();
+		fake_vault_stores(-ENOSPC);
+	}
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(found(&n, "demo")->asleep.saved), 1100);
+	assert_true(saved_has_memory(found(&n, "demo")->asleep.saved));
+	assert_non_null(strstr(problem_kept(&found(&n, "demo")->front.error)->cause,
+			       "as it was when it fell asleep at"));
+	next_end(&n);
+}
+
+static void goes_on(struct fixture *fx, bool memory)
+{
+	struct next n;
+
+	written();
+	written();
+	assert_null(fx_demo(fx)->asleep.before);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_true(saved_has_memory(found(&n, "demo")->asleep.saved) == memory);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_NONE);
+	next_end(&n);
+}
+
+static void test_reset_asleep(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	goes_back(fx);
+	goes_on(fx, false);
+}
+
+static void test_restored_asleep(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	for (int i = 0; i < 3; i++) {
+		clock_advance(6000);
+		clock_work();
+		fake_vault_stores_but(checkpoint_find(fx_demo(fx), "a")->saved, -ENOSPC);
+	}
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a"), 0);
+	goes_back(fx);
+	goes_on(fx, true);
+}
+
 static void test_long_output(void **data)
 {
 	struct fixture *fx = *data;
@@ -703,6 +770,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_saved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_awake, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reset_asleep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restored_asleep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unchanged, setup, teardown),
