@@ -392,8 +392,10 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		keeper_item_kept(item, s);
 		settle(s, true);
 		is_written(s);
-	} else if (s && !k->flushed) {
-		changed(s);
+	} else if (s) {
+		s->on_disk.sum = 0; /* the one of before, or this one: nobody knows */
+		if (!k->flushed)
+			changed(s);
 	}
 	if (!good && item->remove && !k->flushed && !is_replaced(k, item))
 		remove_again(k, item);

@@ -36,7 +36,7 @@ static void put_policy(struct buf *out, const struct policy *p)
 	const uint64_t numbers[] = {
 		p->most.memory_mb, p->most.cpus,   p->most.processes, p->most.nviews,
 		p->others,	   p->mitigate,	   p->layer_bytes,    p->store_timeout_s,
-		p->store_read,	   p->store_write,
+		p->store_read,	   p->store_write, p->most.kvm,	      p->most.local,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

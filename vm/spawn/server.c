@@ -85,10 +85,20 @@ static pid_t next_dead(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
 }
 
-static void daemon_over(struct server *s, int status)
+/* Of a child that has ended. Return: whether it is not there any more. */
+static bool collect(struct server *s, pid_t pid, int *ret_status)
 {
-	s->daemon = 0;
-	s->daemon_status = status;
+	const bool daemon = pid == s->daemon;
+
+	if (daemon)
+		atomic_store(&s->guarded->daemon, 0); /* while it has a number: it gets signals */
+	if (waitpid(pid, ret_status, WNOHANG) != pid)
+		return false;
+	if (daemon) {
+		s->daemon = 0;
+		s->daemon_status = *ret_status;
+	}
+	return true;
 }
 
 static void kid_over(struct server *s, struct kid *k, int status)
@@ -120,15 +130,11 @@ static void reap(struct server *s)
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
 			server_settle(s, k, 0);
-		if (pid == s->daemon)
-			atomic_store(&s->guarded->daemon, 0); /* while it has a number */
-		if (waitpid(pid, &status, WNOHANG) != pid)
+		if (!collect(s, pid, &status))
 			continue;
 		heir_reaped(&s->heir, pid, status);
 		server_holder_reaped(s, pid);
-		if (pid == s->daemon)
-			daemon_over(s, status);
-		else if (k)
+		if (k)
 			kid_over(s, k, status);
 	}
 	kin = server_kin(s);
@@ -148,12 +154,10 @@ static void end_children(struct server *s, int ms)
 
 	while (kids_kill(&s->kids, &(struct kin){.daemon = s->daemon}, true) &&
 	       server_now() < end) {
-		pid = waitpid(-1, &status, WNOHANG);
-		k = pid > 0 ? kids_find(&s->kids, pid) : NULL;
+		pid = next_dead();
+		k = pid > 0 && collect(s, pid, &status) ? kids_find(&s->kids, pid) : NULL;
 		if (k)
 			kids_remove(&s->kids, k);
-		else if (pid > 0 && pid == s->daemon)
-			daemon_over(s, status);
 		/* Orphans come without a signal. */
 		if (pid == 0 && poll(&p, 1, 100) > 0)
 			(void)!read(s->sigfd, &info, sizeof(info));
@@ -163,13 +167,14 @@ static void end_children(struct server *s, int ms)
 /* Lasts as long as its last thread takes, and perhaps what looks for leaks. */
 static void await_daemon(struct server *s)
 {
-	int status = 0;
+	siginfo_t info;
+	int status;
 
 	if (!s->daemon)
 		return;
-	while (waitpid(s->daemon, &status, 0) < 0 && errno == EINTR)
+	while (waitid(P_PID, (id_t)s->daemon, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
-	daemon_over(s, status);
+	(void)collect(s, s->daemon, &status);
 }
 
 /* Until all of its threads are gone, of which one may wait for a disk. */

@@ -132,6 +132,7 @@ static void serve_gone(struct server *s, const char *message)
 
 	memcpy(&req, message, sizeof(req));
 	switch (req.op) {
+	case SPAWN_OP_MOUNTED: guard_mounted(s->guarded, s->rules->mountpoint); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;

@@ -634,6 +634,30 @@ static void commits(void **state)
 	jail_release(&cell);
 }
 
+/* Return: whether an heir with the one may go on with the mount of a spawner with the other. */
+static bool permit_the_same(const struct policy *a, const struct policy *b)
+{
+	char x[DIGEST_HEX], y[DIGEST_HEX];
+
+	assert_int_equal(policy_sum(a, x), 0);
+	assert_int_equal(policy_sum(b, y), 0);
+	return strcmp(x, y) == 0;
+}
+
+static void sums(void **state)
+{
+	struct policy *same = new_policy(false, "tcg"), *kvm = new_policy(false, "auto"),
+		      *again = new_policy(false, "tcg");
+
+	(void)state;
+	assert_true(permit_the_same(same, again));
+	assert_false(permit_the_same(same, kvm));
+	assert_false(permit_the_same(alone, shared));
+	policy_free(same);
+	policy_free(kvm);
+	policy_free(again);
+}
+
 static void finds_views(void **state)
 {
 	struct vm_path paths[] = {{"/usr/share", "/shown", false}, {users, "/mine", true}};
@@ -656,9 +680,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(shapes),  T(names),	    T(sizes),  T(not_configured), T(programs),
-		T(key),	    T(variables),   T(views),  T(planted),	  T(owners),
-		T(commits), T(finds_views), T(linked),
+		T(shapes),  T(names),	    T(sizes), T(not_configured), T(programs),
+		T(key),	    T(variables),   T(views), T(planted),	 T(owners),
+		T(commits), T(finds_views), T(sums),  T(linked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
