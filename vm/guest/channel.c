@@ -33,11 +33,13 @@
  * Writing: channel_send.c.
  *
  * Nothing here is bounded by trust: a length over CHANNEL_PAYLOAD_MAX ends the connection before
- * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or READ_MS
- * where what was read takes long, as a great many small frames do; or one look, with a turn.
+ * anything is allocated, and one channel gets READ_ROUNDS reads per turn of the loop, or one look
+ * with a turn; but READ_MS, and what is read or recorded at once, where that takes long, as a great
+ * many small frames do.
  */
 
-#define READ_ROUNDS	4
+#define READ_AT_ONCE	(64u << 10)
+#define READ_ROUNDS	16
 #define READ_MS		5
 
 /* See whole_at_once(). */
@@ -183,10 +185,9 @@ int channel_feed(struct channel *ch, const uint8_t *bytes, size_t len)
 	return feed_frames(ch, bytes, len);
 }
 
-/* Handles @len bytes of the socket, which are in the scratch. Return: 0 or -errno. */
-static int handle(struct channel *ch, size_t len)
+/* Handles @len bytes of the socket, which may be changed. Return: 0 or -errno. */
+static int handle(struct channel *ch, uint8_t *bytes, size_t len)
 {
-	uint8_t *bytes = ch->scratch->bytes;
 	ssize_t n;
 
 	channel_touch(ch);
@@ -204,7 +205,7 @@ static int read_once(struct channel *ch, size_t max)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	r = handle(ch, (size_t)n);
+	r = handle(ch, ch->scratch->bytes, (size_t)n);
 	return r < 0 ? r : (size_t)n == max;
 }
 
@@ -212,31 +213,27 @@ static int read_once(struct channel *ch, size_t max)
 static int read_all(struct channel *ch)
 {
 	const uint64_t until = uv_hrtime() + READ_MS * 1000000ull;
-	int r = read_once(ch, sizeof(ch->scratch->bytes));
+	int r = read_once(ch, READ_AT_ONCE);
 
 	for (unsigned i = 1; i < READ_ROUNDS && r > 0 && uv_hrtime() < until; i++)
-		r = read_once(ch, sizeof(ch->scratch->bytes));
+		r = read_once(ch, READ_AT_ONCE);
 	return MIN(r, 0);
 }
 
 /* ---- reading in turns ---- */
 
-/* How much of @len bytes is whole records? Return: -EPROTO for one of an impossible length. */
-static ssize_t whole_records(const uint8_t *bytes, size_t len)
+/* How long is the record that @bytes begin with? Return: 0 if it is not whole; -EPROTO for one of an impossible length. */
+static ssize_t whole_record(const uint8_t *bytes, size_t len)
 {
-	size_t at = 0;
+	struct proto_in in = {bytes, bytes + LINK_HEADER, false};
+	uint32_t n;
 
-	while (len - at >= LINK_HEADER) {
-		struct proto_in in = {bytes + at, bytes + at + LINK_HEADER, false};
-		const uint32_t n = get_u32(&in);
-
-		if (n == 0 || n > LINK_DATA_MAX)
-			return -EPROTO;
-		if (len - at - LINK_HEADER < n)
-			break;
-		at += LINK_HEADER + n;
-	}
-	return (ssize_t)at;
+	if (len < LINK_HEADER)
+		return 0;
+	n = get_u32(&in);
+	if (n == 0 || n > LINK_DATA_MAX)
+		return -EPROTO;
+	return len - LINK_HEADER < n ? 0 : (ssize_t)(LINK_HEADER + n);
 }
 
 /* Who had it before us, or we without a turn, has taken a part of a record, whose rest is read at
@@ -264,29 +261,47 @@ static int await_rest(struct channel *ch, bool cut)
 	return r;
 }
 
+/* Handles whole records of @len bytes in the scratch, as many as there is time for. @n: the first. Return: 0 or -errno. */
+static int handle_records(struct channel *ch, size_t len, ssize_t n)
+{
+	const uint64_t until = uv_hrtime() + READ_MS * 1000000ull;
+	int r = 0;
+
+	while (r == 0 && n > 0) {
+		const size_t at = ch->peeked;
+
+		ch->peeked += (size_t)n;
+		r = handle(ch, ch->scratch->bytes + at, (size_t)n);
+		if (r == 0 && uv_hrtime() >= until)
+			return 0;
+		n = whole_record(ch->scratch->bytes + ch->peeked, len - ch->peeked);
+	}
+	if (r == 0 && n == 0)
+		ch->cut = ch->peeked < len && len < sizeof(ch->scratch->bytes);
+	return r < 0 ? r : (int)n;
+}
+
 /* Handles the records that are there, and leaves them there. Return: 0 or -errno. */
 static int peek(struct channel *ch)
 {
-	uint8_t *bytes = ch->scratch->bytes;
-	ssize_t n, whole;
+	ssize_t n, first;
 	int r = finish_record(ch);
 
 	if (r <= 0)
 		return r;
-	n = recv(ch->fd, bytes, sizeof(ch->scratch->bytes), MSG_PEEK | MSG_DONTWAIT);
+	n = recv(ch->fd, ch->scratch->bytes, sizeof(ch->scratch->bytes), MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0)
 		return -EPIPE;
-	whole = whole_records(bytes, (size_t)n);
-	if (whole < 0)
-		return (int)whole;
-	if (whole == 0)
+	first = whole_record(ch->scratch->bytes, (size_t)n);
+	if (first < 0)
+		return (int)first;
+	if (first == 0)
 		return channel_hung_up(ch) ? -EPIPE : ch->half.watched ? 0 : await_rest(ch, true);
-	ch->peeked = (size_t)whole;
-	ch->cut = whole < n && (size_t)n < sizeof(ch->scratch->bytes);
+	ch->cut = false;
 	turn_speak(ch->scratch->turn, TURN_CONSUME, &ch->consumes);
-	return handle(ch, (size_t)whole);
+	return handle_records(ch, (size_t)n, first);
 }
 
 /* What was handled is written down: takes it out of the socket. Return: 0 or -errno. */

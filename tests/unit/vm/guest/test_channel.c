@@ -22,6 +22,7 @@ struct seen {
 	size_t bytes;
 	uint32_t sum;
 	int lost, result;
+	bool slow; /* each takes ten milliseconds */
 };
 
 static uv_loop_t loop;
@@ -43,6 +44,8 @@ static int on_frame(void *data, const struct proto_header *h, struct proto_in *i
 		s->ids[s->nframes] = h->id;
 	s->nframes++;
 	s->bytes += (size_t)(in->end - in->p);
+	if (s->slow)
+		usleep(10000);
 	while (in->p < in->end)
 		s->sum = s->sum * 31 + *in->p++;
 	return s->result;
@@ -508,6 +511,24 @@ static void half_a_record(void **state)
 	assert_int_equal(seen.lost, 0);
 }
 
+/* What takes long is put off to the next turn, so that others have theirs; none is lost, or comes twice. */
+static void slow_frames(void **state)
+{
+	uint8_t bytes[64];
+
+	(void)state;
+	seen.slow = true;
+	for (uint32_t i = 0; i < 6; i++)
+		assert_true(say(bytes, frame(bytes, i, 1, "abc", 3)));
+	turn(1);
+	assert_int_equal(seen.nframes, in_turns ? 1 : 6);
+	turn(10);
+	assert_int_equal(seen.nframes, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(seen.ids[i], i);
+	assert_int_equal(ch.peeked, 0);
+}
+
 /* Without a turn, as with one, what says that it is longer than any is the end. */
 static void impossible_record(void **state)
 {
@@ -539,6 +560,7 @@ int main(void)
 		T(held),
 		T(half_a_record),
 		T(impossible_record),
+		T(slow_frames),
 	};
 	int failed = cmocka_run_group_tests_name("at once", tests, NULL, NULL);
 
