@@ -412,7 +412,7 @@ void survival_forgo(struct survival *sv, struct estate *e)
 {
 	if (sv->fs->conf->survive)
 		tell_mortal(sv);
-	estate_give_up(e, -ECANCELED);
+	estate_retire(e);
 	sv->estate = e;
 	lent_end();
 }

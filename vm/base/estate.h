@@ -87,6 +87,10 @@ bool estate_is_whole(const struct estate *e);
  * error, which all that writes returns from now on. */
 void estate_give_up(struct estate *e, int err);
 
+/* Likewise, and nobody will be left anything any more: so its regions go as well, and each of the
+ * sheets as soon as nobody holds it. */
+void estate_retire(struct estate *e);
+
 /*
  * Writing. Nothing of it is there for an heir before the next commit. A name is a kind, a key and a
  * sub; both of the first are those of struct record, and a sub only tells apart several of them.
@@ -139,7 +143,8 @@ int estate_each(const struct estate *e, uint32_t kind,
  *
  * Zeroes at first; in an heir, whatever was there. No commit is needed, and none protects them. All
  * pages are there, and locked where this process may do that. Asking again for the same size gives
- * the same memory; it is there until estate_free(), also if the records are given up.
+ * the same memory; it is there until estate_free() or estate_retire(), also if the records are
+ * given up.
  *
  * Return: the memory, of whole pages, or NULL: there is none.
  */

@@ -61,7 +61,7 @@ struct estate_area {
  * - Every item has an entry in the active area.
  * - While `moving`, every item before `cursor` has one in the other area, and so has each that was
  *   written since; what is committed there is nothing.
- * - `failed` or not, head and regions are mapped.
+ * - `failed` or not, head and regions are mapped, these until estate_retire().
  */
 struct estate {
 	int fd;
@@ -121,6 +121,8 @@ static inline void estate_gets_on(const struct estate *e)
 /* Maps a file of the right size. Return: 0 or -errno. */
 int estate_map(struct estate *e);
 void estate_unmap(struct estate *e);
+/* A region that nobody looks at any more, and what the file has of it. */
+void estate_unmap_region(struct estate *e, unsigned number);
 
 /* Has memory for @upto bytes of an area. Return: 0 or -errno. */
 int estate_grow(struct estate *e, unsigned area, uint64_t upto);
