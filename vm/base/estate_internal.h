@@ -42,7 +42,7 @@ struct estate_item {
 	/* Its entry; in the area that is not active only if `move` is the one under way. */
 	uint64_t at[ESTATE_AREAS];
 	uint32_t move;		       /* the last that it was written in */
-	uint32_t seen;		       /* the last comparison that it was put in */
+	uint32_t seen;		       /* the last comparison, or sweep, that it was put in */
 	TAILQ_ENTRY(estate_item) link; /* in the order of serials */
 	struct estate_item *by_name;   /* the next one of the same bucket */
 	LIST_ENTRY(estate_item) by_key;
@@ -95,7 +95,8 @@ struct estate {
 	uint64_t tidy_at; /* not before the area is as long as this */
 
 	struct estate_compare *compare;
-	uint32_t comparison; /* counts them */
+	bool sweeps;	     /* never both */
+	uint32_t comparison; /* counts them, and sweeps */
 };
 
 /* What an entry with @len bytes of fields takes. */
