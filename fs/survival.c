@@ -148,7 +148,7 @@ static int report_deaf(struct survival *sv)
 {
 	int r;
 
-	if (sv->holder != HOLDER_HAS_ALL || !lent_is_away())
+	if (sv->holder != HOLDER_HAS_ALL || !lent_is_away() || lent_failed() < 0)
 		return 0;
 	r = spawner_unheld(sv->spawner);
 	if (r < 0)
@@ -412,7 +412,7 @@ void survival_forgo(struct survival *sv, struct estate *e)
 {
 	if (sv->fs->conf->survive)
 		tell_mortal(sv);
-	estate_give_up(e, -ECANCELED);
+	estate_retire(e);
 	sv->estate = e;
 	lent_end();
 }

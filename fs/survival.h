@@ -87,7 +87,7 @@ void survival_resume(struct survival *sv, struct estate *e);
 bool survival_take_over(struct survival *sv, struct estate *e);
 
 /* Or, when all is read, in one that leaves nothing: nothing is written to the copy, but what
- * sandboxes have on its sheets stays; it is taken. */
+ * sandboxes have on its sheets stays as long as they need it; it is taken. */
 void survival_forgo(struct survival *sv, struct estate *e);
 
 /* From now on it is written to: behind mount_init(), vm_new() and devfuse_attach(), before anything

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the mount leaves in an estate: all of it, then what a turn has changed. See handover.h. */
-#include <string.h>
-
 #include "internal.h"
 #include "vm/base/estate.h"
 
@@ -9,64 +7,26 @@
 
 /* ---- all of it, at the beginning ---- */
 
-struct leftover {
-	uint32_t kind;
-	uint64_t key, sub;
-};
-
-struct leftovers {
-	struct estate_compare c; /* first */
-	struct buf names;	 /* of struct leftover */
-};
-
-static void on_leftover(void *data, enum estate_difference what, uint32_t kind, uint64_t key,
-			uint64_t sub)
-{
-	struct leftovers *lo = data;
-	const struct leftover one = {kind, key, sub};
-
-	if (what == ESTATE_LEFT)
-		(void)buf_append(&lo->names, &one, sizeof(one));
-}
-
 /* Also of bytes, for who has them has named them. */
-static bool is_whole(void *data, uint32_t kind)
+static bool is_whole(uint32_t kind)
 {
-	(void)data;
 	return kind == KEEP_TEXT || kind == HANDOVER_BYTES || handover_is_whole(kind);
 }
 
-/* What the daemon before this one had, and nobody has now. */
-static int drop_leftovers(struct fs *fs, struct estate *e, struct fdbag *fds)
-{
-	struct leftovers lo = {0};
-	int r;
-
-	lo.c = (struct estate_compare){.differs = on_leftover, .is_whole = is_whole, .data = &lo};
-	r = handover_compare(fs, e, fds, &lo.c);
-	if (r == 0)
-		r = lo.names.failed;
-	for (size_t at = 0; r == 0 && at < lo.names.len; at += sizeof(struct leftover)) {
-		struct leftover one;
-
-		memcpy(&one, lo.names.data + at, sizeof(one));
-		r = estate_drop(e, one.kind, one.key, one.sub);
-	}
-	buf_clear(&lo.names);
-	return r;
-}
-
+/* What the daemon before this one had, and nobody has now, goes. */
 static int commit_all(struct fs *fs, struct estate *e, struct fdbag *fds)
 {
 	struct handover_sink sink;
-	int r;
+	int r, swept;
 
 	handover_watch_saved(fs);
 	sink_to_estate(&sink, e, fds);
+	sink.all = true;
+	estate_sweep_begin(e);
 	r = handover_put_all(fs, &sink);
+	swept = estate_sweep_end(e, is_whole);
 	sink_fini(&sink);
-	if (r == 0)
-		r = drop_leftovers(fs, e, fds);
+	r = r < 0 ? r : swept;
 	handover_settle_sessions(fs);
 	handover_settle_whole(fs);
 	handover_settle_handles(fs);

@@ -18,11 +18,6 @@
  */
 
 /* Never reuse. */
-enum generation_tag {
-	TAG_GENERATION = 1, /* that the next one has, or none below it had */
-};
-
-/* Never reuse. */
 enum text_tag {
 	TAG_AT = 1, /* offset */
 	TAG_BYTES,
@@ -53,8 +48,7 @@ enum handle_tag {
 	TAG_KH,
 };
 
-#define TEXT_PIECE  (64u << 10) /* of a text, which is one record */
-#define GENERATIONS 64u		/* so many are written down at once */
+#define TEXT_PIECE (64u << 10) /* of a text, which is one record */
 
 /* Where its readers wait. Never reuse. */
 enum waits {
@@ -178,46 +172,6 @@ static int put_handle(struct handle *h, uint32_t from, struct handover_sink *sin
 	return r;
 }
 
-static int put_generation(uint32_t index, uint32_t generation, struct handover_sink *sink)
-{
-	record_u64(sink_begin(sink), TAG_GENERATION, generation);
-	return sink_end(sink, HANDOVER_GENERATION, index, 0);
-}
-
-/*
- * A free index has to be known for the generation that is next. It is enough that none
- * from there on was told to anybody: so it is written once for many, where one file after another
- * is opened and closed. And nobody has heard of one that was taken and free again between two
- * commits. Return: has it to be written?
- */
-static bool step_generation(struct handle_slot *slot)
-{
-	/* Both go round, if ever. */
-	if (slot->written && (int32_t)(slot->generation - slot->written) <= 0)
-		return false;
-	slot->written = slot->generation + GENERATIONS;
-	return true;
-}
-
-/* One of all: what there has to be in the estate. */
-static int put_slot(struct handle_slot *slot, uint32_t index, bool first,
-		    struct handover_sink *sink)
-{
-	if (first && !slot->h && slot->generation != 1)
-		(void)step_generation(slot);
-	return slot->written ? put_generation(index, slot->written, sink) : 0;
-}
-
-static int put_generations(struct fs *fs, struct handover_sink *sink)
-{
-	struct handles *hs = &fs->handles;
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < hs->cap; i++)
-		r = put_slot(&hs->table[i], i, !fs->record.begun || sink->anew, sink);
-	return r;
-}
-
 /* It is in the estate as it is. */
 static void settle(struct handle *h)
 {
@@ -227,7 +181,7 @@ static void settle(struct handle *h)
 
 int handover_put_handles(struct fs *fs, struct handover_sink *sink)
 {
-	int r = put_generations(fs, sink);
+	int r = handover_put_generations(fs, sink);
 	struct handle *h;
 
 	/* Oldest first: so they come into their lists in the order in which they were opened. */
@@ -240,13 +194,10 @@ int handover_put_handles(struct fs *fs, struct handover_sink *sink)
 
 int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id)
 {
-	struct handle_slot *slot = &fs->handles.table[(uint32_t)id];
-	int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
+	const int r = estate_drop(sink->estate, HANDOVER_HANDLE, id, 0);
 
 	estate_drop_all(sink->estate, HANDOVER_TEXT, id);
-	if (r < 0 || slot->h || !step_generation(slot))
-		return r;
-	return put_generation((uint32_t)id, slot->written, sink);
+	return r < 0 ? r : handover_free_generation(fs, sink, (uint32_t)id);
 }
 
 static int commit_handle(struct handle *h, struct handover_sink *sink)
@@ -279,21 +230,6 @@ void handover_settle_handles(struct fs *fs)
 }
 
 /* ---- reading ---- */
-
-int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields)
-{
-	struct record_field f;
-	uint64_t v = 1;
-	int r;
-
-	while ((r = record_field(&fields, &f)) > 0) {
-		if (f.tag == TAG_GENERATION && record_get(&f, 0, UINT32_MAX, &v) < 0)
-			return -EBADMSG;
-	}
-	if (r < 0 || index > UINT32_MAX)
-		return -EBADMSG;
-	return handles_set_generation(&fs->handles, (uint32_t)index, (uint32_t)v);
-}
 
 /* What a record says. */
 struct heritage {

@@ -108,7 +108,6 @@ int handover_commit_handles(struct fs *fs, struct handover_sink *sink);
 void handover_settle_handles(struct fs *fs);
 /* One that is closed. */
 int handover_drop_handle(struct fs *fs, struct handover_sink *sink, uint64_t id);
-int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields);
 int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields);
 int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields);
 /* It can't be read: the kernel has it still, and nobody else is to have its number. Return: 0 or
@@ -117,6 +116,13 @@ int handover_lose_handle(struct fs *fs, uint64_t id);
 /* All were read, and so was what they are of: they are put into the lists of those who have
  * something open. Those that don't fit are lost. */
 int handover_join_handles(struct fs *fs);
+
+/* ---- generations.c: numbers of handles that nobody has been told ---- */
+
+int handover_put_generations(struct fs *fs, struct handover_sink *sink);
+/* This index may be free now. */
+int handover_free_generation(struct fs *fs, struct handover_sink *sink, uint32_t index);
+int handover_get_generation(struct fs *fs, uint64_t index, struct record_reader fields);
 
 /* ---- files.c: what the kernel knows below files/ ---- */
 

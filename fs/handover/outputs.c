@@ -80,7 +80,7 @@ int outputs_put_block(struct handover_sink *sink, struct block *b)
 int outputs_put(struct handover_sink *sink, const struct run *r, struct spool *sp, uint64_t *ret_id)
 {
 	struct touched *touched = &r->s->fs->touched;
-	const bool all = sink->anew || sink->compares;
+	const bool all = sink->anew || sink->all || sink->compares;
 	int e = 0;
 
 	*ret_id = 0;

@@ -17,6 +17,7 @@ struct handover_sink {
 	struct buf fields; /* of the one that is being written */
 	struct buf aside;  /* of one that is written while that is */
 	bool compares;	   /* nothing is written, nor noted as written: estate_compare_begin() */
+	bool all;  /* also of what was written before, and what is not goes: estate_sweep_begin() */
 	bool anew; /* there is nothing in it yet: what is noted as written is in another one */
 };
 

@@ -74,8 +74,7 @@ int texts_put(struct handover_sink *sink, struct touched *touched, struct trail 
 		texts_forget(sink, t);
 		t->begin = t->end = at;
 	}
-	if (sink->compares)
-		estate_compare_passes(sink->estate, KEEP_TEXT, t->id);
+	estate_keeps_all(sink->estate, KEEP_TEXT, t->id);
 	if (at + len == t->end)
 		return 0;
 	r = put_piece(sink, t->id, t->end, bytes + (t->end - at), (size_t)(at + len - t->end));

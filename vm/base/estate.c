@@ -227,6 +227,7 @@ static int make_item(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub
 	if (!it)
 		return -ENOMEM;
 	it->serial = ++e->serial;
+	it->seen = e->comparison;
 	*ret_it = it;
 	return 0;
 }
@@ -248,6 +249,8 @@ int estate_put(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub, cons
 	}
 	if (len > RECORD_MAX)
 		return give_up(e, -EFBIG);
+	if (it && e->sweeps)
+		it->seen = e->comparison;
 	if (it && is_equal(e, it, fields, len))
 		return 0;
 	fresh = !it;
@@ -384,23 +387,6 @@ void estate_compare_begin(struct estate *e, struct estate_compare *c)
 	e->comparison++;
 }
 
-void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key)
-{
-	struct estate_item *it = NULL;
-
-	assert(e->compare);
-	while ((it = estate_of_key(e, kind, key, it)))
-		it->seen = e->comparison;
-}
-
-void estate_compare_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub)
-{
-	struct estate_item *it = e->compare ? estate_find(e, kind, key, sub) : NULL;
-
-	if (it)
-		it->seen = e->comparison;
-}
-
 void estate_compare_end(struct estate *e)
 {
 	const struct estate_compare *c = e->compare;
@@ -411,4 +397,43 @@ void estate_compare_end(struct estate *e)
 			(void)drop(e, it);
 	}
 	e->compare = NULL;
+}
+
+/* ---- sweeping ---- */
+
+void estate_sweep_begin(struct estate *e)
+{
+	assert(!e->compare && !e->sweeps);
+	e->sweeps = true;
+	e->comparison++;
+}
+
+int estate_sweep_end(struct estate *e, bool (*of_kind)(uint32_t kind))
+{
+	struct estate_item *it, *next;
+
+	assert(e->sweeps);
+	e->sweeps = false;
+	for (it = TAILQ_FIRST(&e->items); it && !e->failed; it = next) {
+		next = TAILQ_NEXT(it, link);
+		if (it->seen != e->comparison && of_kind(it->kind))
+			(void)drop(e, it);
+	}
+	return e->failed;
+}
+
+void estate_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub)
+{
+	struct estate_item *it = e->compare || e->sweeps ? estate_find(e, kind, key, sub) : NULL;
+
+	if (it)
+		it->seen = e->comparison;
+}
+
+void estate_keeps_all(struct estate *e, uint32_t kind, uint64_t key)
+{
+	struct estate_item *it = NULL;
+
+	while ((e->compare || e->sweeps) && (it = estate_of_key(e, kind, key, it)))
+		it->seen = e->comparison;
 }

@@ -87,6 +87,10 @@ bool estate_is_whole(const struct estate *e);
  * error, which all that writes returns from now on. */
 void estate_give_up(struct estate *e, int err);
 
+/* Likewise, and nobody will be left anything any more: so its regions go as well, and each of the
+ * sheets as soon as nobody holds it. */
+void estate_retire(struct estate *e);
+
 /*
  * Writing. Nothing of it is there for an heir before the next commit. A name is a kind, a key and a
  * sub; both of the first are those of struct record, and a sub only tells apart several of them.
@@ -139,7 +143,8 @@ int estate_each(const struct estate *e, uint32_t kind,
  *
  * Zeroes at first; in an heir, whatever was there. No commit is needed, and none protects them. All
  * pages are there, and locked where this process may do that. Asking again for the same size gives
- * the same memory; it is there until estate_free(), also if the records are given up.
+ * the same memory; it is there until estate_free() or estate_retire(), also if the records are
+ * given up.
  *
  * Return: the memory, of whole pages, or NULL: there is none.
  */
@@ -152,7 +157,7 @@ struct sheets *estate_sheets(struct estate *e);
 /*
  * Comparing: between the two calls estate_put() and estate_drop() write nothing, but tell where
  * what they were given is not what is there. So whoever writes everything anew between them learns
- * what should have been written before, or what of another one's is nobody's any more.
+ * what should have been written before.
  */
 
 enum estate_difference {
@@ -176,11 +181,19 @@ struct estate_compare {
 
 bool estate_is_compared(const struct estate *e);
 void estate_compare_begin(struct estate *e, struct estate_compare *c);
-/* All of this key are what they should be, and are not put for that. */
-void estate_compare_passes(struct estate *e, uint32_t kind, uint64_t key);
-/* Likewise this one, if there is one; nothing, if nothing is compared. */
-void estate_compare_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);
 void estate_compare_end(struct estate *e);
+
+/*
+ * Sweeping: between the two calls all is written that there is, and what of the kinds @of_kind was
+ * not, another one has left. Return: 0 or -errno: it is not whole any more.
+ */
+void estate_sweep_begin(struct estate *e);
+int estate_sweep_end(struct estate *e, bool (*of_kind)(uint32_t kind));
+
+/* While it is compared, or swept: this one, if there is one, or all of this key, are what they
+ * should be, and are not put for that. Nothing else. */
+void estate_keeps(struct estate *e, uint32_t kind, uint64_t key, uint64_t sub);
+void estate_keeps_all(struct estate *e, uint32_t kind, uint64_t key);
 
 /* Bytes: that the records which count take; that are taken by all of this, as the kernel counts. */
 size_t estate_live(const struct estate *e);

@@ -19,6 +19,11 @@ static uint64_t area_at(unsigned area)
 	return ESTATE_AREA_AT + area * ESTATE_AREA_SIZE;
 }
 
+static uint64_t region_at(unsigned number)
+{
+	return ESTATE_REGION_AT + (uint64_t)number * ESTATE_REGION_MAX;
+}
+
 static uint64_t whole(uint64_t bytes, uint64_t of)
 {
 	return (bytes + of - 1) / of * of;
@@ -69,11 +74,23 @@ int estate_map(struct estate *e)
 	return 0;
 }
 
+static void unmap_region(struct estate *e, unsigned number)
+{
+	if (e->region[number])
+		munmap(e->region[number], e->region_size[number]);
+	e->region[number] = NULL;
+}
+
+void estate_unmap_region(struct estate *e, unsigned number)
+{
+	unmap_region(e, number);
+	(void)punch(e->fd, region_at(number), ESTATE_REGION_MAX);
+}
+
 void estate_unmap(struct estate *e)
 {
 	for (unsigned i = 0; i < ESTATE_REGIONS; i++)
-		if (e->region[i])
-			munmap(e->region[i], e->region_size[i]);
+		unmap_region(e, i);
 	for (unsigned i = 0; i < ESTATE_AREAS; i++)
 		if (e->area[i].map)
 			munmap(e->area[i].map, ESTATE_AREA_SIZE);
@@ -151,7 +168,7 @@ int estate_append(struct estate *e, unsigned area, const struct estate_item *it,
 
 void *estate_region(struct estate *e, unsigned number, size_t size)
 {
-	const uint64_t at = ESTATE_REGION_AT + (uint64_t)number * ESTATE_REGION_MAX;
+	const uint64_t at = region_at(number);
 	void *p;
 
 	if (number >= ESTATE_REGIONS || size == 0 || size > ESTATE_REGION_MAX)

@@ -42,7 +42,7 @@ struct estate_item {
 	/* Its entry; in the area that is not active only if `move` is the one under way. */
 	uint64_t at[ESTATE_AREAS];
 	uint32_t move;		       /* the last that it was written in */
-	uint32_t seen;		       /* the last comparison that it was put in */
+	uint32_t seen;		       /* the last comparison, or sweep, that it was put in */
 	TAILQ_ENTRY(estate_item) link; /* in the order of serials */
 	struct estate_item *by_name;   /* the next one of the same bucket */
 	LIST_ENTRY(estate_item) by_key;
@@ -61,7 +61,7 @@ struct estate_area {
  * - Every item has an entry in the active area.
  * - While `moving`, every item before `cursor` has one in the other area, and so has each that was
  *   written since; what is committed there is nothing.
- * - `failed` or not, head and regions are mapped.
+ * - `failed` or not, head and regions are mapped, these until estate_retire().
  */
 struct estate {
 	int fd;
@@ -95,7 +95,8 @@ struct estate {
 	uint64_t tidy_at; /* not before the area is as long as this */
 
 	struct estate_compare *compare;
-	uint32_t comparison; /* counts them */
+	bool sweeps;	     /* never both */
+	uint32_t comparison; /* counts them, and sweeps */
 };
 
 /* What an entry with @len bytes of fields takes. */
@@ -121,6 +122,8 @@ static inline void estate_gets_on(const struct estate *e)
 /* Maps a file of the right size. Return: 0 or -errno. */
 int estate_map(struct estate *e);
 void estate_unmap(struct estate *e);
+/* A region that nobody looks at any more, and what the file has of it. */
+void estate_unmap_region(struct estate *e, unsigned number);
 
 /* Has memory for @upto bytes of an area. Return: 0 or -errno. */
 int estate_grow(struct estate *e, unsigned area, uint64_t upto);

@@ -3,6 +3,7 @@
 #include "sheets.h"
 
 #include <assert.h>
+#include <sys/mman.h>
 
 void sheets_init(struct sheets *sh, void *mem, size_t size, unsigned n)
 {
@@ -56,12 +57,27 @@ void sheets_hold(struct sheets *sh, const void *bytes)
 	sh->held[sheets_number(sh, sheets_place(sh, bytes))]++;
 }
 
+static void give_back(const struct sheets *sh, unsigned number)
+{
+	(void)madvise(sh->mem + number * sh->size, sh->size, MADV_REMOVE);
+}
+
 void sheets_let_go(struct sheets *sh, const void *bytes)
 {
-	unsigned *held = &sh->held[sheets_number(sh, sheets_place(sh, bytes))];
+	const unsigned number = sheets_number(sh, sheets_place(sh, bytes));
 
-	assert(*held > 0);
-	--*held;
+	assert(sh->held[number] > 0);
+	if (--sh->held[number] == 0 && sh->retired)
+		give_back(sh, number);
+}
+
+void sheets_retire(struct sheets *sh)
+{
+	sh->retired = true;
+	(void)munlock(sh->mem, sh->size * sh->n); /* or they would have to stay */
+	for (unsigned i = 0; i < sh->n; i++)
+		if (!sh->held[i])
+			give_back(sh, i);
 }
 
 int sheets_free(const struct sheets *sh, unsigned but)

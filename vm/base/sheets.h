@@ -28,6 +28,7 @@ struct sheets {
 	size_t size;	    /* of one */
 	unsigned n;	    /* at most SHEETS */
 	unsigned held[SHEETS];
+	bool retired; /* those that nobody holds have no pages any more */
 };
 
 void sheets_init(struct sheets *sh, void *mem, size_t size, unsigned n);
@@ -39,6 +40,10 @@ bool sheets_keep(const struct sheets *sh, const void *bytes, size_t len);
 void sheets_hold(struct sheets *sh, const void *bytes);
 /* ... once less. */
 void sheets_let_go(struct sheets *sh, const void *bytes);
+
+/* None is written to any more: their memory is given back as nobody holds them. It is that of a file,
+ * and they are whole pages. */
+void sheets_retire(struct sheets *sh);
 
 /* Where the bytes are, for a record. */
 uint64_t sheets_place(const struct sheets *sh, const void *bytes);

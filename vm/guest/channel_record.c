@@ -87,7 +87,7 @@ static void put_bytes_of(const struct writer *to, unsigned tag, unsigned tag_wri
 	if (!w->key)
 		*w = (struct channel_written){to->key, sub};
 	if (!fresh)
-		estate_compare_keeps(to->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub);
+		estate_keeps(to->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub);
 	else if (estate_put(to->estate, ESTATE_CHANNEL_BYTES, w->key, w->sub, data, len) < 0)
 		to->out->failed = -ENOMEM;
 	at = record_open(to->out, tag_written);

@@ -98,6 +98,8 @@ static void write_owed(struct guest_files *gf, struct buf *out, struct estate *e
 	for (unsigned part = 0; part < KNOWN_OWED && r == 0; part++) {
 		if (compares || gf->owed_key != key || known_owed_changed(k, part))
 			r = write_part(k, part, e, key);
+		else
+			estate_keeps(e, ESTATE_CHANNEL_BYTES, key, CHANNEL_SUB_OWN | part);
 		if (!compares)
 			known_owed_written(k, part);
 	}

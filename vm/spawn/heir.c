@@ -25,8 +25,8 @@
 #define SILENT_MS 7000	/* while it loads */
 #define LOAD_MS	  30000 /* altogether; the daemon stands still */
 #define REVIVE_MS 60000 /* likewise, without a daemon: there is nobody else who could go on */
-#define ASK_MS	  5000	/* who has come is not waited for any longer */
 #define ARGS_MAX  256u
+#define BACKLOG	  16
 
 static_assert(LENT_GIVE_MS < SILENT_MS, "who waits for the holder in vain can say so");
 
@@ -42,8 +42,10 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 {
 	_cleanup_close_ int fd = -1, dir = -1;
 	struct sockaddr_un a;
+	int r;
 
-	*h = (struct heir){.listener = -1, .asker = -1, .sock = -1, .conf = -1, .program = -1};
+	*h = (struct heir){.asker = -1, .sock = -1, .conf = -1, .program = -1};
+	(void)askers_init(&h->askers, -1);
 	h->silent_ms = rules->patience_ms ? rules->patience_ms : SILENT_MS;
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
 		return;
@@ -51,31 +53,29 @@ void heir_init(struct heir *h, const struct spawner_rules *rules)
 	a = heir_address(dir);
 	(void)unlink(a.sun_path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 4) < 0)
-		log_warn("nobody can take this mount over: %s", strerror(errno));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, BACKLOG) < 0)
+		r = -errno;
 	else
-		h->listener = steal_fd(&fd);
+		r = askers_init(&h->askers, steal_fd(&fd));
+	if (r < 0)
+		log_warn("nobody can take this mount over: %s", strerror(-r));
 }
 
 int heir_fd(const struct heir *h, bool served)
 {
 	switch (h->state) {
-	case HEIR_NONE: return served && !h->former ? h->listener : -1;
-	case HEIR_ASKED: return h->asker;
+	case HEIR_NONE: return served && !h->former ? h->askers.epoll : -1;
 	case HEIR_STARTING:
 	case HEIR_LOADING: return h->sock;
 	}
 	return -1;
 }
 
-void heir_accept(struct heir *h, int64_t now)
+int64_t heir_until(const struct heir *h, bool served)
 {
-	h->asker = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (h->asker < 0)
-		return;
-	h->revives = false;
-	h->state = HEIR_ASKED;
-	h->until = now + ASK_MS;
+	if (h->state != HEIR_NONE)
+		return h->until;
+	return heir_fd(h, served) >= 0 ? askers_until(&h->askers) : INT64_MAX;
 }
 
 /* ---- its start ---- */
@@ -93,47 +93,6 @@ static int check_program(int fd, const char **ret_why)
 	if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
 		return -EPERM;
 	return 0;
-}
-
-/* Whose mount it is, or root. */
-static bool may_ask(int fd)
-{
-	struct ucred who;
-	socklen_t len = sizeof(who);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-	       (who.uid == 0 || who.uid == geteuid());
-}
-
-static void answer(struct heir *h, pid_t pid, const char *words)
-{
-	struct heir_answer a = {.magic = HEIR_MAGIC, .pid = pid};
-
-	if (h->asker < 0)
-		return;
-	snprintf(a.words, sizeof(a.words), "%s", words);
-	(void)fdpass_send(h->asker, &a, sizeof(a), NULL, 0, MSG_DONTWAIT);
-	close(steal_fd(&h->asker));
-}
-
-/* Return: the program that he brought, or -1: he is gone, or may not. */
-static int hear_ask(struct heir *h)
-{
-	struct heir_ask ask = {0};
-	int program = -1;
-	size_t nfds = 0;
-	ssize_t n = -EPERM;
-
-	if (may_ask(h->asker))
-		n = fdpass_receive(h->asker, &ask, sizeof(ask), &program, 1, &nfds, MSG_DONTWAIT);
-	if (n == sizeof(ask) && ask.magic == HEIR_MAGIC && nfds == 1)
-		return program;
-	if (nfds)
-		close(program);
-	answer(h, 0,
-	       n == -EPERM ? "only who mounted it, or root, may take it over"
-			   : "it was not understood");
-	return -1;
 }
 
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int sock, const char *fmt, ...)
@@ -245,15 +204,15 @@ static int by_path(int program)
 
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 {
-	_cleanup_close_ int program = hear_ask(h);
+	_cleanup_close_ int program = -1;
 	int daemon[2] = {-1, -1}, r;
 	const char *why;
 
-	h->state = HEIR_NONE;
-	if (program < 0)
+	h->asker = askers_next(&h->askers, now, &program);
+	if (h->asker < 0)
 		return -1;
 	if (check_program(program, &why) < 0) {
-		answer(h, 0, why);
+		askers_answer(&h->asker, 0, why);
 		return -1;
 	}
 	r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0 ? -errno : 0;
@@ -261,7 +220,7 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 		r = launch(h, gift, program, daemon[1]);
 	if (r < 0) {
 		close_pair(daemon);
-		answer(h, 0, "it could not be started");
+		askers_answer(&h->asker, 0, "it could not be started");
 		return -1;
 	}
 	close(daemon[1]);
@@ -380,12 +339,12 @@ void heir_end(struct heir *h, const char *words)
 			close(steal_fd(its[i]));
 	}
 	h->pid = 0;
-	if (h->state != HEIR_ASKED && !h->revives)
+	if (!h->revives)
 		log_warn("the mount was not taken over: %s", words);
 	h->state = HEIR_NONE;
 	/* Who waits for the end of the daemon before last has asked for another one than this. */
 	if (!h->former)
-		answer(h, 0, words);
+		askers_answer(&h->asker, 0, words);
 }
 
 void heir_succeeds(struct heir *h, pid_t former)
@@ -397,7 +356,7 @@ void heir_succeeds(struct heir *h, pid_t former)
 	h->sock = -1;
 	h->state = HEIR_NONE;
 	if (!h->former)
-		answer(h, h->successor, "");
+		askers_answer(&h->asker, h->successor, "");
 }
 
 void heir_reaped(struct heir *h, pid_t pid, int status)
@@ -408,14 +367,15 @@ void heir_reaped(struct heir *h, pid_t pid, int status)
 	}
 	if (pid != h->former)
 		return;
-	answer(h, h->successor, "");
+	askers_answer(&h->asker, h->successor, "");
 	h->former = 0;
 }
 
 void heir_leave(const struct heir *h)
 {
-	const int fds[] = {h->listener, h->asker, h->sock, h->conf, h->program};
+	const int fds[] = {h->asker, h->sock, h->conf, h->program};
 
+	askers_leave(&h->askers);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);

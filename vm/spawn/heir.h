@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "askers.h"
 #include "heir_wire.h"
 #include "held.h"
 #include "spawner.h"
 
 enum heir_state {
 	HEIR_NONE,
-	HEIR_ASKED,    /* somebody has come, and is about to say what he wants */
 	HEIR_STARTING, /* it gets ready; the daemon serves */
 	HEIR_LOADING,  /* the daemon stands still, and has given it all */
 };
@@ -22,7 +22,7 @@ enum heir_state {
  * Theory of operation
  * -------------------
  * A mount can be taken over by another daemon, mostly that of a newer version. Who asks for it
- * connects to a socket in the runtime directory, with the program to be run. The spawner starts
+ * connects to a socket in the runtime directory (askers.h), with the program to be run. The spawner starts
  * that as its child, with the mount's connection, and tells the daemon. What the daemon knows, it
  * tells its heir itself, over a socket between the two, at a moment of its choice; it has said so
  * here before (SPAWN_OP_YIELD) and then stands still. The heir says which of the children are its
@@ -53,10 +53,10 @@ enum heir_state {
  */
 struct heir {
 	enum heir_state state;
-	int listener; /* who wants one connects here; or -1 */
-	int asker;    /* who wanted this one, or the one before, while `former` is there; or -1 */
-	int sock;     /* its; it becomes the daemon's */
-	int conf;     /* that it goes by, sealed, for one that follows it when it has died; or -1 */
+	struct askers askers; /* who want one */
+	int asker; /* who wanted this one, or the one before, while `former` is there; or -1 */
+	int sock;  /* its; it becomes the daemon's */
+	int conf;  /* that it goes by, sealed, for one that follows it when it has died; or -1 */
 	/* That it runs, by O_PATH: no file is waited for when that is closed; or -1. */
 	int program;
 	bool revives;	     /* there is no daemon: that has died */
@@ -80,8 +80,8 @@ void heir_init(struct heir *h, const struct spawner_rules *rules);
  * a mount. */
 int heir_fd(const struct heir *h, bool served);
 
-/* Somebody wants to ask. */
-void heir_accept(struct heir *h, int64_t now);
+/* Return: when it, or who does not ask for one, is given up; or INT64_MAX. @served: likewise. */
+int64_t heir_until(const struct heir *h, bool served);
 
 /* What the program is started with, beside the command line of the mount. */
 struct heir_gift {
@@ -99,7 +99,7 @@ struct heir_gift {
 	const void *data;
 };
 
-/* He asks. Return: its end of the socket to the heir, which the daemon is to get, if it was
+/* Somebody may have asked. Return: its end of the socket to the heir, which the daemon is to get, if it was
  * started; or -1. */
 int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now);
 

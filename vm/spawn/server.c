@@ -220,8 +220,7 @@ static bool revive(struct server *s)
 static void clean_up(struct server *s)
 {
 	heir_end(&s->heir, "the mount has ended");
-	if (s->heir.listener >= 0)
-		close(s->heir.listener);
+	askers_close(&s->heir.askers, "the mount has ended");
 	if (s->daemon && !s->stop)
 		kill(s->daemon, SIGKILL);
 	held_drop(&s->held, HELD_CONNECTION, 0);
@@ -251,7 +250,6 @@ static bool has_room(const struct server *s)
 static nfds_t to_watch(const struct server *s, struct pollfd *p)
 {
 	const bool stands = s->heir.state == HEIR_LOADING;
-	const bool served = s->daemon && held_find(&s->held, HELD_CONNECTION) >= 0;
 	nfds_t n = WATCHED;
 
 	p[0] = (struct pollfd){.fd = stands ? -1 : s->sock, .events = POLLRDHUP};
@@ -259,7 +257,7 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 		p[0].events |= POLLIN;
 	p[1] = (struct pollfd){.fd = s->sigfd, .events = POLLIN};
 	p[2] = (struct pollfd){.fd = s->told};
-	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, served), .events = POLLIN};
+	p[3] = (struct pollfd){.fd = heir_fd(&s->heir, server_is_served(s)), .events = POLLIN};
 	if (stands)
 		return n;
 	for (size_t i = 0; n < WATCHED + s->kids.nbirths && i < s->kids.n; i++) {
@@ -274,12 +272,13 @@ static nfds_t to_watch(const struct server *s, struct pollfd *p)
 static int time_left(struct server *s)
 {
 	const int64_t now = server_now();
+	const int64_t until = heir_until(&s->heir, server_is_served(s));
 	int64_t left = server_has_unsaid(s) ? AGAIN_MS : -1;
 
 	if (s->heir.state == HEIR_LOADING)
-		return (int)MAX(s->heir.until - now, 0);
-	if (s->heir.state != HEIR_NONE && (left < 0 || s->heir.until - now < left))
-		left = MAX(s->heir.until - now, 0);
+		return (int)MAX(until - now, 0);
+	if (until < INT64_MAX && (left < 0 || until - now < left))
+		left = MAX(until - now, 0);
 	/* Or sooner: server_is_urgent(). */
 	if (s->revival.due && (left < 0 || s->revival.at - now < left))
 		left = MIN(MAX(s->revival.at - now, 0), AGAIN_MS);

@@ -96,7 +96,7 @@ void server_revive_now(struct server *s)
 		server_revive_again(s, strerror(-r));
 }
 
-/* Somebody wants the mount to be taken over. */
+/* Perhaps somebody wants the mount to be taken over. */
 static void begin_heir(struct server *s)
 {
 	const struct heir_gift gift = gift_for(s);
@@ -215,9 +215,9 @@ static void hear_heir(struct server *s)
 
 bool server_tend_heir(struct server *s, bool asked)
 {
-	if (s->heir.state == HEIR_NONE && asked)
-		heir_accept(&s->heir, server_now());
-	else if (s->heir.state == HEIR_ASKED && asked)
+	const bool late = server_now() >= heir_until(&s->heir, server_is_served(s));
+
+	if (s->heir.state == HEIR_NONE && (asked || late))
 		begin_heir(s);
 	else if (s->heir.state != HEIR_NONE && asked)
 		hear_heir(s);
@@ -225,8 +225,6 @@ bool server_tend_heir(struct server *s, bool asked)
 		disinherit(s,
 			   s->heir.state == HEIR_LOADING
 				   ? "the new process did not get on, or not become ready in time"
-			   : s->heir.state == HEIR_ASKED
-				   ? "nothing was asked for"
 				   : "the two processes did not agree on a moment in time");
 	return s->heir.state == HEIR_LOADING;
 }

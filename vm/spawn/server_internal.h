@@ -184,6 +184,12 @@ void server_tell_end(const struct heir *h, char *words, size_t size);
 /* Another one is the daemon. @taken_over: it has left nothing yet. */
 void server_revived(struct server *s, bool taken_over);
 
+/* Is there a daemon, and a mount? */
+static inline bool server_is_served(const struct server *s)
+{
+	return s->daemon && held_find(&s->held, HELD_CONNECTION) >= 0;
+}
+
 /* The spawner's own children. */
 static inline struct kin server_kin(const struct server *s)
 {

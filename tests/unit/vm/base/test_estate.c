@@ -446,6 +446,57 @@ static void differences_are_told(void **state)
 	estate_free(e);
 }
 
+/* ---- sweeping ---- */
+
+static bool is_swept(uint32_t kind)
+{
+	return kind == KIND;
+}
+
+/* All is written once, and what was not is gone. */
+static void leftovers_go(void **state)
+{
+	struct estate *e = fresh();
+
+	(void)state;
+	put(e, 1, 0, "as it is");
+	put(e, 2, 0, "another");
+	put(e, 3, 0, "not any more");
+	put(e, 4, 0, "kept");
+	put(e, 5, 1, "all");
+	put(e, 5, 2, "of them");
+	put(e, 6, 0, "dropped");
+	put(e, 7, 3, "nor this");
+	assert_int_equal(estate_put(e, KIND + 1, 1, 0, "another kind", 12), 0);
+	assert_int_equal(estate_commit(e), 0);
+	e = heir_of(e);
+	estate_sweep_begin(e);
+	put(e, 8, 0, "new");
+	put(e, 1, 0, "as it is");
+	put(e, 2, 0, "ANOTHER");
+	estate_keeps(e, KIND, 4, 0);
+	estate_keeps(e, KIND, 4, 1);
+	estate_keeps_all(e, KIND, 5);
+	assert_int_equal(estate_drop(e, KIND, 6, 0), 0);
+	assert_int_equal(estate_sweep_end(e, is_swept), 0);
+	assert_int_equal(estate_commit(e), 0);
+	e = heir_of(e);
+	assert_is(e, "1.0=as it is 2.0=ANOTHER 4.0=kept 5.1=all 5.2=of them 8.0=new ");
+	assert_true(estate_has(e, KIND + 1, 1, 0));
+	/* What is kept when nothing is swept is not kept then. */
+	estate_keeps(e, KIND, 1, 0);
+	estate_keeps_all(e, KIND, 5);
+	estate_sweep_begin(e);
+	assert_int_equal(estate_sweep_end(e, is_swept), 0);
+	assert_is(e, "");
+	/* There is no memory for it: nothing is true any more. */
+	put(e, 1, 0, "one");
+	estate_sweep_begin(e);
+	estate_give_up(e, -ENOMEM);
+	assert_int_equal(estate_sweep_end(e, is_swept), -ENOMEM);
+	assert_given_up(e, -ENOMEM);
+}
+
 /* Who has had it shown by the dead one writes to it: that is not what the heir goes by, then or later. */
 static void others_can_write(void **state)
 {
@@ -515,6 +566,7 @@ int main(void)
 		cmocka_unit_test(tidying_may_fail),
 		cmocka_unit_test(regions_are_as_they_were),
 		cmocka_unit_test(differences_are_told),
+		cmocka_unit_test(leftovers_go),
 		cmocka_unit_test(others_can_write),
 		cmocka_unit_test(it_is_told_that_it_gets_on),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An estate is taken into one whose regions are there already: what is copied is the same, whatever was asked for before. */
-/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/estate_sheets.c vm/base/sheets.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -137,12 +137,56 @@ static void refused(void **state)
 	estate_free(e);
 }
 
+/* Who leaves nothing keeps nothing, but what is held of the sheets, as long as it is held. */
+static void retired(void **state)
+{
+	struct estate *before = make(), *e;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct sheets *sheets = estate_sheets(before);
+	unsigned char *bytes, *others;
+
+	(void)state;
+	assert_non_null(sheets);
+	memset(sheets->mem, 'x', sheets->size * sheets->n);
+	assert_int_equal(estate_new(&e), 0);
+	assert_non_null(estate_region(e, regions[1].number, regions[1].size));
+	assert_int_equal(estate_take(e, dup(estate_fd(before)), NULL, NULL), 0);
+	estate_free(before);
+	sheets = estate_sheets(e);
+	bytes = sheets_find(sheets, sheets->size + 7, 100);
+	others = sheets_find(sheets, 3 * sheets->size, sheets->size);
+	sheets_hold(sheets, bytes);
+	sheets_hold(sheets, bytes + 50);
+	sheets_hold(sheets, others);
+	assert_true(estate_taken(e) > 10 * MIB);
+	estate_retire(e);
+	assert_false(estate_is_whole(e));
+	assert_in_range(estate_taken(e), 2 * sheets->size, 2 * sheets->size + page);
+	sheets_let_go(sheets, bytes);
+	assert_in_range(estate_taken(e), 2 * sheets->size, 2 * sheets->size + page);
+	assert_int_equal(bytes[0], 'x');
+	assert_int_equal(bytes[99], 'x');
+	sheets_let_go(sheets, bytes + 50);
+	assert_in_range(estate_taken(e), sheets->size, sheets->size + page);
+	assert_int_equal(others[sheets->size - 1], 'x');
+	sheets_let_go(sheets, others);
+	assert_in_range(estate_taken(e), 0, page);
+	estate_free(e);
+
+	/* There may be none. */
+	e = make();
+	estate_retire(e);
+	assert_in_range(estate_taken(e), 0, page);
+	estate_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions_before),
 		cmocka_unit_test(other_regions),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(retired),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -451,7 +452,7 @@ static void of_another(void **state)
 	assert_string_equal(a.words, "the new process ended");
 }
 
-/* Who connects and says nothing keeps nobody waiting, but for who comes after him. */
+/* Who connects and says nothing keeps nobody waiting. */
 static void silent(void **state)
 {
 	const uint64_t began = uv_hrtime();
@@ -470,6 +471,77 @@ static void silent(void **state)
 	a = answer(next);
 	assert_string_equal(a.words, "it was not given a program");
 	serves();
+}
+
+/* ... and nobody is one of those, however many they are. */
+static void many_silent(void **state)
+{
+	int first[2 * ASKERS_MOST], last;
+	const uint64_t began = uv_hrtime();
+	struct heir_answer a;
+
+	(void)state;
+	serves();
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		first[i] = connect_to();
+	a = answer(ask("/dev/null"));
+	assert_string_equal(a.words, "it was not given a program");
+	/* There was no room for the first. */
+	a = answer(first[0]);
+	assert_int_equal(a.pid, 0);
+	assert_string_equal(a.words, "nothing was asked for, and others have come");
+	/* The last may say something still. */
+	last = first[ARRAY_SIZE(first) - 1];
+	assert_int_equal(send(last, "?", 1, 0), 1);
+	a = answer(last);
+	assert_string_equal(a.words, "it was not understood");
+	assert_in_range(uv_hrtime() - began, 0, 4000000000);
+	/* ... but not for ever. */
+	a = answer(first[ARRAY_SIZE(first) - 2]);
+	assert_string_equal(a.words, "nothing was asked for");
+	for (size_t i = 1; i < ARRAY_SIZE(first) - 2; i++)
+		close(first[i]);
+	serves();
+}
+
+/* No descriptor is left for who comes: nothing is asked about all the time, and he is heard later. */
+static void no_room(void **state)
+{
+	struct askers a;
+	struct rlimit most, none;
+	struct pollfd p = {.events = POLLIN};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+	    comes = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), program = -1, sock;
+	const struct heir_ask ask = {.magic = HEIR_MAGIC};
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(name);
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&name, &len), 0);
+	assert_int_equal(askers_init(&a, listener), 0);
+	assert_int_equal(connect(comes, (struct sockaddr *)&name, len), 0);
+	sock = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fdpass_send(comes, &ask, sizeof(ask), &sock, 1, 0), sizeof(ask));
+	close(sock);
+	p.fd = a.epoll;
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = most.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	sock = askers_next(&a, 5000, &program);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+	assert_int_equal(sock, -1);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_in_range(askers_until(&a), 5001, 6000);
+	sock = askers_next(&a, askers_until(&a), &program);
+	assert_true(sock >= 0 && program >= 0);
+	assert_true(askers_until(&a) == INT64_MAX);
+	close(program);
+	close(sock);
+	close(comes);
+	askers_close(&a, "");
 }
 
 /* Before there is a mount, who asks waits for it. */
@@ -610,10 +682,12 @@ int main(int argc, char *argv[])
 		heir_test(late),
 		heir_test(of_another),
 		heir_test(silent),
+		heir_test(many_silent),
 		heir_test(of_root),
 		heir_test(dies_at_once),
 		heir_test(dies_before),
 		cmocka_unit_test(a_slow_end),
+		cmocka_unit_test(no_room),
 		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
