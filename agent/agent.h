@@ -45,6 +45,7 @@ struct agent {
 	uint64_t blamed; /* when a run was ended because memory was exhausted */
 	struct freezer freezer;
 	struct debt frozen; /* FROZEN to FREEZE; see freeze.h */
+	bool tells_who;	    /* ... which says who could not be stopped */
 	bool preparing;	    /* the interpreter gets ready for being copied, before that */
 	struct loop_timer prepare;
 	unsigned prepares;

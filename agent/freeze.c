@@ -11,20 +11,35 @@
 #define LOOK_US	  4000u
 #define LOOKS_MAX 63u /* a quarter of a second in all */
 
-static void answer(struct agent *a, int err)
+/* @who: could not be stopped; or NULL */
+static void answer_with(struct agent *a, int err, const struct obstacle *who)
 {
-	struct frame *f = a->frozen.due ? frame_new(PROTO_FROZEN, a->frozen.id, 4) : NULL;
+	const size_t cap = 4 + (who ? 12 + sizeof(who->name) : 0);
+	struct frame *f = a->frozen.due ? frame_new(PROTO_FROZEN, a->frozen.id, cap) : NULL;
 
 	a->frozen.due = false;
 	if (!f)
 		return;
 	put_u32(&f->out, (uint32_t)-err);
+	if (who) {
+		put_u32(&f->out, who->why);
+		put_u32(&f->out, (uint32_t)who->who.pid);
+		put_str(&f->out, proto_cstr(who->name));
+	}
 	conn_send(&a->conn, f);
+}
+
+static void answer(struct agent *a, int err)
+{
+	answer_with(a, err, NULL);
 }
 
 static void on_frozen(struct freezer *z, int err)
 {
-	answer(container_of(z, struct agent, freezer), err);
+	struct agent *a = container_of(z, struct agent, freezer);
+	const bool known = err == -EBUSY && z->obstacle.why != PROTO_UNSTOPPED_UNKNOWN;
+
+	answer_with(a, err, known && a->tells_who ? &z->obstacle : NULL);
 }
 
 /* agent_advance() goes on. */
@@ -61,8 +76,9 @@ static void stop(struct agent *a)
 	freezer_thaw(&a->freezer);
 }
 
-void freeze_ask(struct agent *a, uint32_t id)
+void freeze_ask(struct agent *a, uint32_t id, bool who)
 {
+	a->tells_who = who;
 	if (a->freezer.state == FREEZER_FROZEN) {
 		const int r = freezer_check(&a->freezer);
 

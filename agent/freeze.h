@@ -19,8 +19,8 @@ struct agent;
 /** freeze_init() - Initialize the part of the agent that is about freezing. */
 void freeze_init(struct agent *a);
 
-/** freeze_ask() - All is to be stopped: FROZEN will be the answer. */
-void freeze_ask(struct agent *a, uint32_t id);
+/** freeze_ask() - All is to be stopped: FROZEN will be the answer, which says, if @who, who could not be. */
+void freeze_ask(struct agent *a, uint32_t id, bool who);
 
 /** freeze_prepare() - The machine is to be copied soon: FROZEN will be the answer. */
 void freeze_prepare(struct agent *a, uint32_t id);

@@ -55,6 +55,7 @@
 #define PROTO_TRACED_MAX     200u
 #define PROTO_UNPACK_WINDOW  (512u << 10) /* bytes of UNPACK that are granted at most */
 #define PROTO_RESTING_MAX    100u	  /* bytes of the reason */
+#define PROTO_COMM_MAX	     63u	  /* bytes of a process's name */
 #define PROTO_CONTENT_MAX    (32u << 10)  /* bytes of a file that are sent along with its handle */
 
 enum proto_type {
@@ -160,7 +161,8 @@ enum proto_type {
 	PROTO_CLOCK_OK,	    /* u64 realtime_ns, at the time CLOCK was handled */
 	PROTO_LOCKED,	    /* u64 token, u32 errno: result of a LOCK that waited */
 	PROTO_FROZEN, /* u32 errno: result of FREEZE. EBUSY: not all code could be stopped, or there is
-			     * a run; code continues */
+			     * a run; code continues. Behind that, if FREEZE had PROTO_F_WHO and it is known: u32
+			     * enum proto_unstopped, u32 pid (0: none in particular), str name */
 	PROTO_TRACED, /* u64 us since RUN `id` (0: HELLO) was received, str text: a step, for the daemon's log; only if
 			     * requested, and not all of them */
 	PROTO_LEASED, /* u32 1: nothing in the sandbox can change files any more but the host's own requests, until
@@ -189,9 +191,20 @@ enum proto_type {
 /* Of FREEZE. */
 enum proto_freeze { PROTO_THAW, PROTO_FREEZE_ALL, PROTO_FREEZE_PREPARE, PROTO_THAW_CHECKED };
 
+/* Why not all code could be stopped. */
+enum proto_unstopped {
+	PROTO_UNSTOPPED_UNKNOWN,
+	PROTO_UNSTOPPED_WAITS,	/* it is in the kernel, where no signal reaches it */
+	PROTO_UNSTOPPED_HIDDEN, /* nobody can see whether it runs */
+	PROTO_UNSTOPPED_WOKEN,	/* it is stopped, and goes on each time */
+	PROTO_UNSTOPPED_NEW,	/* whenever all were stopped, there was another one */
+	PROTO_UNSTOPPED_N,
+};
+
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */
 #define PROTO_F_TRACE 0x01u /* on HELLO */
+#define PROTO_F_WHO   0x01u /* on FREEZE: FROZEN says who could not be stopped; older agents do not */
 #define PROTO_F_COPY \
 	0x02u /* on HELLO: this machine is a copy, with a host that knows nothing of it yet */
 

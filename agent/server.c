@@ -407,7 +407,7 @@ static int on_freeze(struct agent *a, const struct proto_header *h, struct proto
 		return -EPROTO;
 	switch (how) {
 	case PROTO_THAW: freeze_end(a); return 0;
-	case PROTO_FREEZE_ALL: freeze_ask(a, h->id); return 0;
+	case PROTO_FREEZE_ALL: freeze_ask(a, h->id, h->flags & PROTO_F_WHO); return 0;
 	case PROTO_FREEZE_PREPARE: freeze_prepare(a, h->id); return 0;
 	case PROTO_THAW_CHECKED: freeze_end_checked(a, h->id); return 0;
 	default: return -EPROTO;
@@ -478,6 +478,7 @@ static int on_resume(struct agent *a, const struct proto_header *h, struct proto
 	if (!get_end(in) || version < PROTO_VERSION_OLDEST || !conn_has_sent(&a->conn, number))
 		return -EPROTO;
 	log_trace("another host goes on");
+	a->tells_who = false; /* an older one does not understand that */
 	return resume_answer(a, h->id);
 }
 

@@ -149,27 +149,38 @@ int proc_count(const struct proc_scope *scope, pid_t one)
 }
 
 /* Is this thread stopped, by a signal or by one who traces it, or gone? */
-static bool is_still_thread(pid_t pid, pid_t tid)
+static bool is_still_thread(pid_t pid, pid_t tid, char *ret_state)
 {
 	char path[64];
 	struct proc_stat s;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	return proc_read_stat(path, &s) < 0 || strchr("TtZX", s.state);
+	if (proc_read_stat(path, &s) < 0 || strchr("TtZX", s.state))
+		return true;
+	*ret_state = s.state;
+	return false;
 }
 
-/* Of what /proc hides nobody can tell: it counts as running until it is gone. */
-static bool is_still(const struct proc *p)
+/* Of what /proc hides nobody can tell: it counts as running until it is gone. @ret_state: of a thread that runs; 0 there */
+static bool look_at(const struct proc *p, char *ret_state)
 {
 	_cleanup_dir_ DIR *d = proc_threads(p->pid);
 	bool still = true;
 	pid_t tid;
 
+	*ret_state = 0;
 	if (!d)
 		return !proc_is(p);
 	while (still && (tid = proc_next(d)))
-		still = is_still_thread(p->pid, tid);
+		still = is_still_thread(p->pid, tid, ret_state);
 	return still;
+}
+
+static bool is_still(const struct proc *p)
+{
+	char state;
+
+	return look_at(p, &state);
 }
 
 void proc_keep_stopped(struct proc_set *set)
@@ -181,22 +192,6 @@ void proc_keep_stopped(struct proc_set *set)
 			set->v[kept++] = set->v[i];
 	}
 	set->n = kept;
-}
-
-unsigned proc_running(const struct proc_set *set, struct proc_set *before)
-{
-	unsigned running = 0;
-
-	for (size_t i = 0; i < set->n; i++) {
-		if (!set->v[i].live || is_still(&set->v[i]))
-			continue;
-		running++;
-		if (!before)
-			continue;
-		tell(&set->v[i], SIGSTOP);
-		proc_set_remove(before, set->v[i].pid, set->v[i].start);
-	}
-	return running;
 }
 
 static uint64_t number_behind(const char *text, const char *key)
@@ -216,18 +211,46 @@ static uint64_t thread_switches(pid_t pid, pid_t tid)
 	       number_behind(text, "\nnonvoluntary_ctxt_switches:");
 }
 
+static uint64_t switches(pid_t pid)
+{
+	_cleanup_dir_ DIR *d = proc_threads(pid);
+	uint64_t sum = 0;
+	pid_t tid;
+
+	while (d && (tid = proc_next(d)))
+		sum += (1ull << 40) + thread_switches(pid, tid);
+	return sum;
+}
+
 uint64_t proc_switches(const struct proc_set *set)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < set->n; i++) {
-		_cleanup_dir_ DIR *d = proc_threads(set->v[i].pid);
-		pid_t tid;
-
-		while (d && (tid = proc_next(d)))
-			sum += (1ull << 40) + thread_switches(set->v[i].pid, tid);
-	}
+	for (size_t i = 0; i < set->n; i++)
+		sum += switches(set->v[i].pid);
 	return sum;
+}
+
+unsigned proc_running(const struct proc_set *set, struct proc_set *before,
+		      struct proc_runner *ret_first)
+{
+	unsigned running = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct proc *p = &set->v[i];
+		char state;
+
+		if (!p->live || look_at(p, &state))
+			continue;
+		if (running++ == 0 && ret_first)
+			*ret_first =
+				(struct proc_runner){p->pid, p->start, state, switches(p->pid)};
+		if (!before)
+			continue;
+		tell(p, SIGSTOP);
+		proc_set_remove(before, p->pid, p->start);
+	}
+	return running;
 }
 
 void proc_continue(const struct proc_set *all, const struct proc_set *keep)

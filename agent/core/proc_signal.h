@@ -10,6 +10,14 @@
 struct proc_scope;
 struct proc_set;
 
+/* A process that does not stand still. */
+struct proc_runner {
+	pid_t pid;
+	uint64_t start; /* of struct proc */
+	char state;	/* by /proc/PID/stat, of the first thread that runs; 0: nobody can see it */
+	uint64_t switches; /* proc_switches() of it */
+};
+
 /**
  * proc_kill() - Stop, then kill, user code
  * @scope: Which; NULL: all
@@ -56,8 +64,10 @@ void proc_keep_stopped(struct proc_set *set);
  * proc_running() - How many processes of a set do not stand still
  * @before: They are to, so list, and call, until it is 0; if they were in this one, of those who stood still before, they
  *	are so no more. NULL: nobody is stopped
+ * @ret_first: Who is the first of them, as it was found; untouched if there is none. Or NULL
  */
-unsigned proc_running(const struct proc_set *set, struct proc_set *before);
+unsigned proc_running(const struct proc_set *set, struct proc_set *before,
+		      struct proc_runner *ret_first);
 
 /** proc_switches() - Context switches of all threads of these processes, and the number of threads:
  * a different sum means that something ran, or ended. */

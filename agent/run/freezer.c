@@ -3,6 +3,8 @@
 #include "freezer.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "agent/core/log.h"
 #include "agent/core/proc_signal.h"
@@ -18,7 +20,9 @@
  * that could send it, but code can prepare a kernel timer that does. So whoever relies on the freeze has
  * to check afterwards that nothing has run in the meantime.
  *
- * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY.
+ * A thread that stays in the kernel for long can't be waited for: then all continue, and the answer is EBUSY. Who was in the way
+ * most of the time is known then, for each round has looked who ran first, and so is why: by where it was, and by whether it ran on
+ * from one round to the next. One that waits for a processor to stop on does not, and load is to blame for that.
  *
  * Scans are what a freeze takes. In a machine, where no process is hidden and no fork unnoticed, two are enough: nothing ran
  * in the first, and the second finds the same; elsewhere there is one more.
@@ -30,6 +34,8 @@
 #define ROUND_US 1000u
 #define SLOW_US	 10000u
 #define GIVE_UP	 2000000u
+#define QUICK	 50000u /* of it: rounds come quickly, and nothing is made of what is in their way */
+#define MET_MIN	 10u	/* rounds in which it was found so: it is not just late */
 
 /* Looks once more, at all processes, and whether they have run in between. Return: how many run, or -errno. */
 static int look_again(struct freezer *f, pid_t newest)
@@ -39,11 +45,11 @@ static int look_again(struct freezer *f, pid_t newest)
 
 	if (r < 0)
 		return r;
-	running = proc_running(&f->all, &f->before);
+	running = proc_running(&f->all, &f->before, &f->first);
 	if (running == 0) {
 		/* A switch is counted where it ends: not yet of what is at it. */
 		f->switches = proc_switches(&f->all);
-		running = proc_running(&f->all, &f->before) + proc_forked_since(newest);
+		running = proc_running(&f->all, &f->before, &f->first) + proc_forked_since(newest);
 	}
 	return (int)running;
 }
@@ -56,7 +62,7 @@ static int look(struct freezer *f, pid_t newest)
 
 	if (r < 0)
 		return r;
-	if (proc_running(&f->all, &f->before) > 0)
+	if (proc_running(&f->all, &f->before, &f->first) > 0)
 		return 1;
 	if (!proc_forked_since(newest))
 		return 0;
@@ -66,14 +72,69 @@ static int look(struct freezer *f, pid_t newest)
 	return 1;
 }
 
+/* Most of the time is more than half of it: each meeting with another one takes one away. */
+static void meet(struct obstacle *o, const struct proc_runner *r)
+{
+	if (!r->pid) {
+		o->of_no++;
+		return;
+	}
+	if (r->pid == o->who.pid && r->start == o->who.start) {
+		o->met++;
+		o->ran += r->state && r->switches != o->who.switches;
+	} else if (o->met > 0) {
+		o->met--;
+		return;
+	} else {
+		*o = (struct obstacle){.met = 1, .of_no = o->of_no};
+	}
+	o->who = *r;
+	o->waits += r->state == 'D';
+}
+
+static void judge(struct obstacle *o)
+{
+	char path[32];
+	ssize_t n;
+
+	if (o->of_no > o->met) {
+		o->why = PROTO_UNSTOPPED_NEW;
+		o->who.pid = 0;
+		return;
+	}
+	if (!o->who.pid)
+		return;
+	if (!o->who.state)
+		o->why = PROTO_UNSTOPPED_HIDDEN;
+	else if (o->waits >= MET_MIN && o->waits >= o->met / 2)
+		o->why = PROTO_UNSTOPPED_WAITS;
+	else if (o->ran >= MET_MIN)
+		o->why = PROTO_UNSTOPPED_WOKEN;
+	snprintf(path, sizeof(path), "/proc/%d/comm", o->who.pid);
+	n = proc_text(path, o->name, sizeof(o->name));
+	o->name[n > 0 ? n : 0] = '\0';
+	o->name[strcspn(o->name, "\n")] = '\0';
+}
+
+static void gives_up(struct freezer *f, int running)
+{
+	if (running >= 0)
+		judge(&f->obstacle);
+	log_line("%d processes could not be stopped", running);
+	freezer_thaw(f);
+	f->done(f, running < 0 ? running : -EBUSY);
+}
+
 static void on_round(struct loop_timer *t)
 {
 	struct freezer *f = container_of(t, struct freezer, timer);
 	const uint64_t now = now_us();
 	const pid_t newest = proc_last_pid();
-	int running = look(f, newest);
-	bool frozen = false;
+	int running;
+	bool quick = now + GIVE_UP - f->until < QUICK, frozen = false;
 
+	f->first = (struct proc_runner){0};
+	running = look(f, newest);
 	f->clean = running == 0 ? f->clean + 1 : 0;
 	if (f->clean >= (proc_is_whole() ? 1u : 2u)) {
 		running = look_again(f, newest);
@@ -83,14 +144,14 @@ static void on_round(struct loop_timer *t)
 	if (frozen) {
 		f->state = FREEZER_FROZEN;
 		f->done(f, 0);
-	} else if (running < 0 || now > f->until) {
-		log_line("%d processes could not be stopped", running);
-		freezer_thaw(f);
-		f->done(f, running < 0 ? running : -EBUSY);
-	} else {
-		loop_arm(f->loop, &f->timer,
-			 now + GIVE_UP - f->until < 50000u ? ROUND_US : SLOW_US);
+		return;
 	}
+	if (running > 0 && !quick)
+		meet(&f->obstacle, &f->first);
+	if (running < 0 || now > f->until)
+		gives_up(f, running);
+	else
+		loop_arm(f->loop, &f->timer, quick ? ROUND_US : SLOW_US);
 }
 
 int freezer_start(struct freezer *f)
@@ -105,6 +166,7 @@ int freezer_start(struct freezer *f)
 	f->state = FREEZER_FREEZING;
 	f->until = now_us() + GIVE_UP;
 	f->clean = 0;
+	f->obstacle = (struct obstacle){0};
 	f->timer.fire = on_round;
 	loop_arm(f->loop, &f->timer, 0);
 	return 0;
@@ -113,7 +175,7 @@ int freezer_start(struct freezer *f)
 int freezer_check(const struct freezer *f)
 {
 	/* Whoever is new has a parent that ran. A switch is counted where it ends: not yet of what is at it. */
-	return proc_running(&f->all, NULL) == 0 && proc_switches(&f->all) == f->switches
+	return proc_running(&f->all, NULL, NULL) == 0 && proc_switches(&f->all) == f->switches
 		       ? 0
 		       : -ECANCELED;
 }

@@ -147,8 +147,8 @@ static const struct key keys[] = {
 	 .comment = "Keep the states after so many of the last runs, as checkpoints/run-N."},
 	{"when", CONF_SESSION, KEY_CHOICE, SET(when), "now", .flags = KEY_LIVE,
 	 .words = {"now", "idle"},
-	 .comment = "When it is saved: now, unless it runs; idle waits for a moment between two "
-		    "runs."},
+	 .comment = "When it is saved: now, unless it runs; idle waits until what was asked of it "
+		    "before has ended."},
 	{"fresh", CONF_SESSION, KEY_FLAG, SET(fresh), "no", .flags = KEY_LIVE, YES_NO,
 	 .comment = "yes: every run gets a new sandbox, which is destroyed after it."},
 	{"processes", CONF_SESSION, KEY_NUMBER, SPEC(limits.processes), "512", 64, 16384,

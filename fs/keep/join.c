@@ -50,7 +50,7 @@ static void join_copy(struct session *s)
 	source = session_by_slot(s->fs, s->saving.of_slot, s->saving.of_generation);
 	s->saving.of_slot = KEEP_NOBODY;
 	if (source && keep_is_up(source))
-		saving_join(s, source);
+		saving_join(s, source, MIN(s->saving.behind, source->last_number));
 	else
 		session_set_closed(s, &gone);
 }

@@ -31,7 +31,7 @@ enum {
 
 enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
 
-enum { SAVING_SLEEP = 1, SAVING_BY_IDLE, SAVING_OF };
+enum { SAVING_SLEEP = 1, SAVING_BY_IDLE, SAVING_OF, SAVING_BEHIND };
 
 enum {
 	CP_NAME = 1,
@@ -46,6 +46,7 @@ enum {
 	CP_SETTINGS, /* missing: those of the session */
 	CP_PROBLEM,
 	CP_UNWRITTEN, /* live */
+	CP_BEHIND,    /* live */
 };
 
 /* ---- at rest ---- */
@@ -305,6 +306,7 @@ void keep_put_saving(struct keep_out *o, unsigned tag)
 	keep_put_u64(o->out, SAVING_BY_IDLE, sv->by_idle);
 	if (sv->of)
 		record_u64(o->out, SAVING_OF, (uint64_t)sv->of->slot << 32 | sv->of->generation);
+	keep_put_u64(o->out, SAVING_BEHIND, sv->behind);
 	record_close(o->out, at);
 }
 
@@ -317,6 +319,7 @@ static int saving_field(struct keep_in *in, void *to, const struct record_field 
 	case SAVING_SLEEP: return record_get_bool(f, &sv->sleep);
 	case SAVING_BY_IDLE: return record_get_bool(f, &sv->by_idle);
 	case SAVING_OF: return get_place(f, &sv->of_slot, &sv->of_generation);
+	case SAVING_BEHIND: return record_get_u32(f, UINT32_MAX, &sv->behind);
 	default: return 0;
 	}
 }
@@ -363,8 +366,10 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 		(void)keep_put_saved(o, CP_SAVED, cp->saved);
 	put_checkpoint_settings(o, &cp->settings);
 	keep_put_problem(o->out, CP_PROBLEM, &why);
-	if (o->io->live)
+	if (o->io->live) {
 		keep_put_u64(o->out, CP_UNWRITTEN, cp->unwritten);
+		keep_put_u64(o->out, CP_BEHIND, cp->state == CHECKPOINT_SAVING ? cp->behind : 0);
+	}
 	record_close(o->out, at);
 }
 
@@ -413,6 +418,7 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 			0); /* those of the template are as good as any: its memory will not fit */
 	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
 	case CP_UNWRITTEN: return record_get_bool(f, &cp->unwritten);
+	case CP_BEHIND: return record_get_u32(f, UINT32_MAX, &cp->behind);
 	default: return 0;
 	}
 }

@@ -244,8 +244,7 @@ static void begin_copy(struct session *copy, struct saved *saved)
 	copy->fs->watch->settled(copy);
 	if (copy->asleep.wake && !copy->sandbox)
 		(void)binding_start(copy); /* its `error` says why not */
-	else
-		binding_pump(copy);
+	binding_pump(copy);
 	wait_wake(&copy->front.wait);
 }
 
@@ -282,7 +281,7 @@ static void on_saved(void *data, struct saved *saved, const struct problem *why)
 	}
 	if (saved) {
 		saving_done(s, saved);
-		while ((copy = saving_next(s)))
+		while ((copy = saving_next(s, SAVING_DUE)))
 			begin_copy(copy, saved);
 		if (s->saving.sleep)
 			fall_asleep(s, saved);
@@ -351,7 +350,7 @@ static void on_closed(void *data, const struct problem *problem)
 	wait_wake(&s->front.wait);
 	if (again)
 		(void)binding_start(s); /* its `error` says why not */
-	else if (anew)
+	if (again || anew)
 		binding_pump(s);
 }
 

@@ -184,7 +184,7 @@ void binding_drop_copy(struct session *copy, const struct problem *why)
 	wait_wake(&copy->front.wait);
 }
 
-static void drop_copies(struct session *s, const struct problem *why)
+static void drop_copies(struct session *s, enum saving_whom whom, const struct problem *why)
 {
 	struct session *copy;
 	struct problem p;
@@ -193,7 +193,7 @@ static void drop_copies(struct session *s, const struct problem *why)
 		    "echo reset > ctl gives the session a sandbox of its own; or write from = ... "
 		    "into config again.",
 		    "%s, which it was to be a copy of, was not saved: %s", s->path, why->cause);
-	while ((copy = saving_next(s)))
+	while ((copy = saving_next(s, whom)))
 		binding_drop_copy(copy, &p);
 }
 
@@ -204,8 +204,8 @@ void binding_unsave(struct session *s, const struct problem *why)
 	if (!saving_wanted(s))
 		return;
 	problem_set(&p, PROBLEM_NOT_SAVED, "", "the sandbox was not saved: %s", why->cause);
-	saving_failed(s, &p);
-	drop_copies(s, &p);
+	saving_failed(s, SAVING_ALL, &p);
+	drop_copies(s, SAVING_ALL, &p);
 	wait_wake(&s->front.wait);
 }
 
@@ -231,8 +231,8 @@ void binding_not_saved(struct session *s, const struct problem *why)
 {
 	const bool by_idle = s->saving.by_idle;
 
-	saving_failed(s, why);
-	drop_copies(s, why);
+	saving_failed(s, SAVING_DUE, why);
+	drop_copies(s, SAVING_DUE, why);
 	wait_wake(&s->front.wait);
 	if (by_idle)
 		binding_not_asleep(s, why);

@@ -28,7 +28,7 @@ void binding_part(struct session *s, const struct problem *why);
 /* Logs that a sandbox ended without being asked to. */
 void binding_log_end(const struct session *s, const struct problem *why);
 
-/* It was not saved: whoever has asked for it is told. */
+/* It was not saved: whoever has asked for it at that moment is told. */
 void binding_not_saved(struct session *s, const struct problem *why);
 /* It could not be put to sleep when nobody used it. */
 void binding_not_asleep(struct session *s, const struct problem *why);

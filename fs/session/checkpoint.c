@@ -172,6 +172,7 @@ int checkpoint_new(struct session *s, const char *name, const struct saved *save
 	snprintf(cp->name, sizeof(cp->name), "%s", name);
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
+	cp->behind = s->last_number;
 	TAILQ_INSERT_TAIL(&s->checkpoints.list, cp, link);
 	s->checkpoints.n++;
 	touch_rest(s);
@@ -312,9 +313,12 @@ void checkpoint_after_run(struct session *s)
 	}
 	drop_oldest(s);
 	e = checkpoint_new(s, name, NULL, &cp, &why);
-	if (e == 0)
-		cp->automatic = true;
-	else if (why.code)
-		session_problemf(s, why.code, why.fix, "checkpoints/%s was not made: %s", name,
-				 why.cause);
+	if (e < 0) {
+		if (why.code)
+			session_problemf(s, why.code, why.fix, "checkpoints/%s was not made: %s",
+					 name, why.cause);
+		return;
+	}
+	cp->automatic = true;
+	cp->behind = s->last_ran; /* and before those that are queued */
 }

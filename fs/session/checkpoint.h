@@ -41,6 +41,7 @@ struct checkpoint {
 	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
 	struct timespec time; /* when it was asked for, later: when it was saved */
 	uint32_t run;	      /* the last before it; 0: none */
+	uint32_t behind;      /* while it is SAVING: not before that run; see saving.h */
 	struct saved *saved;  /* reference */
 	struct settings settings; /* what the session had then */
 	struct problem_kept problem;

@@ -95,9 +95,19 @@ static struct saved *saved_of(const struct fork *f)
 
 int fork_may(const struct fork *f, bool when_idle, struct problem *why)
 {
-	if (saved_of(f) || f->cp || f->source->saving.of)
+	const struct session *source = f->source;
+
+	if (saved_of(f) || f->cp)
 		return 0; /* also one that is being saved */
-	return saving_may(f->source, when_idle, why);
+	if (source->saving.of && (source->nqueued || source->jobs_going)) {
+		problem_set(why, PROBLEM_BUSY, "Wait until the first run of that one has ended.",
+			    "from: the session is to begin as a copy itself, and runs or jobs of "
+			    "it wait for that");
+		return -EBUSY;
+	}
+	if (source->saving.of)
+		return 0; /* it gets what that one gets */
+	return saving_may(source, when_idle, why);
 }
 
 static void set_origin(struct session *s, const struct fork *f)
@@ -114,6 +124,7 @@ void fork_begin(struct session *s, const struct fork *f)
 {
 	struct saved *saved = saved_of(f);
 	struct session *source = f->source;
+	uint32_t behind;
 	char words[256];
 
 	assert(!s->sandbox && !s->asleep.saved && !s->saving.of);
@@ -124,9 +135,12 @@ void fork_begin(struct session *s, const struct fork *f)
 	touch_session(s);
 	s->asleep.copy = true;
 	if (!saved) {
-		if (source->saving.of) /* it gets what that one gets */
+		behind = source->last_number;
+		if (source->saving.of) { /* it gets what that one gets */
+			behind = source->saving.behind;
 			source = source->saving.of;
-		saving_join(s, source);
+		}
+		saving_join(s, source, behind);
 		binding_pump(source);
 	}
 	s->fs->watch->settled(s);

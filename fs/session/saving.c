@@ -58,25 +58,50 @@ int saving_may(const struct session *s, bool when_idle, struct problem *why)
 	return is_busy(s) && !when_idle ? refuse_busy(s, why) : 0;
 }
 
-static struct checkpoint *first_saving(const struct session *s)
+/* Has that run begun? (Those that are queued are in the order of their numbers.) */
+static bool is_behind(const struct session *s, uint32_t number)
+{
+	const struct run *next = TAILQ_FIRST(&s->queue);
+
+	return !next || next->number > number;
+}
+
+static struct checkpoint *first_saving(const struct session *s, enum saving_whom whom)
 {
 	struct checkpoint *cp;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		if (cp->state == CHECKPOINT_SAVING)
+		if (cp->state == CHECKPOINT_SAVING &&
+		    (whom == SAVING_ALL || is_behind(s, cp->behind)))
 			return cp;
 	return NULL;
 }
 
+static struct session *first_copy(const struct session *s, enum saving_whom whom)
+{
+	struct session *copy;
+
+	LIST_FOREACH(copy, &s->saving.copies, saving.copy)
+		if (whom == SAVING_ALL || is_behind(s, copy->saving.behind))
+			return copy;
+	return NULL;
+}
+
+static bool is_wanted(const struct session *s, enum saving_whom whom)
+{
+	return (s->saving.sleep && (whom == SAVING_ALL || !saving_sleeps_later(s))) ||
+	       first_copy(s, whom) || first_saving(s, whom);
+}
+
 bool saving_wanted(const struct session *s)
 {
-	return s->saving.sleep || !LIST_EMPTY(&s->saving.copies) || first_saving(s);
+	return is_wanted(s, SAVING_ALL);
 }
 
 bool saving_sleeps_later(const struct session *s)
 {
-	return s->nqueued && s->saving.sleep && !s->saving.by_idle && !s->fs->ending &&
-	       s->settings.when == SAVE_IDLE;
+	return (s->nqueued || s->jobs_going) && s->saving.sleep && !s->saving.by_idle &&
+	       !s->fs->ending && s->settings.when == SAVE_IDLE;
 }
 
 int saving_step(struct session *s)
@@ -85,9 +110,7 @@ int saving_step(struct session *s)
 
 	if (s->saving.going)
 		return 1;
-	if (saving_sleeps_later(s) && LIST_EMPTY(&s->saving.copies) && !first_saving(s))
-		return 0;
-	if (!s->sandbox || !saving_wanted(s) || s->active || s->jobs_going || !s->ready ||
+	if (!s->sandbox || !is_wanted(s, SAVING_DUE) || s->active || s->jobs_going || !s->ready ||
 	    s->reset_asked || s->pause.state == PAUSE_ASKED)
 		return 0;
 	e = sandbox_save(s->sandbox, true);
@@ -116,36 +139,39 @@ void saving_done(struct session *s, struct saved *saved)
 	touch_session(s);
 	s->saving.going = false;
 	s->fs->stats.saved++;
-	while ((cp = first_saving(s)))
+	while ((cp = first_saving(s, SAVING_DUE)))
 		serve(s, cp, saved);
 }
 
-void saving_failed(struct session *s, const struct problem *why)
+void saving_failed(struct session *s, enum saving_whom whom, const struct problem *why)
 {
 	struct checkpoint *cp;
 
 	touch_session(s);
-	s->saving.going = s->saving.sleep = s->saving.by_idle = false;
+	if (whom == SAVING_ALL || !saving_sleeps_later(s))
+		s->saving.sleep = s->saving.by_idle = false;
+	s->saving.going = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);
-	while ((cp = first_saving(s)))
+	while ((cp = first_saving(s, whom)))
 		checkpoint_failed(s, cp, why);
 }
 
-struct session *saving_next(struct session *s)
+struct session *saving_next(struct session *s, enum saving_whom whom)
 {
-	struct session *copy = LIST_FIRST(&s->saving.copies);
+	struct session *copy = first_copy(s, whom);
 
 	if (copy)
 		saving_leave(copy);
 	return copy;
 }
 
-void saving_join(struct session *copy, struct session *s)
+void saving_join(struct session *copy, struct session *s, uint32_t behind)
 {
 	assert(!copy->saving.of && copy != s);
 	touch_session(copy);
 	copy->saving.of = s;
+	copy->saving.behind = behind;
 	LIST_INSERT_HEAD(&s->saving.copies, copy, saving.copy);
 }
 
@@ -155,5 +181,6 @@ void saving_leave(struct session *copy)
 		return;
 	touch_session(copy);
 	copy->saving.of = NULL;
+	copy->saving.behind = 0;
 	LIST_REMOVE(copy, saving.copy);
 }

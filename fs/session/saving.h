@@ -4,6 +4,7 @@
 #define XSBX_FS_SESSION_SAVING_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 struct problem;
@@ -14,14 +15,17 @@ struct session;
  * Theory of operation
  * -------------------
  * What was saved serves all who want it at that moment: each checkpoint that is SAVING, the
- * sessions in `copies`, which are to begin as a copy of this one, and `sleep`. They wait for the
+ * sessions in `copies`, which are to begin as a copy of this one, and `sleep`. They wait for a
  * moment between two runs at which no job goes on; binding_pump() looks for it with saving_step(),
  * before it starts the next run. Until the sandbox has answered no run and no job is sent to it,
  * and requests that would change its files are held back (see files.c): what was saved is all that
  * was ever answered.
  *
  * Whoever asks for it when the session is busy is refused, unless he says that he would wait (`when
- * = idle`).
+ * = idle`). What he gets is behind all that was asked of the session before, also where its sandbox
+ * is only starting, or waking up, for that: each checkpoint and copy is `behind` the run that was
+ * the newest then, and is not served at a moment before. Later runs come behind it. A session falls
+ * asleep behind them all.
  *
  * Nobody waits for a session without a sandbox: one that is asleep has been saved, and of the
  * others there is nothing.
@@ -32,6 +36,7 @@ struct saving {
 	bool by_idle;			   /* ... because nobody has used it */
 	LIST_HEAD(copies, session) copies; /* linked by `copy` */
 	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
+	uint32_t behind;		   /* ... and behind which of its runs; 0: any */
 	LIST_ENTRY(session) copy;	   /* ... and on whose `copies` it is then */
 	unsigned of_slot, of_generation;   /* its place, while records are read (fs/keep/) */
 };
@@ -46,27 +51,32 @@ struct saving {
  */
 int saving_may(const struct session *s, bool when_idle, struct problem *why);
 
-/* Does anybody want it saved? */
+/* Does anybody want it saved, now or later? */
 bool saving_wanted(const struct session *s);
 
-/* Is it to fall asleep (`when = idle`) when runs have ended that are queued already? */
+/* Is it to fall asleep (`when = idle`) when runs and jobs have ended that are there already? */
 bool saving_sleeps_later(const struct session *s);
 
 /* Begins, if it is wanted and this is the moment. Return: 1 if nothing may be sent to the sandbox
  * now, else 0; -errno if it could not begin. */
 int saving_step(struct session *s);
 
-/* It was saved: serves the checkpoints. Copies are served by saving_next(). */
+enum saving_whom {
+	SAVING_DUE, /* those for whom this is the moment */
+	SAVING_ALL,
+};
+
+/* It was saved: serves the checkpoints for which this was the moment. Copies are served by saving_next(). */
 void saving_done(struct session *s, struct saved *saved);
 
-/* It was not, or will not be, because of @why: tells all but the copies. */
-void saving_failed(struct session *s, const struct problem *why);
+/* It was not, or will not be, because of @why: tells @whom, but not the copies. */
+void saving_failed(struct session *s, enum saving_whom whom, const struct problem *why);
 
-/* Takes the next copy off the list. Return: it, or NULL if there is none. */
-struct session *saving_next(struct session *s);
+/* Takes the next copy of @whom off the list. Return: it, or NULL if there is none. */
+struct session *saving_next(struct session *s, enum saving_whom whom);
 
-/* @copy waits for @s; waits no longer. */
-void saving_join(struct session *copy, struct session *s);
+/* @copy waits for @s, behind that run; waits no longer. */
+void saving_join(struct session *copy, struct session *s, uint32_t behind);
 void saving_leave(struct session *copy);
 
 #endif

@@ -81,13 +81,29 @@ static int on_usage(struct guest *g, struct proto_in *in)
 	return 0;
 }
 
+/* A reason that only newer agents know is none. */
+static struct guest_unstopped take_unstopped(struct proto_in *in)
+{
+	const uint32_t why = get_u32(in), pid = get_u32(in);
+	const struct proto_str name = get_str(in, PROTO_COMM_MAX);
+	struct guest_unstopped u = {.pid = pid};
+
+	u.why = why < PROTO_UNSTOPPED_N ? (enum proto_unstopped)why : PROTO_UNSTOPPED_UNKNOWN;
+	memcpy(u.name, name.data, name.len); /* which may hold a NUL, and ends there then */
+	return u;
+}
+
 static int on_frozen(struct guest *g, struct proto_in *in)
 {
 	const uint32_t error = get_u32(in);
+	struct guest_unstopped unstopped = {0};
 
+	if (error == EBUSY && !get_end(in))
+		unstopped = take_unstopped(in);
 	if (!get_end(in) || !g->freezing || error > 4095)
 		return -EPROTO;
 	g->freezing = false;
+	g->unstopped = unstopped;
 	if (g->preparing)
 		point_on_prepared(g);
 	else

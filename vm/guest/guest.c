@@ -393,10 +393,23 @@ static bool is_idle(const struct guest *g)
 /* FROZEN will be the answer. */
 static int ask_freeze(struct guest *g, enum proto_freeze how)
 {
+	struct channel_frame *f;
+
 	if (!is_idle(g) || g->freezing || point_is_silent(g))
 		return -EBUSY;
-	g->freezing = channel_send_u32(&g->channel, PROTO_FREEZE, 0, how) == 0;
-	return g->freezing ? 0 : -ENOMEM;
+	f = channel_frame_new(PROTO_FREEZE, 0, 4);
+	if (!f)
+		return -ENOMEM;
+	f->header.flags = how == PROTO_FREEZE_ALL ? PROTO_F_WHO : 0;
+	put_u32(&f->out, how);
+	channel_push(&g->channel, f, CHANNEL_CONTROL);
+	g->freezing = true;
+	return 0;
+}
+
+const struct guest_unstopped *guest_unstopped(const struct guest *g)
+{
+	return &g->unstopped;
 }
 
 int guest_freeze(struct guest *g)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "agent/protocol.h"
 #include "channel.h"
 #include "file.h"
 #include "run.h"
@@ -191,6 +192,16 @@ int guest_reset(struct guest *g);
 /* See sandbox_freeze(). */
 int guest_freeze(struct guest *g);
 void guest_thaw(struct guest *g);
+
+/* Who could not be stopped, as its agent says. */
+struct guest_unstopped {
+	enum proto_unstopped why;
+	uint32_t pid;		       /* 0: none in particular */
+	char name[PROTO_COMM_MAX + 1]; /* any bytes but NUL */
+};
+
+/* ... when `frozen` says -EBUSY: UNKNOWN if it does not say, or there is a run. */
+const struct guest_unstopped *guest_unstopped(const struct guest *g);
 
 /* Has nothing run since it stands still? `frozen` says so: -ECANCELED if it has, which goes on then. With @thaw it goes on
  * in any case, at once. Return: 0, -EBUSY, -ENOMEM. */

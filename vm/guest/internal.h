@@ -152,6 +152,7 @@ struct guest {
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
 	bool preparing;	    /* ... to PROTO_FREEZE_PREPARE */
+	struct guest_unstopped unstopped; /* by the last FROZEN */
 	struct guest_pack pack;
 	enum guest_point_step point_step;
 	struct point *point;			/* being made; or NULL */

@@ -2,8 +2,10 @@
 /* Saving a sandbox. See save.h. */
 #include "save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
@@ -24,7 +26,10 @@
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
  *
  * On a busy host the agent may still be at the end of a run when it is asked, or what it stops gets no processor to stop on, or
- * QEMU none to answer. That passes: it is tried again for a while, before it is said that it could not be done, and why.
+ * QEMU none to answer. That passes: it is tried again for a while, before it is said that it could not be done, and why. The agent
+ * knows who could not be stopped, if it is not for lack of a processor. One that waits in the kernel may be out of there the next
+ * time. One that is woken whenever it is stopped, or that nobody can see, is in the way as long as it is there: a few tries of two
+ * seconds each show that it is always the same, and there are no more.
  *
  * Where memory may go to a disk, it is described as long as it is known what it is of; for that the image's files have to have
  * been read once, which takes a second or two for the first machine.
@@ -36,6 +41,7 @@ static const char not_copied[] = "its memory could not be copied";
 #define AGAIN_MS 500u	/* between two tries */
 #define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
 #define ROUNDS	 5u	/* most tries in which something may run */
+#define MEETINGS 3u	/* most in which the same one is in the way, for good */
 
 /* Its code may stand still from now on. Return: 0 or -errno. */
 static int freeze(struct sandbox *s, struct save *save)
@@ -117,6 +123,54 @@ static void explain_ran(struct problem *p)
 		    ROUNDS);
 }
 
+/* The agent says who is in the way. */
+static void meet(struct save *save, const struct guest_unstopped *who)
+{
+	const struct guest_unstopped *was = &save->unstopped;
+	const bool same = who->why == was->why && who->pid == was->pid;
+
+	save->met = same ? save->met + 1 : 1;
+	save->unstopped = *who;
+}
+
+/* Is it one that will be in the way the next time, too? */
+static bool is_hopeless(const struct save *save)
+{
+	const enum proto_unstopped why = save->unstopped.why;
+
+	return (why == PROTO_UNSTOPPED_HIDDEN || why == PROTO_UNSTOPPED_WOKEN) &&
+	       save->met >= MEETINGS;
+}
+
+static const char *const unstopped_why[] = {
+	[PROTO_UNSTOPPED_UNKNOWN] = "",
+	[PROTO_UNSTOPPED_WAITS] =
+		"it waits in the kernel, where no signal reaches it: for a disk, or for a child by "
+		"vfork(2) that has become no other program",
+	[PROTO_UNSTOPPED_HIDDEN] = "its first thread has ended, it can't be looked at "
+				   "(PR_SET_DUMPABLE), and so nobody can tell whether it runs",
+	[PROTO_UNSTOPPED_WOKEN] =
+		"it goes on whenever it is stopped: a timer sends it SIGCONT, or somebody outside",
+	[PROTO_UNSTOPPED_NEW] = "whenever all processes were stopped, there was a new one",
+};
+static_assert(ARRAY_SIZE(unstopped_why) == PROTO_UNSTOPPED_N, "words for each reason");
+
+static void explain_unstopped(const struct sandbox *s, struct problem *p)
+{
+	const struct guest_unstopped *u = &s->save.unstopped;
+	const uint64_t ms = uv_now(s->vm->ctx.loop) - s->save.began;
+	char who[96] = "what runs in the sandbox";
+
+	if (u->pid)
+		snprintf(who, sizeof(who), "process %u%s%s%s of the sandbox", u->pid,
+			 *u->name ? " (" : "", problem_quote(u->name).text, *u->name ? ")" : "");
+	problem_set(p, PROBLEM_NOT_SAVED,
+		    u->pid ? "End that program, or try it again when it does something else."
+			   : "Try it again when fewer programs are started.",
+		    "%s could not be stopped within %u s: %s", who, (unsigned)(ms / 1000),
+		    unstopped_why[u->why]);
+}
+
 /* What it waited for in vain. Who knows better than the kernel how busy it is. */
 static void explain_load(const struct sandbox *s, const char *what, struct problem *p)
 {
@@ -159,13 +213,17 @@ static void give_up(struct sandbox *s, const struct problem *why)
 /* @path: of a file in the sandbox, or "". */
 static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
+	const bool known = what == still && s->save.unstopped.why != PROTO_UNSTOPPED_UNKNOWN;
 	struct problem p;
 
-	if (is_load(err) && uv_now(s->vm->ctx.loop) - s->save.began < BUSY_MS) {
+	if (is_load(err) && !(known && is_hopeless(&s->save)) &&
+	    uv_now(s->vm->ctx.loop) - s->save.began < BUSY_MS) {
 		again(s);
 		return;
 	}
-	if (is_load(err))
+	if (is_load(err) && known)
+		explain_unstopped(s, &p);
+	else if (is_load(err))
 		explain_load(s, what, &p);
 	else
 		problem_set(&p, PROBLEM_NOT_SAVED, fix_of(err), "%s: %s%s%s", what, path,
@@ -291,6 +349,7 @@ bool save_on_frozen(struct sandbox *s, int err)
 	}
 	if (s->save.step != SAVE_FREEZE)
 		return false;
+	meet(&s->save, guest_unstopped(s->guest));
 	if (err < 0) {
 		s->save.stopped = false;
 		failed(s, still, err, "");

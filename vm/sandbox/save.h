@@ -7,6 +7,7 @@
 
 #include "vm/checkpoint/pack.h"
 #include "vm/checkpoint/point.h"
+#include "vm/guest/guest.h"
 
 struct sandbox;
 
@@ -27,10 +28,12 @@ struct save {
 	enum save_step step;
 	bool memory; /* asked for */
 	bool paused; /* user code stood still before, by sandbox_freeze(), and goes on doing so */
-	uint64_t began;	     /* ms of the loop's clock */
-	bool checking;	     /* that is asked for, while the others are under way too */
-	int ran;	     /* ... and -ECANCELED if it has, or -errno */
-	unsigned rounds;     /* in which it has */
+	uint64_t began;	 /* ms of the loop's clock */
+	bool checking;	 /* that is asked for, while the others are under way too */
+	int ran;	 /* ... and -ECANCELED if it has, or -errno */
+	unsigned rounds; /* in which it has */
+	struct guest_unstopped unstopped; /* who could not be stopped, */
+	unsigned met;			  /* ... in so many tries, one after the other */
 	bool stopped;	     /* user code stands still, or was asked to; unless it did before */
 	uint64_t asked_at;   /* uv_hrtime(): for the log, when it was */
 	struct pack *pack;   /* from SAVE_POINT on */

@@ -81,6 +81,11 @@ def asleep():
     c = copy_of("ofsleeper", "sleeper")
     same("a copy", c.run("print(open('f').read())").out, "x\n")
     same("of one that was not woken", s.word(), "asleep")
+    s.submit("open('f', 'w').write('y')")
+    c = copy_of("ofwaking", "sleeper", "when = idle")
+    s.submit("open('f', 'w').write('z')")
+    same("one that wakes for a run is copied behind that", c.run("print(open('f').read())").out, "y\n")
+    same("and goes on", s.run("print(open('f').read())").out, "z\n")
 
 
 def busy():

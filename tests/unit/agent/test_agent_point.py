@@ -7,10 +7,14 @@ Usage: see agent_fixture.py."""
 
 import errno
 import os
+import signal
 import struct
 import time
 
 from agent_fixture import (CHANGED, FREEZE, FROZEN, KILL, PING, POINT, POINTED, SIGNAL, WATCH, Case, integers, main)
+
+WHO = 1  # on FREEZE
+WOKEN_AGAIN = 3  # in FROZEN
 
 
 class Point(Case):
@@ -126,6 +130,25 @@ class Prepared(Case):
             kind, data = self.agent.ask(FREEZE, integers('I', 3))
             self.assertEqual((kind, struct.unpack('<I', data)[0]), (FROZEN, error))
             self.assertEqual(self.run_code('print(1)').out, b'1\n')
+
+    def freeze_awake(self, pid, flags):
+        """It is let go on again and again. A busy host may not get round to that, and it is stopped after all."""
+        for _ in range(30):
+            self.agent.send(FREEZE, integers('I', 1), flags)
+            while not (frame := self.agent.read_frame(0.001)) or frame[0] != FROZEN:
+                os.kill(pid, signal.SIGCONT)
+            if frame[4][:4] == integers('I', errno.EBUSY):
+                return frame[4]
+            self.agent.send(FREEZE, integers('I', 0))
+        self.fail('it was always stopped')
+
+    def test_who_could_not_be_stopped_is_told_to_who_asks(self):
+        pid = int(self.run_code(WOKEN.format(timer=False) + 'import os; print(os.getpid())').out)
+        for flags, known in ((0, False), (WHO, True)):
+            data = self.freeze_awake(pid, flags)
+            self.assertEqual(data[4:12], integers('II', WOKEN_AGAIN, pid) if known else b'')
+            self.assertEqual(known, b'python' in data)
+        self.assertEqual(self.run_code('print(1)').out, b'1\n')
 
     def test_who_does_not_get_ready_is_not_waited_for(self):
         self.run_code('import _ssl, time; old = _ssl.RAND_add\n_ssl.RAND_add = lambda *_: time.sleep(20)')

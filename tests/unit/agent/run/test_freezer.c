@@ -131,6 +131,17 @@ static void freeze(int want)
 	assert_int_equal(answer, want);
 }
 
+/* That one was in the way, for that reason; none if that is not known. */
+static void expect_obstacle(enum proto_unstopped why, unsigned n, const char *name)
+{
+	const struct obstacle *o = &freezer.obstacle;
+
+	assert_int_equal(o->why, why);
+	if (why != PROTO_UNSTOPPED_UNKNOWN)
+		assert_int_equal(o->who.pid, child[n]);
+	assert_string_equal(o->name, name);
+}
+
 /* Nothing is counted for long enough that something would have been. */
 static void expect_standstill(void)
 {
@@ -215,10 +226,18 @@ static void wakes_itself(unsigned n)
 		counts(n);
 }
 
+static void is_woken(unsigned n)
+{
+	prctl(PR_SET_NAME, "awake");
+	signal(SIGCONT, on_continue);
+	counts(n);
+}
+
 /* Waits in the kernel for a child that neither ends nor becomes another program: no signal but SIGKILL
  * gets it out of there. */
 static void cannot_be_stopped(unsigned n)
 {
+	prctl(PR_SET_NAME, "stuck");
 	if (vfork() == 0) {   /* NOLINT: what is not done with it is the point */
 		count[n] = 1; /* NOLINT */
 		for (;;)
@@ -392,7 +411,44 @@ static void test_cannot_be_stopped(void **state)
 	while (!count[stuck])
 		nap(1);
 	freeze(-EBUSY);
+	expect_obstacle(PROTO_UNSTOPPED_WAITS, stuck, "stuck");
 	await_progress(other);
+	kill(child[stuck], SIGKILL);
+	assert_int_equal(waitpid(child[stuck], NULL, 0), child[stuck]);
+	freeze(0);
+	expect_obstacle(PROTO_UNSTOPPED_UNKNOWN, 0, "");
+}
+
+static void (*look)(struct loop_timer *t);
+static unsigned woken;
+
+/* As a timer would, whenever all were stopped. */
+static void wake(struct loop_timer *t)
+{
+	kill(child[woken], SIGCONT);
+	await_progress(woken);
+	look(t);
+}
+
+/* Who is in the way is found among others who only come late to their stop. */
+static void test_always_awake(void **state)
+{
+	unsigned other = start(counts);
+
+	(void)state;
+	woken = start(is_woken);
+	await_progress(other);
+	await_progress(woken);
+	answer = 1;
+	loop.stop = false;
+	assert_int_equal(freezer_start(&freezer), 0);
+	look = freezer.timer.fire;
+	freezer.timer.fire = wake;
+	assert_int_equal(loop_run(&loop), 0);
+	assert_int_equal(answer, -EBUSY);
+	expect_obstacle(PROTO_UNSTOPPED_WOKEN, woken, "awake");
+	await_progress(other);
+	await_progress(woken);
 }
 
 static void test_thawed_on_the_way(void **state)
@@ -454,6 +510,7 @@ static int test_all(void)
 		test(test_wakes_itself),
 		test(test_killed_meanwhile),
 		test(test_cannot_be_stopped),
+		test(test_always_awake),
 		test(test_thawed_on_the_way),
 	};
 

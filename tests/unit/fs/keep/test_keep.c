@@ -533,6 +533,24 @@ static void test_nothing_there(void **state)
 	buf_clear(&text);
 }
 
+/* Behind which runs it is to be saved goes on to the next daemon. */
+static void test_saved_later(void **state)
+{
+	struct fixture *fx = *state;
+	struct second two;
+
+	fx_run(fx, "x");
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/copy"), 0);
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo\nwhen = idle\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	check(fx, &live, &two);
+	assert_int_equal(checkpoint_find(in_second(&two, "demo"), "a")->behind, 2);
+	assert_int_equal(in_second(&two, "copy")->saving.behind, 2);
+	end(&two);
+}
+
 static void test_copies(void **state)
 {
 	struct fixture *fx = *state;
@@ -707,13 +725,21 @@ static void test_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		keep_test(test_new),	       keep_test(test_states_of_runs),
-		keep_test(test_long_outputs),  keep_test(test_history),
-		keep_test(test_jobs),	       keep_test(test_input),
-		keep_test(test_scratch_files), keep_test(test_asleep),
-		keep_test(test_nothing_there), keep_test(test_copies),
-		keep_test(test_beside),	       keep_test(test_settings_not_allowed),
-		keep_test(test_no_template),   keep_test(test_damaged),
+		keep_test(test_new),
+		keep_test(test_states_of_runs),
+		keep_test(test_long_outputs),
+		keep_test(test_history),
+		keep_test(test_jobs),
+		keep_test(test_input),
+		keep_test(test_scratch_files),
+		keep_test(test_asleep),
+		keep_test(test_nothing_there),
+		keep_test(test_copies),
+		keep_test(test_saved_later),
+		keep_test(test_beside),
+		keep_test(test_settings_not_allowed),
+		keep_test(test_no_template),
+		keep_test(test_damaged),
 		keep_test(test_too_long),
 	};
 

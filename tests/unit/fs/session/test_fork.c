@@ -136,6 +136,58 @@ static void test_of_a_busy_one(void **state)
 	began("python-copy");
 }
 
+/* It is one of what its writer had asked for by then, also where that is only waking up, and of nothing later. */
+static void test_behind_what_is_queued(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_asleep(fx);
+	assert_int_equal(fx_mkdir(fx, "python/copy"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/third"), 0);
+	assert_int_equal(fx_mkdir(fx, "python/fourth"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), -EBUSY);
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nwhen = idle\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\nwhen = idle\n"), 0);
+	assert_int_equal(fx_put(fx, "python/fourth/config", "from = copy\n"),
+			 0); /* the same as that one */
+	s = fx_woken(fx);
+	assert_false(s->saving);
+	assert_string_equal(s->code, "y");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_expect_in(fx, COPY "status.json", "\"saved\": true");
+	fx_expect_in(fx, "python/fourth/status.json", "\"saved\": true");
+	fx_expect_in(fx, "python/third/status.json", "\"saved\": false");
+	assert_string_equal(s->code, "z");
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_expect_in(fx, "python/third/status.json", "\"saved\": true");
+	assert_int_equal(s->nsaves, 2);
+}
+
+/* Those who wait behind a run are not served by a save that fails before it, and all are told when nothing will come. */
+static void test_behind_what_fails(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	assert_int_equal(fx_mkdir(fx, "python/third"), 0);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nwhen = idle\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	assert_int_equal(fx_put(fx, "python/third/config", "from = demo\nwhen = idle\n"), 0);
+	fake_exit(s, VM_DONE, 0);
+	fx_not_saved(s);
+	fx_expect(fx, COPY "state", "closed\n");
+	fx_expect(fx, "python/third/state", "asleep\n");
+	fake_die(s, PROBLEM_OUT_OF_MEMORY);
+	fx_expect(fx, "python/third/state", "closed\n");
+	fx_expect_error(fx, "python/third", "not-saved");
+}
+
 /* A session that has nothing has no copies. */
 static void test_of_a_new_one(void **state)
 {
@@ -200,6 +252,45 @@ static void test_of_a_waiting_copy(void **state)
 	fx_saved(s);
 	began("python-copy");
 	fx_expect(fx, COPY "state", "idle\n");
+}
+
+/* ... and has runs: what it will be behind them is not known before it begins. */
+static void test_of_a_waiting_copy_with_runs(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_mkdir(fx, "python/third");
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
+	fx_put(fx, COPY "in", "y");
+	assert_int_equal(fx_put(fx, "python/third/config", "from = copy\nwhen = idle\n"), -EBUSY);
+	fx_expect_error(fx, "python/third", "busy");
+	fx_expect_in(fx, "python/third/error", "begin as a copy itself");
+	fx_saved(s);
+	s = began("python-copy");
+	assert_int_equal(fx_put(fx, "python/third/config", "from = copy\nwhen = idle\n"), 0);
+	fake_exit(s, VM_DONE, 0);
+	fx_saved(s);
+	fx_put(fx, "python/third/in", "z");
+	began("python-third");
+}
+
+/* A copy that was to wake, and can't: what was asked of it does not wait for ever. */
+static void test_copy_that_does_not_start(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
+	assert_int_equal(fx_put(fx, COPY "ctl", "wake\n"), 0);
+	fx_put(fx, COPY "in", "y");
+	fake_faults.new_err = -ENOMEM;
+	fx_saved(s);
+	fx_expect(fx, COPY "runs/1/state", "refused\n");
+	fx_expect(fx, COPY "state", "asleep\n");
+	fake_faults.new_err = 0;
+	fx_put(fx, COPY "in", "z");
+	assert_string_equal(began("python-copy")->code, "z");
 }
 
 /* What was to be copied is not saved, in every way there is. */
@@ -305,10 +396,14 @@ int main(void)
 		fx_test(test_config_written_back),
 		fx_test(test_refused),
 		fx_test(test_of_a_busy_one),
+		fx_test(test_behind_what_is_queued),
+		fx_test(test_behind_what_fails),
 		fx_test(test_of_a_new_one),
 		fx_test(test_of_a_sleeper),
 		fx_test(test_of_a_checkpoint),
 		fx_test(test_of_a_waiting_copy),
+		fx_test(test_of_a_waiting_copy_with_runs),
+		fx_test(test_copy_that_does_not_start),
 		fx_test(test_not_saved),
 		fx_test(test_copy_removed),
 		fx_test(test_fresh_copies),

@@ -300,105 +300,6 @@ static void test_fresh_is_not_saved(void **state)
 	assert_false(s->saving);
 }
 
-/* It is saved between two runs, and what comes meanwhile waits. */
-static void test_when_idle(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_run(fx, "x");
-
-	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
-	fx_put(fx, TOP "in", "y");
-	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"saving\"");
-	assert_false(s->saving);
-	fake_exit(s, VM_DONE, 0);
-	assert_true(s->saving);
-	fx_expect(fx, TOP "runs/2/state", "queued\n");
-	fx_mkdir(fx, TOP "jobs/j");
-	fx_put(fx, TOP "jobs/j/in", "j");
-	assert_null(fake_job(s, 0));
-	fx_saved(s);
-	fx_expect(fx, TOP "runs/2/state", "running\n");
-	assert_non_null(fake_job(s, 0));
-	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"whole\"");
-	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 1,");
-	fake_exit(s, VM_DONE, 0);
-	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
-
-	assert_int_equal(fx_add(fx, TOP "config", "when = idle\n"), 0);
-	fx_run(fx, "z");
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fake_exit(s, VM_DONE, 0);
-	fx_saved(s); /* both by one */
-	assert_int_equal(s->nsaves, 2);
-	fx_expect(fx, TOP "state", "asleep\n");
-	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
-}
-
-/* Jobs are waited for as well, and runs go on meanwhile. */
-static void test_when_jobs_have_ended(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-
-	fx_mkdir(fx, TOP "jobs/j");
-	fx_put(fx, TOP "jobs/j/in", "j");
-	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a when idle\n"), 0);
-	assert_false(s->saving);
-	fx_put(fx, TOP "in", "y");
-	assert_string_equal(s->code, "y");
-	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
-	assert_false(s->saving);
-	fake_exit(s, VM_DONE, 0);
-	fx_saved(s);
-	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"run\": 2,");
-}
-
-/* What was asked for while it was being saved keeps it awake. */
-static void test_used_while_it_falls_asleep(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
-
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_put(fx, TOP "in", "y");
-	assert_int_equal(s->nruns, 1);
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "running\n");
-	assert_false(s->closing);
-	assert_int_equal(fake_packs(), 0);
-}
-
-/* Whoever asks for it `when = idle` has it behind the runs that are there, also those that have woken it. */
-static void test_sleep_behind_what_is_queued(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s;
-
-	fx_asleep(fx);
-	assert_int_equal(fx_put(fx, TOP "config", "when = idle\n"), 0);
-	fx_put(fx, TOP "in", "y");
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	s = fx_woken(fx);
-	assert_string_equal(s->code, "y");
-	fx_put(fx, TOP "in", "z");
-	fake_exit(s, VM_DONE, 0);
-	assert_string_equal(s->code, "z");
-	fake_exit(s, VM_DONE, 0);
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "asleep\n");
-	/* One that comes while it is being saved, too. */
-	fx_put(fx, TOP "ctl", "wake\n");
-	s = fx_woken(fx);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_put(fx, TOP "in", "w");
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "running\n");
-	fake_exit(s, VM_DONE, 0);
-	fx_saved(s);
-	fx_expect(fx, TOP "state", "asleep\n");
-}
-
 static void test_a_save_that_fails(void **state)
 {
 	struct fixture *fx = *state;
@@ -559,10 +460,6 @@ int main(void)
 		fx_test(test_settings_of_a_sleeper),
 		fx_test(test_busy),
 		fx_test(test_fresh_is_not_saved),
-		fx_test(test_when_idle),
-		fx_test(test_when_jobs_have_ended),
-		fx_test(test_used_while_it_falls_asleep),
-		fx_test(test_sleep_behind_what_is_queued),
 		fx_test(test_a_save_that_fails),
 		fx_test(test_no_sandbox_to_save_any_more),
 		fx_test(test_pause),
