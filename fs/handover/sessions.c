@@ -120,7 +120,8 @@ static int put_run(struct handover_sessions *to, struct run *r)
 
 static int put_asked(struct handover_sessions *to, struct run *r)
 {
-	const int e = keep_put_asked(sink_begin(to->sink), r);
+	const struct keep_io io = io_of(to);
+	const int e = keep_put_asked(sink_begin(to->sink), r, &io);
 
 	return end(to, e, KEEP_RUN, session_key(r->s), sub_of(r, PART_ASKED));
 }

@@ -5,6 +5,7 @@
 
 #include "fs/request/clock.h"
 #include "fs/session/fs.h"
+#include "fs/session/keeping.h"
 #include "internal.h"
 
 /* Never reuse a number. */
@@ -29,7 +30,7 @@ static bool has_code_of(const struct front *front, const struct run *r)
 {
 	const struct buf *a = &front->last_code;
 
-	return r && a->len == r->code.len &&
+	return r && front->code_lost == r->code_lost && a->len == r->code.len &&
 	       (!a->len || memcmp(a->data, r->code.data, a->len) == 0);
 }
 
@@ -137,6 +138,7 @@ static int front_field(struct keep_in *in, void *to, const struct record_field *
 /* Its code is the run's, unless the record says other. Return: 0 or -ENOMEM. */
 static int take_code(struct front *front)
 {
+	front->code_lost = front->latest->code_lost;
 	return buf_append(&front->last_code, front->latest->code.data, front->latest->code.len);
 }
 
@@ -147,6 +149,8 @@ int keep_get_front(struct keep_in *in, const struct record_field *f, struct fron
 
 	if (e < 0)
 		return e;
+	if (!in->io->live && keeping_is_problem(problem_kept(&front->error)))
+		problem_keep(&front->error, NULL);
 	if (in->io->live)
 		front->awaits_code = front->awaited && !fronting.own_code;
 	return front->latest && !fronting.own_code ? take_code(front) : 0;

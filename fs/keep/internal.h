@@ -35,6 +35,8 @@ struct keep_in {
 	struct problem unset;	/* what was wrong with its settings, so that it has others */
 	bool back;		/* it is asleep as it was before it was awake */
 	struct problem unsaved; /* what it was to be asleep with can't be had */
+	struct problem uncoded; /* the code of some runs can't be read: */
+	unsigned nuncoded;	/* ... so many */
 	struct problem *why;
 };
 
@@ -98,6 +100,18 @@ int keep_run_at(const struct keep_in *in, const struct record_field *f, struct r
 int keep_get_live_run(struct keep_in *in, const struct record *record);
 /* keep_run_of() does not find it any more. */
 void keep_forget_run(const struct run *r);
+
+/* ---- code.c ---- */
+
+/* Return: whether it was put; if not, all of it is to be in the record. */
+bool keep_put_code(struct keep_out *o, unsigned tag, struct run *r);
+/* @ret_away: how many bytes are elsewhere; 0 before. */
+int keep_get_code(struct keep_in *in, const struct record_field *f, struct run *r,
+		  uint64_t *ret_away);
+/* At rest: brings them, once it is known whose they are. */
+int keep_code_back(struct keep_in *in, struct run *r, uint64_t away);
+/* Bytes of it that are in the record. */
+size_t keep_code_here(const struct run *r);
 
 /* ---- output.c ---- */
 

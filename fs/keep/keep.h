@@ -33,8 +33,8 @@ struct trail;
  *   for it is of the same boot. Handles, nodes below files/, sandboxes, and what is saved are not in it, but all that they refer
  *   to is, also what was removed and is still open.
  *
- * Some things are not in a record, but somewhere that only who writes it knows: what was saved, long outputs, and live all bytes
- * that grow. struct keep_io has functions for these.
+ * Some things are not in a record, but somewhere that only who writes it knows: what was saved, long outputs, at rest long code, and
+ * live all bytes that grow. struct keep_io has functions for these.
  *
  * A record is not trusted. Whoever reads it checks each value as if a user had written it; one wrong one, and the session is
  * refused, and nothing of it stays.
@@ -52,12 +52,19 @@ enum keep_kind {
 	KEEP_REMOVAL = 7, /* of a session that was kept, from the disk; key: its id */
 };
 
-/* An output that is too long for the record. Its numbers are those of the session, and so stay the same. */
+/* Code of more bytes is written once, beside the record, which is written anew each time that something changes. */
+#define KEEP_CODE_SHORT 4096u
+
+/* Output or code that is too long for the record. Its numbers are those of the session, and so stay the same. */
 struct keep_output {
 	bool of_job;
 	uint32_t number; /* of the run, or of the job */
-	unsigned which;	 /* enum run_output */
+	unsigned which;	 /* enum run_output, or KEEP_CODE */
 };
+
+#define KEEP_CODE 3u
+
+struct keep_output keep_output_of(const struct run *r, unsigned which);
 
 /*
  * Of who writes and reads the records. @data is the first argument of all.
@@ -70,6 +77,12 @@ struct keep_io {
 	bool (*away)(void *data, const struct keep_output *o, const struct spool *sp);
 	/* At rest. Return: 0 or -errno. */
 	int (*back)(void *data, const struct keep_output *o, struct spool *sp);
+	/* Likewise a run's long code. Return: is it there, or will it be before the record is? If not, the record has it. */
+	bool (*code_away)(void *data, const struct keep_output *o, struct run *r);
+	/* Appends these @len bytes to its code; it is @s's. Return: 0; -ENOMEM: the session is refused; another -errno: they can't be
+	 * read. */
+	int (*code_back)(void *data, const struct session *s, const struct keep_output *o,
+			 struct run *r, uint64_t len);
 	/* A name for what is saved, text of at most KEEP_NAME_MAX - 1 bytes; NULL: it can't be named, and so is not kept. */
 	const char *(*name)(void *data, const struct saved *saved);
 	/* What has that name, a reference. Return: 0; -ENOENT or -EBADMSG with @why: it is gone; another -errno: the session is refused. */
@@ -110,7 +123,8 @@ int keep_get_name(const struct record *record, struct keep_name *ret_name);
  * @why: In words, if it fails
  * @ret_s: Result, the table's reference
  *
- * What was saved of it and is not there any more is told in its `error`: it is closed then.
+ * What was saved of it and is not there any more is told in its `error`: it is closed then. So is a run's code that can't be read:
+ * the run has none.
  *
  * Return: 0, -EBADMSG (it is damaged), -ENOENT (its template is gone), -ENOMEM, -errno of session_revive().
  */
@@ -126,7 +140,7 @@ const struct problem *keep_lost(const struct session *s);
 int keep_put_head(struct buf *out, const struct session *s, const struct keep_io *io);
 int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io *io);
 int keep_put_live_run(struct buf *out, struct run *r, const struct keep_io *io);
-int keep_put_asked(struct buf *out, struct run *r);
+int keep_put_asked(struct buf *out, struct run *r, const struct keep_io *io);
 int keep_put_live_job(struct buf *out, struct job *j, const struct keep_io *io);
 int keep_put_live_scratch(struct buf *out, const struct scratch_file *file);
 

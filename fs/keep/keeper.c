@@ -58,6 +58,16 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 	complaint_tell(k->fs, k->fs->uid, &p);
 }
 
+/* ... is not so any more. Something else that the root's `error` says stays. */
+static void untell(struct keeper *k)
+{
+	const struct complaint *c = complaint_of(k->fs, k->fs->uid);
+
+	if (c && c->problem.code == PROBLEM_NOT_KEPT)
+		complaint_tell(k->fs, k->fs->uid, &(struct problem){0});
+	k->told = false;
+}
+
 /* Is something saved that the vault has not got? */
 static bool is_unsaved(const struct session *s)
 {
@@ -84,7 +94,7 @@ static void is_written(struct session *s)
 		return;
 	touch_session(s);
 	s->on_disk.err = 0;
-	if (problem_kept(&s->front.error)->code == PROBLEM_NOT_KEPT)
+	if (keeping_is_problem(problem_kept(&s->front.error)))
 		session_problem(s, NULL);
 }
 
@@ -100,7 +110,7 @@ static void tell_success(struct keeper *k)
 			return;
 	}
 	log_info("sessions can be written to state_dir again");
-	k->told = false;
+	untell(k);
 }
 
 /* Something has come to its end. */

@@ -18,7 +18,8 @@ struct store;
  * libuv's pool, one job at a time, so that the loop never waits for a disk, and a disk that hangs blocks one thread. What is
  * saved of them goes to the vault first, at once; until it is there a record does without it, and is written again then, without
  * waiting for its time. A checkpoint is shown as whole when a record on the disk names it. Long outputs
- * have files of their own, which are written once, before the first record that names them.
+ * and long code have files of their own, which are written once, before the first record that names them: so what the loop does for a
+ * session does not grow with what it has run. Code is read again at the start, and outputs when somebody wants them.
  *
  * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk
  * takes. What could not be written, stored by the vault or removed is told once, in the log, the session's `error` and the root's, and

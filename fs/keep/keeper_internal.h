@@ -31,6 +31,12 @@ struct keeper_output {
 	uint64_t len;
 };
 
+/* The code of a run, which the thread reads where it is, for it does not change. */
+struct keeper_code {
+	struct store_output name;
+	struct run *r; /* reference */
+};
+
 /* A session that is written, or removed, by a job. */
 struct keeper_item {
 	struct keeper_item *next;
@@ -40,6 +46,9 @@ struct keeper_item {
 	struct buf record;
 	struct keeper_output *output; /* that are written */
 	size_t noutputs;
+	struct keeper_code *code; /* likewise */
+	size_t ncodes;
+	struct session *s;	     /* reference, if there is code of it */
 	struct store_output *wanted; /* all that the record names */
 	size_t nwanted;
 	size_t bytes;
@@ -110,16 +119,17 @@ void keeper_stop(struct keeper *k);
 
 struct store_name keeper_name(const struct session *s);
 /* Return: NULL with *@ret_err if it can't be written: -ENOMEM, -EFBIG. */
-struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err);
+struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err);
 /* In another thread: writes them all, but those that are on the disk as they are, or sets their `err`. */
-void keeper_write(const struct store *st, struct keeper_item *items);
+void keeper_write(struct store *st, struct keeper_item *items);
 /* Of a record's bytes. */
 uint64_t keeper_sum(const struct buf *record);
-/* It was written: its outputs need not be again. */
+/* It was written: its outputs and code need not be again. */
 void keeper_item_kept(const struct keeper_item *item, struct session *s);
 void keeper_item_free(struct keeper *k, struct keeper_item *item);
 /* The name of an output's file. */
 struct store_output keeper_output_name(const struct keep_output *o);
+struct store_output keeper_code_name(const struct keep_output *o, const struct run *r);
 /* Of keep_io: the vault's name of it. */
 const char *keeper_saved_name(void *data, const struct saved *saved);
 /* See keeping.h. */

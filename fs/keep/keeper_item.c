@@ -22,20 +22,43 @@ struct store_name keeper_name(const struct session *s)
 
 struct store_output keeper_output_name(const struct keep_output *o)
 {
-	struct store_output name;
+	struct store_output name = {0};
 
 	snprintf(name.name, sizeof(name.name), "%c%u.%u", o->of_job ? 'j' : 'r', o->number,
 		 o->which);
 	return name;
 }
 
-/* ---- outputs that are to be written ---- */
+/* A number of a run is given again by a daemon that has died before anything named it. */
+struct store_output keeper_code_name(const struct keep_output *o, const struct run *r)
+{
+	struct store_output name;
 
-/* The record's maker, which is told of long outputs. */
+	snprintf(name.name, sizeof(name.name), "%c%u.code", o->of_job ? 'j' : 'r', o->number);
+	snprintf(name.of, sizeof(name.of), "%s", store_id(&r->submitted).text);
+	return name;
+}
+
+/* ---- outputs and code that are to be written ---- */
+
+/* The record's maker, which is told of long outputs and code. */
 struct making {
-	struct keeper *k;
 	struct keeper_item *item;
+	struct session *s;
 };
+
+static void want(struct keeper_item *item, const struct store_output *name)
+{
+	struct store_output *wanted =
+		reallocarray(item->wanted, item->nwanted + 1, sizeof(*wanted));
+
+	if (!wanted) {
+		item->err = -ENOMEM;
+		return;
+	}
+	item->wanted = wanted;
+	wanted[item->nwanted++] = *name;
+}
 
 /* Blocks on the disk are read by the thread; others change when they get there, so they are copied. */
 static int take_pieces(struct keeper_output *o, const struct spool *sp)
@@ -78,19 +101,35 @@ static bool add_output(struct keeper_item *item, const struct keep_output *id,
 
 static bool on_away(void *data, const struct keep_output *id, const struct spool *sp)
 {
-	struct making *m = data;
-	struct keeper_item *item = m->item;
-	struct store_output *wanted =
-		reallocarray(item->wanted, item->nwanted + 1, sizeof(*wanted));
+	const struct making *m = data;
+	const struct store_output name = keeper_output_name(id);
 
-	if (!wanted) {
+	want(m->item, &name);
+	if (!sp->away && !sp->kept && !add_output(m->item, id, sp))
+		m->item->err = -ENOMEM;
+	return true;
+}
+
+static bool on_code_away(void *data, const struct keep_output *id, struct run *r)
+{
+	const struct making *m = data;
+	struct keeper_item *item = m->item;
+	const struct store_output name = keeper_code_name(id, r);
+	struct keeper_code *more;
+
+	want(item, &name);
+	if (r->code_kept)
+		return true;
+	more = reallocarray(item->code, item->ncodes + 1, sizeof(*more));
+	if (!more) {
 		item->err = -ENOMEM;
 		return true;
 	}
-	item->wanted = wanted;
-	wanted[item->nwanted++] = keeper_output_name(id);
-	if (!sp->away && !sp->kept && !add_output(item, id, sp))
-		item->err = -ENOMEM;
+	item->code = more;
+	more[item->ncodes++] = (struct keeper_code){name, run_ref(r)};
+	item->bytes += r->code.len;
+	if (!item->s)
+		item->s = session_ref(m->s);
 	return true;
 }
 
@@ -110,11 +149,12 @@ uint64_t keeper_sum(const struct buf *record)
 	return sum ? sum : 1;
 }
 
-struct keeper_item *keeper_item_new(struct keeper *k, const struct session *s, int *ret_err)
+struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err)
 {
 	struct keeper_item *item = calloc(1, sizeof(*item));
-	struct making m = {k, item};
-	const struct keep_io io = {.data = &m, .away = on_away, .name = keeper_saved_name};
+	struct making m = {item, s};
+	const struct keep_io io = {
+		.data = &m, .away = on_away, .code_away = on_code_away, .name = keeper_saved_name};
 	int r;
 
 	*ret_err = -ENOMEM;
@@ -150,8 +190,13 @@ void keeper_item_free(struct keeper *k, struct keeper_item *item)
 		}
 		free(o->piece);
 	}
+	for (size_t i = 0; i < item->ncodes; i++)
+		run_unref(item->code[i].r);
+	if (item->s)
+		session_unref(item->s);
 	if (item->remove)
 		keeper_removed(k, item);
+	free(item->code);
 	free(item->output);
 	free(item->wanted);
 	buf_clear(&item->record);
@@ -181,13 +226,41 @@ static int read_piece(void *data, uint64_t offset, void *to, size_t len)
 	return depot_fetch(of->item->depot, of->item->depot_key, p->block, 0, to, len);
 }
 
+static int read_code(void *data, uint64_t offset, void *to, size_t len)
+{
+	const struct buf *code = data;
+
+	memcpy(to, code->data + offset, len);
+	return 0;
+}
+
 /* Is it on the disk as it is? */
 static bool is_there(const struct keeper_item *item)
 {
-	return !item->remove && item->sum == item->was && !item->noutputs;
+	return !item->remove && item->sum == item->was && !item->noutputs && !item->ncodes;
 }
 
-static void stage(const struct store *st, struct keeper_item *item)
+/* What is beside its record. Return: 0 or -errno. */
+static int stage_beside(struct store *st, const struct keeper_item *item)
+{
+	int e = item->ncodes ? store_upgrade(st) : 0;
+
+	for (size_t i = 0; i < item->noutputs && e == 0; i++) {
+		struct piecing of = {item, &item->output[i]};
+
+		e = store_put_output(st, &item->of, &item->output[i].name, item->output[i].len,
+				     read_piece, &of);
+	}
+	for (size_t i = 0; i < item->ncodes && e == 0; i++) {
+		const struct keeper_code *c = &item->code[i];
+
+		e = store_put_output(st, &item->of, &c->name, c->r->code.len, read_code,
+				     &c->r->code);
+	}
+	return e;
+}
+
+static void stage(struct store *st, struct keeper_item *item)
 {
 	if (item->remove) {
 		item->err = store_remove(st, item->of.template, item->of.name);
@@ -196,12 +269,7 @@ static void stage(const struct store *st, struct keeper_item *item)
 	item->sum = keeper_sum(&item->record);
 	if (is_there(item))
 		return;
-	for (size_t i = 0; i < item->noutputs && item->err == 0; i++) {
-		struct piecing of = {item, &item->output[i]};
-
-		item->err = store_put_output(st, &item->of, &item->output[i].name,
-					     item->output[i].len, read_piece, &of);
-	}
+	item->err = stage_beside(st, item);
 	if (item->err == 0)
 		item->fd = store_stage(st, &item->of, item->record.data, item->record.len);
 	item->err = item->err < 0 ? item->err : MIN(item->fd, 0);
@@ -223,7 +291,7 @@ static void sync_names(const struct store *st, struct keeper_item *items)
 	}
 }
 
-void keeper_write(const struct store *st, struct keeper_item *items)
+void keeper_write(struct store *st, struct keeper_item *items)
 {
 	struct keeper_item *item;
 
@@ -262,6 +330,10 @@ void keeper_item_kept(const struct keeper_item *item, struct session *s)
 
 		if (r && r->spool[item->output[i].id.which].len == item->output[i].len)
 			r->spool[item->output[i].id.which].kept = true;
+	}
+	for (size_t i = 0; i < item->ncodes; i++) {
+		item->code[i].r->code_kept = true;
+		touch_run(item->code[i].r);
 	}
 }
 

@@ -30,6 +30,27 @@ static int on_back(void *data, const struct keep_output *o, struct spool *sp)
 	return 0;
 }
 
+static int put_code(void *data, const void *bytes, size_t len)
+{
+	return buf_append(data, bytes, len);
+}
+
+static int on_code_back(void *data, const struct session *s, const struct keep_output *o,
+			struct run *r, uint64_t len)
+{
+	const struct finding *f = data;
+	const struct store_name of = keeper_name(s);
+	const struct store_output name = keeper_code_name(o, r);
+	int e = buf_reserve(&r->code, (size_t)len);
+
+	if (e == 0)
+		e = store_get_output(&f->k->store, &of, &name, len, put_code, &r->code);
+	if (e < 0 && e != -ENOMEM)
+		log_warn("%s/%s: the code of %s can't be read: %s", of.template, of.name,
+			 run_words(r).text, strerror(-e));
+	return e;
+}
+
 static int on_find(void *data, const char *name, struct saved **ret_saved, struct problem *why)
 {
 	struct finding *f = data;
@@ -123,7 +144,8 @@ static void load_one(void *data, const char *template, const char *name)
 {
 	struct finding *f = data;
 	struct keeper *k = f->k;
-	const struct keep_io io = {.data = f, .back = on_back, .find = on_find};
+	const struct keep_io io = {
+		.data = f, .back = on_back, .code_back = on_code_back, .find = on_find};
 	struct problem why = {0};
 	struct keep_name is = {0};
 	struct buf text = {0};

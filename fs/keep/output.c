@@ -23,8 +23,7 @@ enum {
 static void put_at_rest(struct keep_out *o, const struct run *r, unsigned which)
 {
 	const struct spool *sp = &r->spool[which];
-	const struct keep_output id = {*r->job != '\0',
-				       *r->job ? r->id & JOB_NUMBER_MAX : r->number, which};
+	const struct keep_output id = keep_output_of(r, which);
 	const struct block *b = sp->nblocks ? sp->block[0] : NULL;
 
 	if (sp->len > SPOOL_MEMORY && run_ended(r) && o->io->away(o->io->data, &id, sp)) {
@@ -197,8 +196,7 @@ int keep_outputs_back(struct keep_in *in, struct run *r)
 	int e = 0;
 
 	for (unsigned i = 0; i < RUN_NOUTPUTS && e == 0; i++) {
-		const struct keep_output id = {*r->job != '\0',
-					       *r->job ? r->id & JOB_NUMBER_MAX : r->number, i};
+		const struct keep_output id = keep_output_of(r, i);
 
 		if (r->spool[i].away)
 			e = in->io->back(in->io->data, &id, &r->spool[i]);

@@ -30,7 +30,9 @@ enum {
 	TAG_HISTORY, /* it is in the session's */
 	TAG_PROBLEM,
 	TAG_WOKE,
-	TAG_MARK, /* live: its id */
+	TAG_MARK,      /* live: its id */
+	TAG_LONG_CODE, /* instead of TAG_CODE: code.c */
+	TAG_CODE_KEPT, /* live */
 };
 
 enum {
@@ -188,11 +190,12 @@ static bool in_history(const struct keep_out *o, const struct run *r)
 }
 
 /* What was asked for, which does not change. */
-static void put_asked(struct buf *out, const struct run *r)
+static void put_asked(struct keep_out *o, struct run *r)
 {
-	keep_put_buf(out, TAG_CODE, &r->code);
-	record_str(out, TAG_CWD, r->cwd);
-	keep_put_buf(out, TAG_ENV, &r->env);
+	if (!keep_put_code(o, TAG_LONG_CODE, r))
+		keep_put_buf(o->out, TAG_CODE, &r->code);
+	record_str(o->out, TAG_CWD, r->cwd);
+	keep_put_buf(o->out, TAG_ENV, &r->env);
 }
 
 static void put_identity(struct buf *out, const struct run *r)
@@ -226,7 +229,7 @@ void keep_put_run(struct keep_out *o, unsigned tag, struct run *r)
 	const size_t at = record_open(o->out, tag);
 
 	put_identity(o->out, r);
-	put_asked(o->out, r);
+	put_asked(o, r);
 	keep_put_outputs(o, TAG_SPOOL, r);
 	put_times(o->out, r);
 	put_state(o, r);
@@ -244,19 +247,23 @@ int keep_put_live_run(struct buf *out, struct run *r, const struct keep_io *io)
 	put_state(&o, r);
 	put_feed(&o, &r->feed);
 	record_u64(out, TAG_BEGAN, r->began);
+	keep_put_u64(out, TAG_CODE_KEPT, r->code_kept);
 	return out->failed;
 }
 
-int keep_put_asked(struct buf *out, struct run *r)
+int keep_put_asked(struct buf *out, struct run *r, const struct keep_io *io)
 {
+	struct keep_out o = {.out = out, .s = r->s, .io = io};
+
 	record_u64(out, TAG_MARK, touched_id(&r->s->fs->touched, &r->mark));
-	put_asked(out, r);
+	put_asked(&o, r);
 	return out->failed;
 }
 
 struct running {
 	struct run *r;
 	bool history;
+	uint64_t code_away; /* bytes */
 };
 
 static int get_state(const struct record_field *f, struct run *r)
@@ -286,6 +293,8 @@ static int run_field(struct keep_in *in, void *to, const struct record_field *f)
 	case TAG_TIMEOUT_S: return record_get_u32(f, UINT32_MAX, &r->timeout_s);
 	case TAG_NAMED: return record_get_bool(f, &r->named);
 	case TAG_CODE: return keep_get_buf(f, &r->code, SESSION_CODE_MAX);
+	case TAG_LONG_CODE: return keep_get_code(in, f, r, &to_run->code_away);
+	case TAG_CODE_KEPT: return in->io->live ? record_get_bool(f, &r->code_kept) : 0;
 	case TAG_CWD: return keep_get_text(f, &r->cwd, JOB_PATH_MAX);
 	case TAG_ENV: return keep_get_buf(f, &r->env, JOB_ENV_MAX);
 	case TAG_FEED: return keep_inside(in, f, feed_field, &r->feed);
@@ -316,7 +325,7 @@ static bool is_sound(const struct keep_in *in, const struct running *of)
 	if (job ? (r->id & ~SANDBOX_JOB_ID) == 0 || (r->id & ~SANDBOX_JOB_ID) > JOB_NUMBER_MAX
 		: r->id != r->number)
 		return false;
-	if (!keep_env_is_sound(&r->env))
+	if (!keep_env_is_sound(&r->env) || (r->code.len && (of->code_away || r->code_lost)))
 		return false;
 	if (!in->io->live && (!run_ended(r) || r->feed.state != FEED_CLOSED))
 		return false;
@@ -389,6 +398,8 @@ int keep_get_run(struct keep_in *in, const struct record_field *f)
 		feed_over(&of.r->feed);
 	if (e == 0)
 		e = keep_outputs_back(in, of.r);
+	if (e == 0)
+		e = keep_code_back(in, of.r, of.code_away);
 	if (e < 0) {
 		run_unref(of.r);
 		return e;
@@ -432,15 +443,18 @@ static int get_asked(struct keep_in *in, struct run *r, const struct record *rec
 	struct record_field f;
 	int e;
 
-	if (r->code.len || r->cwd || r->env.len)
+	if (r->code.len || r->code_lost || r->cwd || r->env.len)
 		return -EBADMSG;
 	while ((e = record_field(&fields, &f)) > 0) {
-		if (f.tag == TAG_CODE || f.tag == TAG_CWD || f.tag == TAG_ENV)
+		if (f.tag == TAG_CODE || f.tag == TAG_LONG_CODE || f.tag == TAG_CWD ||
+		    f.tag == TAG_ENV)
 			e = run_field(in, &of, &f);
 		if (e < 0)
 			return e;
 	}
-	return e == 0 && !keep_env_is_sound(&r->env) ? -EBADMSG : e;
+	if (e == 0 && (!keep_env_is_sound(&r->env) || (r->code.len && r->code_lost)))
+		e = -EBADMSG;
+	return e;
 }
 
 /* Whose is it? Return: an id, or 0. */

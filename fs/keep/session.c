@@ -216,7 +216,7 @@ static size_t least_size(const struct keep_out *o)
 	const struct job *j;
 
 	for (size_t i = 0; i < o->nruns; i++)
-		n += o->run[i]->code.len + o->run[i]->env.len;
+		n += keep_code_here(o->run[i]) + o->run[i]->env.len;
 	TAILQ_FOREACH(j, &o->s->jobs, link)
 		n += j->front.next_stdin.len;
 	TAILQ_FOREACH(file, &o->s->scratch.files, link)
@@ -509,11 +509,24 @@ static void close_unsaved(struct keep_in *in)
 	session_problem(s, &in->unsaved);
 }
 
+/* The code of some runs is not there: these have none, and all else is as it was. */
+static void tell_uncoded(struct keep_in *in)
+{
+	struct problem p = in->uncoded;
+
+	if (in->nuncoded > 1)
+		problem_wrap(&p, PROBLEM_DAMAGED, in->uncoded.fix, "%s; nor can that of %u more",
+			     in->uncoded.cause, in->nuncoded - 1);
+	session_problem(in->s, &p);
+}
+
 /* What is left to do when all was read. */
 static void finish(struct keep_in *in)
 {
 	struct session *s = in->s;
 
+	if (in->nuncoded)
+		tell_uncoded(in);
 	if (in->unset.code)
 		session_problem(s, &in->unset);
 	if (in->back && s->asleep.saved)

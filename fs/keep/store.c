@@ -85,30 +85,41 @@ static int write_version(int dir)
 	return r;
 }
 
-static int check_version(int dir, const char *path, struct problem *why)
+static int check_version(struct store *st, const char *path, struct problem *why)
 {
-	_cleanup_close_ int fd = fileio_open(dir, "version");
+	_cleanup_close_ int fd = fileio_open(st->dir, "version");
 	char text[16] = "", *end;
 	unsigned long version;
 	ssize_t n;
 	int r;
 
 	if (fd == -ENOENT) {
-		r = write_version(dir);
+		r = store_upgrade(st);
 		return r < 0 ? refuse(why, r, path, strerror(-r)) : 0;
 	}
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	version = strtoul(text, &end, 10);
 	if (n <= 0 || end == text || *end != '\n')
 		return refuse(why, -EBADMSG, path, "its file `version` is damaged");
-	if (version == STORE_VERSION)
+	if (version == 1 || version == STORE_VERSION) {
+		st->version = (unsigned)version;
 		return 0;
+	}
 	problem_set(
 		why, PROBLEM_FAILED, "",
 		"state_dir %s: it is of version %lu, which this xsbxfs does not know: take a newer "
 		"one, or another state_dir",
 		path, version);
 	return -EPROTO;
+}
+
+int store_upgrade(struct store *st)
+{
+	const int r = st->version == STORE_VERSION ? 0 : write_version(st->dir);
+
+	if (r == 0)
+		st->version = STORE_VERSION;
+	return r;
 }
 
 int store_inherit(struct store *st, int lock)
@@ -139,10 +150,10 @@ static int open_store(const char *path, bool heir, struct store *ret_st, struct 
 								 : strerror(errno));
 	r = check_owner(st.dir, path, why);
 	if (r == 0 && heir)
-		r = check_version(st.dir, path, why);
+		r = check_version(&st, path, why);
 	else if (r == 0) {
 		st.lock = lock(st.dir);
-		r = st.lock >= 0	? check_version(st.dir, path, why)
+		r = st.lock >= 0	? check_version(&st, path, why)
 		    : st.lock == -EBUSY ? refuse(why, -EBUSY, path, "another mount has it")
 					: refuse(why, st.lock, path, strerror(-st.lock));
 	}
@@ -265,8 +276,9 @@ static struct purpose output_purpose(const struct store_name *of, const struct s
 {
 	struct purpose p;
 
-	snprintf(p.text, sizeof(p.text), "output %s/%s %s %s %" PRIu64 "%s", of->template, of->name,
-		 store_id(&of->made).text, o->name, piece, last ? " last" : "");
+	snprintf(p.text, sizeof(p.text), "output %s/%s %s %s%s%s %" PRIu64 "%s", of->template,
+		 of->name, store_id(&of->made).text, o->name, *o->of ? " " : "", o->of, piece,
+		 last ? " last" : "");
 	return p;
 }
 

@@ -21,7 +21,8 @@ struct vault;
  *	lock				who has it locked is its mount
  *	version				a number, and a newline
  *	sessions/TEMPLATE/NAME.rec	the record of a session
- *	sessions/TEMPLATE/NAME.ID.out/	its long outputs: r3.0 is stdout of run 3, j2.1 is stderr of job 2
+ *	sessions/TEMPLATE/NAME.ID.out/	its long outputs: r3.0 is stdout of run 3, j2.1 is stderr of job 2;
+ *					and long code: r3.code
  *	saved/, key			see vm/checkpoint/vault.h
  *
  * ID is when the session was made, for another one may have the same name later. Everything is
@@ -30,12 +31,17 @@ struct vault;
  * new one. What it leaves of the other name is written over.
  *
  * The directory is for its owner alone. It is refused if others could have written there.
+ *
+ * In version 1 code of any length was in the records. Such a directory is of this version when the first
+ * file of code is about to be written: who knows version 1 alone would take it for an output that
+ * nobody wants.
  */
-#define STORE_VERSION 1u
+#define STORE_VERSION 2u
 
 struct store {
 	int dir, sessions; /* descriptors, or -1 */
 	int lock;
+	unsigned version;	   /* of what is there */
 	const struct vault *vault; /* what seals, set by store_use() */
 	pthread_mutex_t *gate;	   /* held while it seals */
 };
@@ -46,9 +52,10 @@ struct store_name {
 	struct timespec made;
 };
 
-/* An output's: "r3.0". */
+/* An output's, or that of code: "r3.0", "r3.code". */
 struct store_output {
 	char name[24];
+	char of[40]; /* what it is sealed for as well: of code, store_id() of when that was submitted */
 };
 
 /* Opens, or makes, and locks it. A lock of another mount is waited for, for some seconds: it may be
@@ -64,6 +71,9 @@ void store_close(struct store *st);
 /* What is read and written is sealed with @vault. NULL: it is gone, and a thread that still waits
  * for the disk gets -ECANCELED for what follows. Return: 0 or -ENOMEM. */
 int store_use(struct store *st, const struct vault *vault);
+
+/* What is there is of this version, from now on. Return: 0 or -errno. */
+int store_upgrade(struct store *st);
 
 /* Calls @fn for each record. Return: 0; or the first -errno, when @fn has had all that could be
  * read: there may be more. */

@@ -78,11 +78,27 @@ void front_problemf(struct front *f, enum problem_code code, const char *fix, co
 	front_problem(f, &p);
 }
 
+int front_check_code(struct front *f, const struct run *r)
+{
+	if (!r || !r->code_lost)
+		return 0;
+	front_problemf(f, PROBLEM_DAMAGED,
+		       "Run it again from a copy. It is tried again at the next mount.",
+		       "the code of %s could not be read from state_dir", run_words(r).text);
+	return -EIO;
+}
+
+int front_check_last_code(struct front *f)
+{
+	return front_check_code(f, f->code_lost ? f->latest : NULL);
+}
+
 void front_show(struct front *f, struct run *r, struct buf *code, const struct timespec *mtime)
 {
 	buf_clear(&f->last_code);
 	f->last_code = *code;
 	*code = (struct buf){0};
+	f->code_lost = r->code_lost;
 	f->in_mtime = *mtime;
 	f->in_absent = false;
 	if (f->latest)

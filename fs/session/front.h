@@ -32,6 +32,7 @@ struct front {
 
 	struct input_list inputs; /* writers of `in` */
 	struct buf last_code;	  /* content of `in` for readers */
+	uint64_t code_lost;	  /* bytes of it that can't be read: see run.h; it is empty then */
 	struct timespec in_mtime;
 	bool in_absent; /* unlinked by the user */
 
@@ -72,6 +73,10 @@ void front_problem(struct front *f, const struct problem *problem);
 /* problem_set() and front_problem() in one: for problems detected in fs/. */
 void front_problemf(struct front *f, enum problem_code code, const char *fix, const char *cause,
 		    ...) printf_like(4, 5);
+
+/* Is this run's code there, @r or NULL; is what `in` shows? Return: 0, or -EIO, which `error` explains. */
+int front_check_code(struct front *f, const struct run *r);
+int front_check_last_code(struct front *f);
 
 /* @r is the newest run now, of @code (a copy of what it has), which was last written at @mtime. */
 void front_show(struct front *f, struct run *r, struct buf *code, const struct timespec *mtime);

@@ -9,6 +9,15 @@
 #include "session.h"
 #include "vm/base/problem.h"
 
+#define CAUSE                                                                           \
+	"what there is of the session can't be written to state_dir, and would not be " \
+	"there at the next mount: "
+
+bool keeping_is_problem(const struct problem *p)
+{
+	return p->code == PROBLEM_NOT_KEPT && strncmp(p->cause, CAUSE, strlen(CAUSE)) == 0;
+}
+
 bool keeping_problem(const struct session *s, struct problem *ret_p)
 {
 	if (!s->on_disk.err)
@@ -17,9 +26,7 @@ bool keeping_problem(const struct session *s, struct problem *ret_p)
 		    s->on_disk.err == -EFBIG
 			    ? "Remove some of its runs and jobs, those with long inputs first."
 			    : "Make room on the disk of state_dir, or mend it; it is tried again.",
-		    "what there is of the session can't be written to state_dir, and would not be "
-		    "there at the next mount: %s",
-		    strerror(-s->on_disk.err));
+		    CAUSE "%s", strerror(-s->on_disk.err));
 	return true;
 }
 

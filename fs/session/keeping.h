@@ -49,6 +49,9 @@ struct kept {
 /* What there is of it is not on the disk, and why. Return: false if that is not so. */
 bool keeping_problem(const struct session *s, struct problem *ret_p);
 
+/* Is it that one? What is read from the disk has it no more, whatever was so when it was written. */
+bool keeping_is_problem(const struct problem *p);
+
 /* Also of a removed one, of which it does nothing. */
 void keeping_changed(struct session *s);
 void keeping_saved(struct session *s);

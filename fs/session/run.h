@@ -63,7 +63,10 @@ struct run {
 	enum run_state state;
 	unsigned timeout_s; /* as it was started with */
 	bool named; /* by runs/NAME: has a time limit and an input of its own, not its session's */
-	struct buf code;
+	struct buf code; /* does not change */
+	/* Of fs/keep/: bytes of code that were in a file which can't be read; `code` has none then. */
+	uint64_t code_lost;
+	bool code_kept;	     /* it has such a file */
 	char *cwd;	     /* of its own, or NULL; of a named run */
 	struct buf env;	     /* likewise: NAME=VALUE, a NUL behind each */
 	struct feed feed;    /* its standard input */

@@ -135,7 +135,9 @@ static int input_open(struct handle *h)
 		return e;
 	/* An open without O_TRUNC and O_APPEND edits the last code; appended code is a program of its own. */
 	if (!(h->flags & (O_TRUNC | O_APPEND))) {
-		e = buf_append(&h->text, f->last_code.data, f->last_code.len);
+		e = front_check_last_code(f);
+		if (e == 0)
+			e = buf_append(&h->text, f->last_code.data, f->last_code.len);
 		if (e < 0)
 			return e;
 	}
@@ -228,6 +230,7 @@ int input_truncate_path(const struct node *n, uint64_t size)
 		handle_rewrite(h, (size_t)size);
 	}
 	(void)buf_truncate(b, (size_t)size);
+	f->code_lost = h ? f->code_lost : 0;
 	wait_wake(f->waitlist);
 	return 0;
 }

@@ -196,7 +196,9 @@ static int move_in_away(const struct node *dir, const struct node *to_dir, const
 		return -ENOENT;
 	if (node_child(to_dir->kind, to) != NODE_NONE)
 		return -EPERM;
-	e = quota_take(s, scratch_goes(old) ? old->data.len : 0, code->len);
+	e = front_check_last_code(dir->front);
+	if (e == 0)
+		e = quota_take(s, scratch_goes(old) ? old->data.len : 0, code->len);
 	if (e == 0)
 		e = scratch_create(to_dir, to, 0600, old, &f);
 	if (e < 0)

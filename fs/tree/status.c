@@ -54,13 +54,14 @@ static json_t *usage_of_run(const struct run_result *result)
 static json_t *run_json(const struct run *r)
 {
 	json_t *o = json_pack(
-		"{s:o, s:s, s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:o}", *r->job ? "job" : "run",
+		"{s:o, s:s, s:o, s:o, s:o, s:b, s:I, s:I, s:o, s:o, s:o}", *r->job ? "job" : "run",
 		*r->job ? json_string(r->job) : json_integer(r->number), "state",
 		run_state_str(r->state), "exit_code",
 		run_has_status(r) ? json_integer(r->result.status) : json_null(), "stdout",
 		stream_json(r, VM_STDOUT), "stderr", stream_json(r, VM_STDERR), "truncated",
 		run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR), "code_bytes",
-		(json_int_t)r->code.len, "submitted", status_seconds(&r->submitted), "started",
+		(json_int_t)(r->code.len + r->code_lost), "code_lost_bytes",
+		(json_int_t)r->code_lost, "submitted", status_seconds(&r->submitted), "started",
 		status_seconds(&r->started), "ended", status_seconds(&r->ended));
 
 	if (run_ended(r) && r->started.tv_sec)

@@ -94,7 +94,13 @@ static uint64_t in_size(const struct node *n)
 {
 	const struct handle *w = input_writer(n->front);
 
-	return w ? w->text.len : n->front->last_code.len;
+	return w ? w->text.len : n->front->last_code.len + n->front->code_lost;
+}
+
+/* As of output: with what is lost, so that nobody takes it for empty. */
+static uint64_t run_in_size(const struct node *n)
+{
+	return n->r->code.len + n->r->code_lost;
 }
 
 static uint64_t stdin_size(const struct node *n)
@@ -258,7 +264,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL, NULL, runs_time,
 			 .size = latest_size, .is_there = latest_is_there},
 	[NODE_RUN] = {NULL, NODE_RUNS, DIR_ | 0700, NULL, NULL, run_time},
-	[NODE_RUN_IN] = {TEXT("in", NODE_RUN, 0400, text_run_code, submit_time)},
+	[NODE_RUN_IN] = {TEXT("in", NODE_RUN, 0400, text_run_code, submit_time),
+			 .size = run_in_size},
 	[NODE_RUN_STDOUT] = {"stdout", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,
 			     run_output_time, .size = run_stream_size},
 	[NODE_RUN_STDERR] = {"stderr", NODE_RUN, FILE_ | 0400, &run_stream_ops, NULL,

@@ -85,7 +85,9 @@ int text_session_summary(const struct node *n, struct buf *out)
 
 int text_code(const struct node *n, struct buf *out)
 {
-	return buf_append(out, n->front->last_code.data, n->front->last_code.len);
+	const int e = front_check_last_code(n->front);
+
+	return e < 0 ? e : buf_append(out, n->front->last_code.data, n->front->last_code.len);
 }
 
 int text_console(const struct node *n, struct buf *out)
@@ -100,7 +102,9 @@ int text_console(const struct node *n, struct buf *out)
 
 int text_run_code(const struct node *n, struct buf *out)
 {
-	return buf_append(out, n->r->code.data, n->r->code.len);
+	const int e = front_check_code(&n->s->front, n->r);
+
+	return e < 0 ? e : buf_append(out, n->r->code.data, n->r->code.len);
 }
 
 int text_run_state(const struct node *n, struct buf *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the reader of sessions' records at rest (fuzz_handover has the others): what it takes can be written, and reads as the same again. */
 /* modules: tests/unit/fixture/fixture.c vm/base/record.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* libs: uv cmocka */
 #include <assert.h>
 #include <errno.h>
@@ -48,6 +48,24 @@ static int back(void *data, const struct keep_output *o, struct spool *sp)
 	return 0;
 }
 
+/* Half of it can't be read. */
+static bool code_away(void *data, const struct keep_output *o, struct run *r)
+{
+	(void)data;
+	(void)o;
+	(void)r;
+	return false;
+}
+
+static int code_back(void *data, const struct session *s, const struct keep_output *o,
+		     struct run *r, uint64_t len)
+{
+	(void)data;
+	assert(s && o->which == KEEP_CODE && len > KEEP_CODE_SHORT && len <= SESSION_CODE_MAX &&
+	       !r->code.len);
+	return len % 2 ? -EBADMSG : buf_truncate(&r->code, (size_t)len);
+}
+
 /* All that is there goes. */
 static void clear(struct fs *fs)
 {
@@ -90,7 +108,12 @@ static unsigned read_all(struct fs *fs, const struct keep_io *io, const void *da
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct keep_io io = {.away = away, .back = back, .name = name, .find = find};
+	const struct keep_io io = {.away = away,
+				   .back = back,
+				   .code_away = code_away,
+				   .code_back = code_back,
+				   .name = name,
+				   .find = find};
 	struct buf first = {0}, again = {0};
 	struct fixture *fx;
 	void *state;

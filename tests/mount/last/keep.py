@@ -3,6 +3,7 @@
 """keep = yes: sessions are there again at the next mount, whatever ended the one before."""
 # backends: local process vm
 # timeout: 400
+import errno
 import glob
 
 from kept import *
@@ -215,6 +216,49 @@ def damaged():
     k.end()
 
 
+def out_of(k, name, template="raw"):
+    return glob.glob(f"{k.state}/sessions/{template}/{name}.*.out")[0]
+
+
+def long_code():
+    """It is in a file of its own, written once; one that is damaged, or not there, takes its own run's code down alone."""
+    k = Kept("code")
+    s = k.make("demo")
+    code = [f"echo {i}\n#{'x' * (70000 + i)}\n" for i in range(4)]
+    for i, text in enumerate(code):
+        same(f"run {i}", s.run(text).out, f"{i}\n")
+    rec = k.written("demo")
+    ok("the record is short", os.path.getsize(rec) < 16384, os.path.getsize(rec))
+    files = {name: os.stat(f"{out_of(k, 'demo')}/{name}").st_ino for name in os.listdir(out_of(k, "demo"))}
+    same("the files", sorted(files), [f"r{i}.code" for i in range(1, 5)])
+    s.run("echo short\n")
+    k.written("demo")
+    same("written once", {name: os.stat(f"{out_of(k, 'demo')}/{name}").st_ino for name in files}, files)
+    os.rmdir(s / "runs/1")
+    ok("it goes with its run", wait_for(lambda: "r1.code" not in os.listdir(out_of(k, "demo")), 10 * SLOW))
+    k.again()
+    s = k.there("demo")
+    same("it is there", [read(s / f"runs/{i}/in", "r") for i in (2, 3, 4)], code[1:])
+    same("no problem", s.text("error"), "")
+    k.end()
+    with open(f"{out_of(k, 'demo')}/r2.code", "r+b") as f:
+        f.seek(1000)
+        f.write(b"damage")
+    os.unlink(f"{out_of(k, 'demo')}/r4.code")
+    k.begin()
+    s = k.there("demo")
+    has("it is said", s.text("error"), "the code of run 2 can't be read")
+    for i in (2, 4):
+        with raises(f"run {i} has none", errno.EIO):
+            read(s / f"runs/{i}/in")
+        has("why", s.text("error"), f"the code of run {i} ")
+        same("how much", s.json(f"runs/{i}/status.json")["code_lost_bytes"], len(code[i - 1]))
+        same("its output is there", read(s / f"runs/{i}/stdout", "r"), f"{i - 1}\n")
+    same("the others have theirs", read(s / "runs/3/in", "r"), code[2])
+    same("it goes on", s.run("echo on\n").out, "on\n")
+    k.end()
+
+
 def template_gone():
     conf = f"{SCRATCH}/templates.conf"
     one = "[xsbxfs]\nspool_dir = %s/spool.t\n[limits]\nallow_process = yes\n[template %s]\nimage = raw\nlanguage = raw\n%s"
@@ -294,4 +338,4 @@ def sleeps_on():
     k.end()
 
 
-main(unmount_and_mount, copies, a_run_goes_on, power_cut, whole, damaged, template_gone, refused_directories, sleeps_on)
+main(unmount_and_mount, copies, a_run_goes_on, power_cut, whole, damaged, long_code, template_gone, refused_directories, sleeps_on)

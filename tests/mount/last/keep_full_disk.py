@@ -42,9 +42,12 @@ def full_disk():
         same("which is waited for", read(s / "checkpoints/c/wait"), b"whole\n")
         same("and it has no problem", s.json("checkpoints/c/status.json")["problem"], None)
     same("once, and the end of it", (read(k.log, "r").count("can't be written"), read(k.log, "r").count("again")), (1, 1))
+    ok("its problem is gone", wait_for(lambda: "not-kept" not in s.text("error"), 20), s.text("error"))
+    ok("that of the root too", "not-kept" not in read(f"{k.mnt}/error", "r"), read(f"{k.mnt}/error", "r"))
     k.again()
     s = k.there("demo")
     same("and it is there", (s.word(), s.runs()), ("asleep", [1, 2, 3]))
+    ok("without what was so then", "not-kept" not in s.text("error"), s.text("error"))
     if not VM:
         same("so is the checkpoint", s.json("checkpoints/c/status.json")["state"], "whole")
         s.run("echo y > f\n")

@@ -2,7 +2,7 @@
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c vm/base/record.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c fs/handover/generations.c */
 /* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c fs/handover/handles.c vm/base/problem_record.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -56,8 +56,39 @@ static int fake_back(void *data, const struct keep_output *o, struct spool *sp)
 	return 0;
 }
 
-static struct keep_io at_rest = {
-	.away = fake_away, .back = fake_back, .name = fake_name, .find = fake_find};
+/* Code that was put away, by the number of its run; NULL: it can't be read. */
+static struct buf shelf_code[8];
+static bool code_away;
+
+static bool fake_code_away(void *data, const struct keep_output *o, struct run *r)
+{
+	struct buf *place = &shelf_code[o->number];
+
+	(void)data;
+	assert_true(o->which == KEEP_CODE && o->number < ARRAY_SIZE(shelf_code));
+	if (code_away && r->code.len) {
+		place->len = 0;
+		assert_int_equal(buf_append(place, r->code.data, r->code.len), 0);
+	}
+	return code_away;
+}
+
+static int fake_code_back(void *data, const struct session *s, const struct keep_output *o,
+			  struct run *r, uint64_t len)
+{
+	const struct buf *place = &shelf_code[o->number];
+
+	(void)data;
+	assert_true(s && len > KEEP_CODE_SHORT);
+	return place->len == len ? buf_append(&r->code, place->data, len) : -EBADMSG;
+}
+
+static struct keep_io at_rest = {.away = fake_away,
+				 .back = fake_back,
+				 .code_away = fake_code_away,
+				 .code_back = fake_code_back,
+				 .name = fake_name,
+				 .find = fake_find};
 /* This form is written and read with what it refers to: fs/handover/. */
 static const struct keep_io live = {.live = true};
 
@@ -228,8 +259,10 @@ static struct session *in_second(struct second *two, const char *name)
 static int teardown(void **state)
 {
 	shelf_clear();
-	away = false;
+	away = code_away = false;
 	naway = nback = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(shelf_code); i++)
+		buf_clear(&shelf_code[i]);
 	return fx_teardown(state);
 }
 
@@ -341,6 +374,88 @@ static void test_long_outputs(void **state)
 	assert_int_equal(spool_size(sp), 160 << 10);
 	assert_int_equal(spool_read(sp, &two.fs->depot, sp->len, bytes, sizeof(bytes)), -EIO);
 	end(&two);
+}
+
+static void expect_code(const struct run *r, const char *code)
+{
+	assert_int_equal(r->code.len, strlen(code));
+	assert_memory_equal(r->code.data, code, r->code.len);
+}
+
+/* Long code is not in the record, and what can't be read is lost for one run alone. */
+static void test_long_code(void **state)
+{
+	static char code[3][KEEP_CODE_SHORT + 100];
+	struct fixture *fx = *state;
+	struct second two;
+	struct session *back;
+	struct buf text = {0};
+
+	for (int i = 0; i < 3; i++) {
+		memset(code[i], 'a' + i, sizeof(code[i]) - 1);
+		if (i == 0)
+			fake_exit(fx_run(fx, code[i]), VM_DONE, 0);
+		else
+			fx_put(fx, TOP "in", code[i]);
+	}
+	check_both(fx); /* as before there was such a thing */
+	dump(fx->fs, &at_rest, &text);
+	assert_true(text.len > 3 * KEEP_CODE_SHORT);
+	text.len = 0;
+	code_away = true;
+	check_both(fx);
+	dump(fx->fs, &at_rest, &text);
+	assert_true(text.len < KEEP_CODE_SHORT);
+	check(fx, &at_rest, &two);
+	back = in_second(&two, "demo");
+	expect_code(session_run(back, 1), code[0]);
+	assert_true(session_run(back, 1)->code_kept);
+	assert_int_equal(back->front.last_code.len, strlen(code[2]));
+	end(&two);
+	/* Two of them are gone; that is said, and stays so. */
+	buf_clear(&shelf_code[1]);
+	buf_clear(&shelf_code[3]);
+	begin(&two, fx);
+	load(&two, &text, &at_rest);
+	back = in_second(&two, "demo");
+	assert_int_equal(session_run(back, 2)->code.len, strlen(code[1]));
+	assert_int_equal(session_run(back, 2)->code_lost, 0);
+	assert_int_equal(session_run(back, 3)->code.len, 0);
+	assert_int_equal(session_run(back, 3)->code_lost, strlen(code[2]));
+	assert_int_equal(back->front.code_lost, strlen(code[2]));
+	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_DAMAGED);
+	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "run 1"));
+	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "1 more"));
+	end(&two);
+	buf_clear(&text);
+}
+
+/* One without its code, in records of both forms. */
+static void test_lost_code(void **state)
+{
+	struct fixture *fx = *state;
+	struct second two;
+	struct file f;
+	struct run *r;
+
+	fake_exit(fx_run(fx, "one"), VM_DONE, 0);
+	r = session_run(fx_demo(fx), 1);
+	buf_clear(&r->code);
+	buf_clear(&fx_demo(fx)->front.last_code);
+	r->code_lost = fx_demo(fx)->front.code_lost = 5000;
+	r->code_kept = true;
+	check_both(fx);
+	check(fx, &live, &two);
+	assert_int_equal(session_run(in_second(&two, "demo"), 1)->code_lost, 5000);
+	assert_int_equal(in_second(&two, "demo")->front.code_lost, 5000);
+	end(&two);
+	fx_expect_in(fx, TOP "runs/1/status.json", "\"code_lost_bytes\": 5000");
+	assert_int_equal(fx_open(fx, TOP "runs/1/in", O_RDONLY, &f), -EIO);
+	fx_expect_error(fx, "python/demo", "damaged");
+	assert_int_equal(fx_open(fx, TOP "in", O_RDONLY, &f), -EIO);
+	assert_int_equal(fx_open(fx, TOP "in", O_RDWR, &f), -EIO);
+	fx_put(fx, TOP "in", "two");
+	fx_expect(fx, TOP "in", "two");
 }
 
 static void test_history(void **state)
@@ -741,6 +856,8 @@ int main(void)
 		keep_test(test_no_template),
 		keep_test(test_damaged),
 		keep_test(test_too_long),
+		keep_test(test_long_code),
+		keep_test(test_lost_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

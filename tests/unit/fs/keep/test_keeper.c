@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping sessions: when they are written, what the next mount finds, how the end puts them to sleep. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c vm/base/record.c vm/base/remove.c */
-/* modules: fs/keep/aside.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +22,7 @@
 
 static char top[64], state[128];
 static bool over;
+static struct timespec made; /* when demo was */
 
 static void on_over(void *data)
 {
@@ -508,6 +509,239 @@ static void test_disk_refuses(void **data)
 	assert_string_equal(fx_cat(fx, "python/demo/error"), "");
 	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	assert_false(fx_demo(fx)->on_disk.dirty);
+	assert_int_equal(complaint_of(fx->fs, fx->fs->uid)->problem.code, PROBLEM_NONE);
+}
+
+/* What could be written at last says nothing of that it could not, also if that was the last of a mount. */
+static void test_refusal_is_over(void **data)
+{
+	struct fixture *fx = *data;
+	struct keeper *k = fx->fs->keeper;
+	struct keeper_item *item;
+	char path[256], away[256];
+	struct session *s;
+	struct next n;
+	int err;
+
+	assert_int_equal(fx_mkdir(fx, "python/new"), 0);
+	s = session_find(fx->fs, 0, "new");
+	written();
+	snprintf(path, sizeof(path), "%s/sessions/python", state);
+	snprintf(away, sizeof(away), "%s/away", state);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink("/nonexistent", path), 0);
+	fx_put(fx, "python/new/stdin", "more");
+	keeping_changed(s);
+	written();
+	fx_expect_error(fx, "python/new", "not-kept");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rename(away, path), 0);
+	/* The first write that goes well, and the mount ends with it. */
+	item = keeper_item_new(k, s, &err);
+	assert_non_null(item);
+	keeper_write(&k->store, item);
+	assert_int_equal(item->err, 0);
+	keeper_item_free(k, item);
+	next_begin(&n, fx);
+	assert_int_equal(found(&n, "new")->front.next_stdin.len, 4);
+	assert_int_equal(problem_kept(&found(&n, "new")->front.error)->code, PROBLEM_NONE);
+	next_end(&n);
+}
+
+/* ---- long code ---- */
+
+static char long_code[3 * 65536 + 100];
+
+static void code_path(char path[320], const char *of, const char *file)
+{
+	snprintf(path, 320, "%s/sessions/python/demo.%s.out/%s", of, store_id(&made).text, file);
+}
+
+static struct sandbox *run_long(struct fixture *fx)
+{
+	struct sandbox *s;
+
+	memset(long_code, 'c', sizeof(long_code) - 1);
+	s = fx_run(fx, long_code);
+	fake_exit(s, VM_DONE, 0);
+	made = fx_demo(fx)->created;
+	return s;
+}
+
+static void expect_code(const struct run *r, const char *code)
+{
+	assert_int_equal(r->code.len, strlen(code));
+	assert_memory_equal(r->code.data, code, r->code.len);
+}
+
+/* It is written once, and goes with its run. */
+static void test_long_code(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = run_long(fx);
+	struct stat before, after;
+	char path[320];
+	struct next n;
+
+	fx_put(fx, TOP "in", "short");
+	fake_exit(s, VM_DONE, 0);
+	written();
+	code_path(path, state, "r1.code");
+	assert_int_equal(stat(path, &before), 0);
+	next_begin(&n, fx);
+	expect_code(session_run(found(&n, "demo"), 1), long_code);
+	assert_int_equal(session_run(found(&n, "demo"), 1)->code.len, strlen(long_code));
+	assert_true(session_run(found(&n, "demo"), 1)->code_kept);
+	assert_int_equal(session_run(found(&n, "demo"), 2)->code.len, 5);
+	next_end(&n);
+	fx_put(fx, TOP "in", "three");
+	fake_exit(s, VM_DONE, 0);
+	written();
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(fx_rmdir(fx, TOP "runs/1"), 0);
+	written();
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* What the loop does for one run more does not grow with the code of those before. */
+static void test_much_code(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = run_long(fx);
+	struct keeper_item *item;
+	size_t one = 0;
+	int err;
+
+	for (int i = 0; i < 3; i++) {
+		written();
+		item = keeper_item_new(fx->fs->keeper, fx_demo(fx), &err);
+		assert_non_null(item);
+		if (i == 0)
+			one = item->record.len;
+		else
+			assert_true(item->record.len < one + 4096 && item->bytes < one + 4096);
+		assert_true(item->record.len < KEEP_CODE_SHORT && !item->ncodes);
+		keeper_item_free(fx->fs->keeper, item);
+		for (int j = 0; j < 5; j++) {
+			fx_put(fx, TOP "in", long_code);
+			fake_exit(s, VM_DONE, 0);
+		}
+		item = keeper_item_new(fx->fs->keeper, fx_demo(fx), &err);
+		assert_non_null(item);
+		assert_int_equal(item->ncodes, 5);
+		assert_true(item->record.len < one + 4096);
+		keeper_item_free(fx->fs->keeper, item);
+	}
+}
+
+/* One file that is damaged, or not there: its run has no code, says so, and all else is as it was. */
+static void test_damaged_code(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = run_long(fx);
+	char path[320], other[320];
+	struct next n;
+	FILE *f;
+
+	fx_put(fx, TOP "in", long_code);
+	fake_exit(s, VM_DONE, 0);
+	fx_put(fx, TOP "in", long_code);
+	fake_exit(s, VM_DONE, 0);
+	written();
+	code_path(path, state, "r1.code");
+	assert_int_equal(unlink(path), 0);
+	code_path(path, state, "r2.code");
+	f = fopen(path, "r+");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 1000, SEEK_SET), 0);
+	assert_int_equal(fputc('x', f), 'x');
+	fclose(f);
+	next_begin(&n, fx);
+	assert_int_equal(problem_kept(&found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
+	assert_non_null(strstr(problem_kept(&found(&n, "demo")->front.error)->cause, "of run 1"));
+	for (unsigned i = 1; i <= 3; i++) {
+		const struct run *r = session_run(found(&n, "demo"), i);
+
+		assert_int_equal(r->state, RUN_DONE);
+		assert_int_equal(r->code_lost, i < 3 ? strlen(long_code) : 0);
+		assert_int_equal(r->code.len, i < 3 ? 0 : strlen(long_code));
+	}
+	/* What there is of it stays, for another time. */
+	keeping_changed(found(&n, "demo"));
+	session_used(found(&n, "demo"));
+	written();
+	code_path(path, n.state, "r2.code");
+	assert_int_equal(access(path, F_OK), 0);
+	next_end(&n);
+	/* That of another run is not this one's. */
+	code_path(path, state, "r3.code");
+	code_path(other, state, "r2.code");
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(link(path, other), 0);
+	next_begin(&n, fx);
+	assert_int_equal(session_run(found(&n, "demo"), 2)->code_lost, strlen(long_code));
+	assert_int_equal(session_run(found(&n, "demo"), 3)->code_lost, 0);
+	next_end(&n);
+}
+
+static bool not_away(void *data, const struct keep_output *o, struct run *r)
+{
+	(void)data;
+	(void)o;
+	(void)r;
+	return false;
+}
+
+static void write_version(const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/version", state);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* A directory of version 1 has all code in its records. */
+static void test_version_1(void **data)
+{
+	struct fixture *fx = *data;
+	const struct keep_io io = {.code_away = not_away, .name = keeper_saved_name};
+	const struct store *st = &fx->fs->keeper->store;
+	struct store_name of;
+	struct buf record = {0};
+	char path[320], text[8] = "";
+	struct next n;
+	FILE *f;
+
+	run_long(fx);
+	written();
+	of = keeper_name(fx_demo(fx));
+	assert_int_equal(keep_put(&record, fx_demo(fx), &io), 0);
+	assert_true(record.len > strlen(long_code));
+	assert_int_equal(store_settle(store_stage(st, &of, record.data, record.len)), 0);
+	assert_int_equal(store_publish(st, &of), 0);
+	store_trim_outputs(st, &of, NULL, 0);
+	write_version("1\n");
+	next_begin(&n, fx);
+	assert_int_equal(n.k->store.version, 1);
+	expect_code(session_run(found(&n, "demo"), 1), long_code);
+	code_path(path, n.state, "r1.code");
+	assert_int_equal(access(path, F_OK), -1);
+	keeping_changed(found(&n, "demo"));
+	written();
+	assert_int_equal(access(path, F_OK), 0);
+	snprintf(path, sizeof(path), "%s/version", n.state);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	assert_string_equal(text, "2\n");
+	next_end(&n);
+	buf_clear(&record);
 }
 
 /* What takes long with a long record is the thread's, which finds out as well that there is nothing new in it. */
@@ -774,6 +1008,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restored_asleep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_output, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refusal_is_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_much_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, setup, teardown),

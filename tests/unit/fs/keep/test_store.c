@@ -232,8 +232,18 @@ static void test_directories(void **data)
 	store_close(&st);
 	snprintf(path, sizeof(path), "%s/version", state);
 	fd = open(path, O_WRONLY | O_TRUNC);
-	assert_int_equal(write(fd, "2\n", 2), 2);
-	expect_refused("version 2", -EPROTO);
+	/* The one before can be read, and is made this one when something is written that it had not. */
+	assert_int_equal(pwrite(fd, "1\n", 2, 0), 2);
+	st = opened();
+	assert_int_equal(store_upgrade(&st), 0);
+	store_close(&st);
+	close(fd);
+	st = opened();
+	assert_int_equal(st.version, STORE_VERSION);
+	store_close(&st);
+	fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, "3\n", 2, 0), 2);
+	expect_refused("version 3", -EPROTO);
 	assert_int_equal(ftruncate(fd, 0), 0);
 	expect_refused("damaged", -EBADMSG);
 	close(fd);
