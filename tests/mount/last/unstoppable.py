@@ -7,19 +7,19 @@ from xsbx import *
 
 need_language("python")
 VFORK = """
-import ctypes, os, subprocess, sys
+import ctypes, os, subprocess, sys, time
 code = "import ctypes; libc = ctypes.CDLL(None); libc.vfork() or libc.pause()"
 child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 def state():
     return open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[0]
 while state() != "D":
-    pass
+    time.sleep(0.01)
 print(child.pid, open(f"/proc/{child.pid}/comm").read())
 """
 
 
 def waits():
-    s = Session("waits", "python")
+    s = Session("waits", "python", "timeout_s = 60\n")
     pid, name = s.run(VFORK).out.split()
     os.mkdir(s / "checkpoints/a")
     with raises("it is not saved", errno.EIO):
