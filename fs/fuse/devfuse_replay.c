@@ -100,6 +100,7 @@ void devfuse_replay(struct devfuse *d)
 	devfuse_own(d);
 	/* What is known to be answered is not asked about. */
 	devfuse_say(d);
+	turn_pause(d->turn);
 	replay_unanswered(d);
 	err = replay_inbox(d);
 	wake_pollers(d);

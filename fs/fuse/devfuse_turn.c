@@ -115,7 +115,10 @@ void devfuse_make_room(struct devfuse *d)
 
 void devfuse_handled(struct devfuse *d)
 {
-	if (!d->survives || !d->alone)
+	if (!d->survives)
+		return;
+	turn_pause(d->turn);
+	if (!d->alone)
 		return;
 	d->alone--;
 	turn_now(d->turn);

@@ -11,6 +11,7 @@
 #include "internal.h"
 #include "outputs.h"
 #include "texts.h"
+#include "vm/base/aim.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
 
@@ -328,6 +329,7 @@ static int commit_session(struct handover_sessions *to, struct touch *what)
 	struct session *s = container_of(what, struct session, touch);
 	int r = put_head(to, s);
 
+	aim_at("commit: session %s/%s", s->t->name, s->name);
 	touch_going(s);
 	if (r == 0)
 		r = put_calls(to, s);

@@ -14,6 +14,13 @@ enum blackbox_kind {
 	BLACKBOX_NKINDS,
 };
 
+/*
+ * What is done may kill later, when the turn is written down that it was part of (turn.h): then
+ * nothing is known of it. It is there still, and the next process does it again. So that one is
+ * careful at the beginning: one thing is done, then written down, and until then it stands in the
+ * box. If it dies of that, the next one does, and the third knows.
+ */
+
 /* In shared memory, and believed by nobody: what is wrong there costs one request its answer, or
  * one sandbox its life. */
 struct blackbox {
@@ -35,9 +42,20 @@ void blackbox_use(struct blackbox *b);
  */
 bool blackbox_revive(struct blackbox *b, bool by_itself);
 
-/* It is about to do this; and has done it. One within another is not noted. */
+/* It is about to do this; and has done it, which stands there until blackbox_written() as long as
+ * it is careful. One within another is not noted. */
 void blackbox_at(enum blackbox_kind kind, uint64_t id);
 void blackbox_done(void);
+
+/* Is one thing to be written down before the next is done? In a process that comes after one that
+ * has died by itself, for so many rounds of its loop that what was left is done. */
+bool blackbox_is_careful(void);
+
+/* What was done is written down. */
+void blackbox_written(void);
+
+/* The loop comes round once more. */
+void blackbox_round(void);
 
 /* Has this killed two processes? */
 bool blackbox_is_poison(enum blackbox_kind kind, uint64_t id);

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "aim.h"
+#include "blackbox.h"
 #include "estate.h"
 
 #define QUEUED_MOST (256u << 10) /* bytes that wait for the end of a turn */
@@ -33,6 +34,7 @@ static void write_down(struct turn *t)
 		lose(t, r);
 	else if (t->ops->committed)
 		t->ops->committed(t->data);
+	blackbox_written();
 	aim_at("turn: committed");
 }
 
@@ -103,6 +105,7 @@ static void on_prepare(uv_prepare_t *handle)
 {
 	struct turn *t = handle->data;
 
+	blackbox_round();
 	if (turn_is_on(t) && t->due)
 		end_turn(t);
 	/* A commit more, if nobody else asks for one. */
@@ -170,8 +173,12 @@ void turn_hush(struct turn *t, struct turn_speaker *sp)
 
 void turn_pause(struct turn *t)
 {
-	if (t && t->queued >= QUEUED_MOST)
+	if (blackbox_is_careful()) {
 		turn_now(t);
+		blackbox_written(); /* also if nothing had to be */
+	} else if (t && t->queued >= QUEUED_MOST) {
+		turn_now(t);
+	}
 }
 
 void turn_now(struct turn *t)

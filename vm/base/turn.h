@@ -25,7 +25,8 @@ struct turn;
  *
  * What speaks may change something again, and touch, and queue: that is written and said in another
  * round, before the loop waits. Within a turn there is one more way: who has queued much says so,
- * and between two handlers turn_pause() does the same.
+ * and between two handlers turn_pause() does the same. Both before and behind what may be the death
+ * of daemon after daemon, it is called in any case: see blackbox.h.
  *
  * Where there is no estate, turn_is_on() is false, and everything is said at once. That may also
  * begin: an estate that has run out of memory is given up for good, after what is queued was said.
@@ -133,7 +134,8 @@ static inline void turn_queued(struct turn *t, size_t bytes)
 		t->queued += bytes;
 }
 
-/* Between two handlers, never in one: writes and speaks now, if much is queued. */
+/* Between two handlers, never in one: writes and speaks now, if much is queued; or in any case, in a
+ * process that is careful (blackbox.h). */
 void turn_pause(struct turn *t);
 
 /* Likewise, however much it is. */

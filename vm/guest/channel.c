@@ -350,6 +350,7 @@ static void on_readable(struct channel *ch)
 	}
 	if (r < 0 && ch->open && !ch->lost)
 		on_lost(ch, r);
+	turn_pause(ch->scratch->turn);
 }
 
 static void on_more(struct half *x)

@@ -33,14 +33,15 @@
  * is the spawner, and the spawner's child is the daemon: so whoever starts processes, and holds
  * what they have, is there before the daemon and after it.
  *
- *  - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the
- *  daemon was killed, and tells the guard how that ended. So does the guard end.
- *  - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard
- *  puts in order what is left. That is why it is a subreaper. One that stands still is let go on,
- *  and one that does not end is killed. - The daemon may be followed by another one (heir.h), which
- *  is the spawner's child as well. So the guard looks who it is at each signal, in memory that it
- *  shares with the spawner. - If the guard was killed, the spawner sees it, and ends the daemon and
- *  all else: to kill the process that was started is to end the mount.
+ * - The daemon has confined itself, and cannot detach a mount; the spawner does it, even if the
+ *   daemon was killed, and tells the guard how that ended. So does the guard end.
+ * - If the spawner was killed, the daemon ends by itself, as the guard's child now, and the guard
+ *   puts in order what is left. That is why it is a subreaper. One that stands still is let go on,
+ *   and one that does not end is killed.
+ * - The daemon may be followed by another one (heir.h), which is the spawner's child as well. So the
+ *   guard looks who it is at each signal, in memory that it shares with the spawner.
+ * - If the guard was killed, the spawner sees it, and ends the daemon and all else: to kill the
+ *   process that was started is to end the mount.
  *
  * A pipe, the tie, transports the daemon's messages for the system's log, to which the daemon can't
  * connect any more. Its end of file is the daemon's end, or its goodbye.

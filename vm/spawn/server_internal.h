@@ -181,7 +181,7 @@ void server_revive_refused(struct server *s, const char *words);
 /* The next one has closed its end: how it ended, in words. */
 void server_tell_end(const struct heir *h, char *words, size_t size);
 
-/* Another one is the daemon. @taken_over: it has left nothing yet. */
+/* Another one is the daemon. @taken_over: the one before it has not died. */
 void server_revived(struct server *s, bool taken_over);
 
 /* Is there a daemon, and a mount? */

@@ -13,6 +13,9 @@
 #include "vm/base/log.h"
 #include "vm/base/util.h"
 
+#define CROWDED_MS	20u    /* a request that the kernel can't take now is sent again then */
+#define CROWDED_MOST_MS 10000u /* ... and no longer than this */
+
 int spawner_fork(const struct spawner_rules *rules, struct spawner_ends *ret_ends)
 {
 	struct guard_kin kin;
@@ -118,8 +121,10 @@ void spawner_stop(struct spawner *sp)
 		return;
 	turn_hush(sp->turn, &sp->acknowledges);
 	free(sp->over);
-	if (sp->attached) /* a start that failed: the process ends next */
+	if (sp->attached) { /* a start that failed: the process ends next */
 		uv_poll_stop(&sp->poll);
+		uv_timer_stop(&sp->retry);
+	}
 	/* If it can't be told, it sees the end of file. */
 	fdpass_send(sp->sock, &req, sizeof(req), NULL, 0, 0);
 	shutdown(sp->sock, SHUT_WR);
@@ -140,6 +145,7 @@ static void spawner_lost(struct spawner *sp)
 
 	sp->dead = true;
 	uv_poll_stop(&sp->poll);
+	uv_timer_stop(&sp->retry);
 	if (sp->before_children.call)
 		sp->before_children.call(sp->before_children.data);
 	while ((c = TAILQ_FIRST(&sp->children)))
@@ -148,28 +154,96 @@ static void spawner_lost(struct spawner *sp)
 		sp->after_children.call(sp->after_children.data);
 }
 
-/* A request that the socket does not take at all. */
-static void on_unsendable(struct spawner *sp, int err)
+/* The first request, which the socket does not take. Return: its child, if it was to be asked for. */
+static struct child *drop_asking(struct spawner *sp, enum spawn_op op)
+{
+	const struct unsent_packet *p = unsent_first(&sp->unsent);
+	struct spawn_request req;
+
+	if (!p)
+		return NULL;
+	memcpy(&req, p->bytes, sizeof(req));
+	if (req.op != (uint32_t)op)
+		return NULL;
+	unsent_drop(&sp->unsent);
+	return op == SPAWN_OP_SPAWN ? spawner_child(sp, req.id) : NULL;
+}
+
+/* Whoever has asked is told. Return: false: without it, what comes behind it would not be right. */
+static bool on_unsendable(struct spawner *sp, int err)
 {
 	struct spawn_request req;
 	struct child *c;
 
 	memcpy(&req, unsent_first(&sp->unsent)->bytes, sizeof(req));
-	unsent_drop(&sp->unsent);
-	c = req.op == SPAWN_OP_SPAWN ? spawner_child(sp, req.id) : NULL;
-	if (c)
-		child_unasked(c, err);
-	if (req.op == SPAWN_OP_ESTATE)
-		spawner_hear_holder(sp, -1, err);
+	switch (req.op) {
+	case SPAWN_OP_HOLD: /* the next one is for this child, which is not to be there without */
+	case SPAWN_OP_SPAWN:
+		(void)drop_asking(sp, SPAWN_OP_HOLD);
+		c = drop_asking(sp, SPAWN_OP_SPAWN);
+		if (c)
+			child_unasked(c, err);
+		return true;
+	case SPAWN_OP_ESTATE:
+		(void)drop_asking(sp, SPAWN_OP_ESTATE);
+		if (req.id)
+			spawner_hear_holder(sp, -1, err);
+		return req.id;
+	default: return false; /* who is to end, what counts */
+	}
+}
+
+static void on_retry(uv_timer_t *timer);
+
+/* For want of room that others take. Return: it can still be waited for. */
+static bool wait_for_room(struct spawner *sp, int err)
+{
+	const uint64_t now = uv_now(sp->poll.loop);
+
+	if (!sp->crowded) {
+		log_debug("what the spawner is asked for has to wait: %s", strerror(-err));
+		sp->crowded = true;
+		sp->crowded_at = now;
+	}
+	if (now - sp->crowded_at >= CROWDED_MOST_MS)
+		return false;
+	uv_timer_start(&sp->retry, on_retry, CROWDED_MS, 0);
+	return true;
+}
+
+/* The first request can't be sent. Return: others can be tried. */
+static bool go_without(struct spawner *sp, int err)
+{
+	if (err == -EPIPE || err == -ECONNRESET) {
+		unsent_clear(&sp->unsent); /* what it has said before is heard first */
+		return false;
+	}
+	if (spawner_is_passing(err) && wait_for_room(sp, err))
+		return false;
+	if (on_unsendable(sp, err))
+		return true;
+	log_error("the spawner can't be told any more: %s", strerror(-err));
+	spawner_lost(sp);
+	return false;
 }
 
 static void send_unsent(struct spawner *sp)
 {
+	size_t n;
 	int r;
 
-	while ((r = unsent_send(&sp->unsent, sp->sock)) < 0 && r != -EAGAIN)
-		on_unsendable(sp, r);
+	do {
+		n = sp->unsent.n;
+		r = unsent_send(&sp->unsent, sp->sock);
+		if (sp->unsent.n < n || r == 0 || r == -EAGAIN)
+			sp->crowded = false;
+	} while (r < 0 && r != -EAGAIN && go_without(sp, r));
 	spawner_poll_again(sp);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	send_unsent(container_of(timer, struct spawner, retry));
 }
 
 static void on_spawner(uv_poll_t *handle, int status, int events)
@@ -191,6 +265,7 @@ int spawner_attach(struct spawner *sp, uv_loop_t *loop)
 
 	if (r < 0)
 		return r;
+	uv_timer_init(loop, &sp->retry);
 	sp->poll.data = sp;
 	sp->on_poll = on_spawner;
 	sp->attached = true;
@@ -200,10 +275,17 @@ int spawner_attach(struct spawner *sp, uv_loop_t *loop)
 
 static void on_detached(uv_handle_t *handle)
 {
-	struct spawner *sp = handle->data;
+	struct spawner *sp = container_of((uv_timer_t *)handle, struct spawner, retry);
 
 	sp->attached = false;
 	sp->detached(sp->detached_data);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	struct spawner *sp = handle->data;
+
+	uv_close((uv_handle_t *)&sp->retry, on_detached);
 }
 
 void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
@@ -212,5 +294,5 @@ void spawner_detach(struct spawner *sp, void (*done)(void *data), void *data)
 	sp->detached = done;
 	sp->detached_data = data;
 	sp->before_children.call = NULL;
-	uv_close((uv_handle_t *)&sp->poll, on_detached);
+	uv_close((uv_handle_t *)&sp->poll, on_poll_closed);
 }

@@ -36,6 +36,9 @@ struct spawner {
 	TAILQ_HEAD(children, child) children;
 	struct unsent unsent; /* requests */
 	uv_poll_t poll;	      /* while attached */
+	uv_timer_t retry;     /* likewise; on while the kernel can't take the first request */
+	bool crowded;	      /* so it is, since: */
+	uint64_t crowded_at;  /* uv_now() */
 	uv_poll_cb on_poll;
 	bool attached;
 	struct on_lost before_children; /* of spawner_attended() */
@@ -62,7 +65,11 @@ struct spawner {
 /* For what can't come back later. Return: 0 or -errno. */
 int spawner_send(struct spawner *sp, const void *message, size_t len, const int *fds, size_t nfds);
 
-/* In its turn, now or when there is room. Return: 0 or -errno. */
+/* Is it the kernel that can't take a request now, because of what others have sent, or for want of
+ * memory? */
+bool spawner_is_passing(int err);
+
+/* In its turn, now or when there is room, and the kernel can take it. Return: 0 or -errno. */
 int spawner_send_in_turn(struct spawner *sp, const void *message, size_t len, const int *fds,
 			 size_t nfds);
 

@@ -7,24 +7,32 @@
 #include "vm/base/fdpass.h"
 #include "vm/base/util.h"
 
-#define PATIENCE_MS 1000 /* for a full socket */
+#define PATIENCE_MS 1000 /* for a full socket, or for descriptors that are on their way */
+
+bool spawner_is_passing(int err)
+{
+	return err == -ETOOMANYREFS || err == -ENOBUFS || err == -ENOMEM;
+}
 
 int spawner_send(struct spawner *sp, const void *message, size_t len, const int *fds, size_t nfds)
 {
 	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
-	ssize_t r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
+	ssize_t r = fdpass_send_patiently(sp->sock, message, len, fds, nfds, 0, PATIENCE_MS);
 
 	if (r == -EAGAIN && poll(&p, 1, PATIENCE_MS) > 0)
-		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
+		r = fdpass_send_patiently(sp->sock, message, len, fds, nfds, 0, PATIENCE_MS);
 	return only_errno(r);
 }
 
 void spawner_poll_again(struct spawner *sp)
 {
-	int events = UV_READABLE | (!sp->unsent.n || sp->waits ? 0 : UV_WRITABLE);
+	const bool on = sp->attached && !sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll);
+	bool sends;
 
-	if (sp->attached && !sp->dead && !uv_is_closing((uv_handle_t *)&sp->poll))
-		uv_poll_start(&sp->poll, events, sp->on_poll);
+	if (!on)
+		return;
+	sends = sp->unsent.n && !sp->waits && !uv_is_active((uv_handle_t *)&sp->retry);
+	uv_poll_start(&sp->poll, UV_READABLE | (sends ? UV_WRITABLE : 0), sp->on_poll);
 }
 
 /* Keeps a request until the socket takes it. Return: 0 or -errno. */
@@ -42,6 +50,11 @@ static bool is_next(const struct spawner *sp)
 	return !sp->unsent.n && !sp->waits;
 }
 
+static bool is_for_later(ssize_t r)
+{
+	return r == -EAGAIN || spawner_is_passing((int)r);
+}
+
 int spawner_send_in_turn(struct spawner *sp, const void *message, size_t len, const int *fds,
 			 size_t nfds)
 {
@@ -49,7 +62,7 @@ int spawner_send_in_turn(struct spawner *sp, const void *message, size_t len, co
 
 	if (r == -EAGAIN && is_next(sp))
 		r = fdpass_send(sp->sock, message, len, fds, nfds, 0);
-	return r == -EAGAIN ? keep(sp, message, len, fds, nfds) : only_errno(r);
+	return is_for_later(r) ? keep(sp, message, len, fds, nfds) : only_errno(r);
 }
 
 int spawner_say(struct spawner *sp, enum spawn_op op, uint32_t id)
@@ -59,5 +72,5 @@ int spawner_say(struct spawner *sp, enum spawn_op op, uint32_t id)
 
 	if (r == -EAGAIN && is_next(sp))
 		r = spawner_send(sp, &req, sizeof(req), NULL, 0);
-	return r == -EAGAIN ? keep(sp, &req, sizeof(req), NULL, 0) : r;
+	return is_for_later(r) ? keep(sp, &req, sizeof(req), NULL, 0) : r;
 }

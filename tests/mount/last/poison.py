@@ -66,6 +66,33 @@ def by_sandbox():
     ended(guard, mnt, 0)
 
 
+def by_what_is_written():
+    """What a request or a frame has changed kills when it is written down. The first that dies of it knows nothing; its heir writes
+    down one thing after the other."""
+    aim, mnt, guard, log = own("written", "max_deaths=20")
+    good, evil = Session("good", mnt=mnt), Session("evil", mnt=mnt)
+    for s in (good, evil):
+        same("a run", s.run("x=kept").code, 0)
+    good.submit("sleep 1; echo $x")
+    reader = subprocess.Popen(["cat", good / "stdout"], stdout=subprocess.PIPE)
+    aim.at("commit: session raw/poison", signal.SIGABRT, times=100)
+    with raises("refused", errno.EIO):
+        os.mkdir(f"{mnt}/raw/poison")
+    same("three have died of it", aim.rest(), 3)
+    same("who waited is answered", reader.communicate(timeout=SOON)[0], b"kept\n")
+    ok("what was refused is not there", "poison" not in os.listdir(f"{mnt}/raw"))
+    has("it is said", read(log, "r"), "is answered with an error: two daemons have died of it")
+    evil.submit("sleep 2; echo poison")
+    ok("it runs", evil.wait_state("running", 10), evil.word())
+    aim.at("commit: session raw/evil", signal.SIGABRT, times=3)
+    ok("it is closed", evil.wait_state("closed", 30), evil.word())
+    same("three have died of it", aim.rest(), 3)
+    has("in words", evil.text("error"), "two daemons have died of what the agent in the sandbox has sent")
+    same("the other one goes on", good.run("echo $x").out, "kept\n")
+    guard.terminate()
+    ended(guard, mnt, 0)
+
+
 def by_killer():
     """Somebody who kills it may find it at anything: that is nobody's poison."""
     aim, mnt, guard, _ = own("killed")
@@ -99,4 +126,4 @@ def by_nobody():
     ended(guard, mnt, 0)
 
 
-main(by_request, by_sandbox, by_killer, by_nobody)
+main(by_request, by_sandbox, by_what_is_written, by_killer, by_nobody)

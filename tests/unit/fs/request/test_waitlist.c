@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parked reads that are woken while answers wait for the end of the turn: not all of them at once. */
-/* modules: fs/request/waitlist.c fs/request/handle_notes.c fs/request/touched.c vm/base/turn.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
+/* modules: fs/request/waitlist.c fs/request/handle_notes.c fs/request/touched.c vm/base/turn.c vm/base/blackbox.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>

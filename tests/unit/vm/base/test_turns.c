@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a turn: what was changed is written before anybody is told, in the order agreed upon, and before the loop waits. */
-/* modules: vm/base/turn.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
+/* modules: vm/base/turn.c vm/base/blackbox.c vm/base/memory.c vm/base/record.c vm/base/buf.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* libs: uv */
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "vm/base/blackbox.h"
 #include "vm/base/estate_internal.h"
 #include "vm/base/turn.h"
 #include "vm/base/util.h"
@@ -30,6 +31,8 @@ struct daemon {
 	unsigned writes, commits;
 	int fails; /* the next write does */
 	int lost;  /* the error that it was told */
+	const struct blackbox *box;
+	struct blackbox written; /* as it was at the last write */
 	char said[256];
 };
 
@@ -49,6 +52,8 @@ static int on_write(void *data, struct estate *e)
 	struct daemon *d = data;
 
 	d->writes++;
+	if (d->box)
+		d->written = *d->box;
 	if (d->fails)
 		return d->fails;
 	if (!d->touched)
@@ -309,6 +314,47 @@ static void much_is_said_between_handlers(void **state)
 	assert_string_equal(d->said, "a1 a2 a3 ");
 }
 
+/* In a process that comes after one that has died by itself: what was done stands in the box until it is written. */
+static void one_by_one_after_a_death(void **state)
+{
+	struct daemon *d = begin();
+	struct blackbox box = {0};
+
+	(void)state;
+	turn_once(d);
+	blackbox_use(&box);
+	assert_false(blackbox_revive(&box, true));
+	d->box = &box;
+	for (uint64_t i = 1; i < 4; i++) {
+		change(d); /* nobody's, before */
+		turn_pause(&d->turn);
+		assert_int_equal(d->written.kind, BLACKBOX_NOTHING);
+		blackbox_at(BLACKBOX_REQUEST, i);
+		change(d);
+		blackbox_done();
+		turn_pause(&d->turn);
+		assert_int_equal(d->written.kind, BLACKBOX_REQUEST);
+		assert_int_equal(d->written.id, i);
+		assert_int_equal(box.kind, BLACKBOX_NOTHING);
+		assert_int_equal(committed(d), d->number);
+	}
+	/* Nothing is to be written. */
+	blackbox_at(BLACKBOX_REQUEST, 9);
+	blackbox_done();
+	turn_pause(&d->turn);
+	assert_int_equal(box.kind, BLACKBOX_NOTHING);
+	for (unsigned i = 0; i < 1000; i++) {
+		change(d);
+		turn_once(d);
+	}
+	assert_false(blackbox_is_careful());
+	change(d);
+	turn_pause(&d->turn);
+	assert_true(d->touched);
+	blackbox_use(NULL);
+	end(d);
+}
+
 /* All is said that was to be, and then at once, for nothing is written any more. */
 static void without_an_estate_it_goes_on(void **state)
 {
@@ -418,6 +464,7 @@ int main(void)
 		cmocka_unit_test(what_speaking_changes_is_another_round),
 		cmocka_unit_test(nobody_speaks_for_ever),
 		cmocka_unit_test(much_is_said_between_handlers),
+		cmocka_unit_test(one_by_one_after_a_death),
 		cmocka_unit_test(without_an_estate_it_goes_on),
 		cmocka_unit_test(it_is_lost_once),
 		cmocka_unit_test(none_is_fine),

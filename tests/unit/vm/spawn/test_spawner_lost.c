@@ -3,6 +3,7 @@
 /* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/base/fdpass.h"
 #include "vm/spawn/child.h"
+#include "vm/spawn/spawner_internal.h"
 #include "vm/base/util.h"
 
 struct result {
@@ -47,20 +49,25 @@ static void on_exited(struct child *c, int status)
 	r->ends++;
 }
 
-/* Asks for a program with one argument; what it says goes to @out, if there is one. */
-static void ask(struct result *r, const char *program, const char *arg, int out)
+/* Asks for a program with one argument; what it says goes to @out, if there is one, and @near is held. */
+static void ask_holding(struct result *r, const char *program, const char *arg, int out, int near)
 {
 	const char *const argv[] = {program, arg, NULL}, *const envp[] = {NULL};
 	const struct free_job job = {
 		.argv = argv, .envp = envp, .target = {{0, 1}}, .ntargets = out >= 0 ? 1 : 0};
 	char request[SPAWN_MESSAGE_MAX];
 	const ssize_t n = free_pack(&job, request, sizeof(request));
-	const struct spawn_spec spec = {request, (size_t)n, &out, out >= 0 ? 1 : 0};
+	const struct spawn_spec spec = {request, (size_t)n, &out, out >= 0, &near, near >= 0};
 
 	assert_true(n > 0);
 	memset(r, 0, sizeof(*r));
 	r->child = (struct child){.failed = on_failed, .exited = on_exited, .data = r};
 	assert_int_equal(child_start(sp, &spec, &r->child), 0);
+}
+
+static void ask(struct result *r, const char *program, const char *arg, int out)
+{
+	ask_holding(r, program, arg, out, -1);
 }
 
 /* The one between daemon and spawner, in either of them. */
@@ -201,12 +208,33 @@ static void unsendable_request(void **state)
 /* In the spawner: how often the kernel has no memory for news. */
 static int without_memory;
 
+/* In the daemon: how often the kernel does not take a request of this kind, and why. */
+static struct {
+	enum spawn_op op; /* 0: any that has descriptors */
+	int times, err;
+} refused;
+
+static bool is_refused(const struct msghdr *msg)
+{
+	struct spawn_request req = {0};
+
+	if (refused.times <= 0 || msg->msg_iov->iov_len < sizeof(req))
+		return false;
+	memcpy(&req, msg->msg_iov->iov_base, sizeof(req));
+	return refused.op ? req.op == refused.op : msg->msg_controllen > 0;
+}
+
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved. */
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	if (without_memory > 0) {
 		without_memory--;
 		errno = ENOBUFS;
+		return -1;
+	}
+	if (is_refused(msg)) {
+		refused.times--;
+		errno = refused.err;
 		return -1;
 	}
 	return syscall(SYS_sendmsg, fd, msg, flags);
@@ -246,12 +274,91 @@ static void failed_unsayable(void **state)
 	spawner_fixture_teardown(state);
 }
 
+/* Of the user's descriptors too many are on their way for a moment, or there is no memory: what is asked for has to wait, in its
+ * order, and is done. */
+static void request_waits(void **state)
+{
+	static const int errs[] = {ETOOMANYREFS, ENOBUFS, ENOMEM};
+	struct result first, second, third;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		spawner_fixture_start(&free_rules);
+		refused.err = errs[i];
+		refused.times = 5;
+		ask_holding(&first, "/bin/true", "", STDERR_FILENO,
+			    STDERR_FILENO); /* what it has is held as well */
+		ask(&second, "/bin/true", "", -1);
+		ask_holding(&third, "/bin/true", "", STDERR_FILENO, STDERR_FILENO);
+		assert_int_equal(sp->unsent.n, 5);
+		spawner_fixture_await(&third.over);
+		spawner_fixture_await(&second.over);
+		spawner_fixture_await(&first.over);
+		assert_int_equal(refused.times, 0);
+		assert_int_equal(first.failed | second.failed | third.failed, 0);
+		assert_int_equal(first.status | second.status | third.status, 0);
+		assert_false(sp->crowded);
+		spawner_fixture_teardown(state);
+	}
+}
+
+/* It does not pass: who has asked is told, nothing of it is begun, and what can be asked for is. */
+static void request_is_given_up(void **state)
+{
+	struct result first, second, other;
+
+	spawner_fixture_start(&free_rules);
+	refused.err = ETOOMANYREFS;
+	refused.times = INT_MAX;
+	ask_holding(&first, "/bin/sleep", "1000", STDERR_FILENO, STDERR_FILENO);
+	ask_holding(&second, "/bin/sleep", "1000", STDERR_FILENO, STDERR_FILENO);
+	ask(&other, "/bin/true", "", -1);
+	while (!sp->crowded)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_false(first.over || second.over || other.over);
+	sp->crowded_at -= 60000; /* a minute ago */
+	spawner_fixture_await(&first.over);
+	spawner_fixture_await(&second.over);
+	spawner_fixture_await(&other.over);
+	assert_int_equal(first.failed, -ETOOMANYREFS);
+	assert_int_equal(second.failed, -ETOOMANYREFS);
+	assert_int_equal(first.ends + second.ends, 2);
+	assert_int_equal(other.failed | other.status, 0);
+	refused.times = 0;
+	spawner_fixture_await_childless();
+	spawner_fixture_teardown(state);
+}
+
+/* The kernel does not take what nobody else would see to: that is the end of the spawner, and told. */
+static void unsendable_kill(void **state)
+{
+	bool died = false;
+	struct result r;
+
+	spawner_fixture_start(&free_rules);
+	spawner_watch(sp, on_died, &died);
+	refused.err = EINVAL;
+	refused.times = 1;
+	refused.op = SPAWN_OP_KILL;
+	sp->waits = true; /* so that it is queued */
+	ask(&r, "/bin/sleep", "1000", -1);
+	child_kill(&r.child);
+	sp->waits = false;
+	spawner_poll_again(sp);
+	assert_int_equal(sp->unsent.n, 2);
+	spawner_fixture_await(&died);
+	refused.op = 0;
+	assert_int_equal(r.failed, -EPIPE);
+	assert_int_equal(r.ends, 1);
+	spawner_fixture_teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(started_unsendable), cmocka_unit_test(ended_unheard),
-		cmocka_unit_test(killed_unheard),     cmocka_unit_test(unsendable_request),
-		cmocka_unit_test(failed_unsayable),
+		cmocka_unit_test(started_unsendable),  cmocka_unit_test(ended_unheard),
+		cmocka_unit_test(killed_unheard),      cmocka_unit_test(unsendable_request),
+		cmocka_unit_test(failed_unsayable),    cmocka_unit_test(request_waits),
+		cmocka_unit_test(request_is_given_up), cmocka_unit_test(unsendable_kill),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
