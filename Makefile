@@ -116,7 +116,7 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
 net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer) \
-	$(call in,vm/base,allow buf fdbag net_reason record turn memory) \
+	$(call in,vm/base,allow blackbox buf fdbag net_reason record turn memory) \
 	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy io) \
 	$(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))

@@ -19,7 +19,7 @@
 #include "vm/base/util.h"
 #include "vm/policy/job.h"
 #include "vm/spawn/registry.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/spawner.h"
 
 #define ENDING_MS 60000u /* for one before it to write its sessions, and what they wait for */

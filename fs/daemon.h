@@ -25,7 +25,7 @@ struct spawner;
  * Start, in this order, because each step needs the previous ones: read the configuration; move to
  * the background (the parent waits until the file system is mounted); claim the runtime directory
  * and clean up after a killed instance; make the policy of what may be started, and fork the
- * spawner with it (vm/spawn/policy.c), while the process is small and has not read any untrusted
+ * spawner with it (vm/order/policy.c), while the process is small and has not read any untrusted
  * data. That is as far as this process comes: from here on it is the guard (vm/spawn/guard.c), and
  * waits for the daemon's end, whose status is its own. The daemon, the spawner's child, mounts,
  * creates the loop and struct vm; finally it drops all rights that are not needed any more

@@ -12,7 +12,7 @@
 #include "vm/base/log.h"
 #include "vm/confine.h"
 #include "vm/policy/job.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/spawner.h"
 
 void daemon_prepare_fuse(struct daemon *d)

@@ -11,7 +11,7 @@
 #include "vm/checkpoint/seal.h"
 #include "vm/checkpoint/vault_disk.h"
 #include "vm/sandbox/internal.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/spawn/program.h"
 
 /* ---- a key that a program tells ---- */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "vm/policy/job.h"
-#include "vm/spawn/order.h"
-#include "vm/spawn/policy.h"
-#include "vm/spawn/policy_internal.h"
+#include "vm/order/order.h"
+#include "vm/order/policy.h"
+#include "vm/order/policy_internal.h"
 #include "vm/spawn/server.h"
 #include "vm/vm.h"
 

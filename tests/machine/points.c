@@ -22,7 +22,7 @@
 #include "vm/guest/guest.h"
 #include "vm/policy/job.h"
 #include "vm/sandbox/internal.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/spawner.h"
 #include "vm/vm.h"
 

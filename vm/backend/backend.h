@@ -16,7 +16,7 @@
 #include "vm/image/digest_job.h"
 #include "vm/image/image.h"
 #include "vm/jail/jail.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 
 struct buf;
 struct fdbag;

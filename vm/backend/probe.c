@@ -12,7 +12,7 @@
 
 #include "vm/jail/cgroup.h"
 #include "vm/jail/setup.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "qemu_argv.h"
 #include "qemu_jail.h"
 #include "vm/base/problem.h"

@@ -12,7 +12,7 @@
 #include "vm/base/problem.h"
 #include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 
 /*
  * Theory of operation

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 
 #define QEMU_AGENT_PORT "xsbx.agent" /* name of the virtio port */
 #define QEMU_AGENT_ID	"agent"	     /* its name in QEMU's events */

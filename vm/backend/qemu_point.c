@@ -15,13 +15,13 @@
 #include "vm/base/log.h"
 #include "vm/base/memory.h"
 #include "vm/base/util.h"
-#include "vm/spawn/order.h"
-#include "vm/spawn/ram_copy.h"
+#include "vm/order/order.h"
+#include "vm/task/ram_copy.h"
 
 /*
  * Theory of operation
  * -------------------
- *	QEMU			   daemon		    copier (spawn/ram_copy.c)
+ *	QEMU			   daemon		    copier (task/ram_copy.c)
  *	gpa2hva <------------------ begin
  *	  its memory's address ---> starts --------------->
  *		     `ready` <----- <--------------------- READY

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "vm/base/log.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/base/problem.h"
 
 /*

@@ -13,7 +13,7 @@
 #include "package_internal.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 
 /*
  * Theory of operation

@@ -12,8 +12,8 @@ enum jail_use {
 	JAIL_NET,    /* xsbxfs-net */
 	JAIL_DIAL,   /* xsbxfs-dial, which makes connections in the host's network */
 	JAIL_DAEMON, /* the daemon itself, which has a filter but no jail; see confine.h */
-	JAIL_CHANGES, /* lists a sandbox's changes, see spawn/overlay_diff.c: file system calls only */
-	JAIL_STORE,  /* xsbxfs-store, which confines itself; see vm/store/confine.c */
+	JAIL_CHANGES, /* lists a sandbox's changes, see task/overlay_diff.c: file system calls only */
+	JAIL_STORE,   /* xsbxfs-store, which confines itself; see vm/store/confine.c */
 	JAIL_HOLDER, /* has descriptors, and gives them to who is next; see spawn/holder.h */
 	JAIL_NUSES,
 };

@@ -10,7 +10,7 @@
 
 #include "vm/base/log.h"
 #include "jail_spec.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/spawn/child.h"
 #include "vm/base/util.h"
 

@@ -11,7 +11,7 @@
 #include "vm/base/allow.h"
 #include "vm/base/net_reason.h"
 #include "network_internal.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 

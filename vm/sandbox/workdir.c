@@ -13,11 +13,11 @@
 #include "vm/base/turn.h"
 #include "vm/base/record_table.h"
 #include "vm/jail/jail.h"
-#include "vm/spawn/order.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/order.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/child_record.h"
 #include "vm/spawn/program.h"
-#include "vm/spawn/overlay_diff.h"
+#include "vm/task/overlay_diff.h"
 
 /*
  * Theory of operation
@@ -27,7 +27,7 @@
  * listed and committed. They are not visible as files any more; `files/` is ESTALE then.
  *
  * The daemon itself can neither read them nor write to the directory: it has confined itself to its own
- * directories. Each request is executed by a process, see spawn/overlay_diff.c, in a jail with the two trees
+ * directories. Each request is executed by a process, see task/overlay_diff.c, in a jail with the two trees
  * and the permissions of the session's owner. As it reads untrusted files, its output is limited.
  *
  * One that applies changes goes on when this process ends, and the next one waits for it: it must never be done twice. All

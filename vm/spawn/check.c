@@ -10,7 +10,7 @@
 #include "vm/jail/cell.h"
 #include "vm/jail/source.h"
 #include "server.h"
-#include "overlay_diff.h"
+#include "vm/task/overlay_diff.h"
 #include "vm/base/util.h"
 
 /* Is a file system mounted in the spawner's own view, which is the daemon's and the user's? What a

@@ -11,7 +11,7 @@
 
 #include "vm/host/kvm.h"
 #include "server.h"
-#include "overlay_diff.h"
+#include "vm/task/overlay_diff.h"
 #include "vm/base/util.h"
 
 __attribute__((noreturn)) static void child_fail(int status_fd, enum spawn_step step)

@@ -5,7 +5,7 @@
 
 #include "guard.h"
 #include "vm/jail/setup.h"
-#include "ram_copy.h"
+#include "vm/task/ram_copy.h"
 #include "spawner.h"
 #include "wire.h"
 

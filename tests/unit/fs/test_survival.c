@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a daemon leaves: holders that end in a row, and heirs that die before they are the daemon. */
-/* modules: fs/survival.c vm/spawn/deaths.c vm/base/turn.c vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c */
+/* modules: fs/survival.c vm/spawn/deaths.c vm/base/turn.c vm/base/blackbox.c vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* modules: vm/base/estate_sheets.c vm/base/sheets.c vm/base/memory.c vm/base/io.c vm/base/record.c vm/base/buf.c */
 /* modules: vm/base/log.c vm/base/log_line.c */
@@ -100,11 +100,6 @@ struct blackbox *revival_box(struct estate *e)
 {
 	(void)e;
 	return NULL;
-}
-
-void blackbox_use(struct blackbox *b)
-{
-	(void)b;
 }
 
 bool vm_host_is_known(const struct vm *vm)

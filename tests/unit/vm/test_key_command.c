@@ -20,7 +20,7 @@
 #include "vm/base/remove.h"
 #include "vm/policy/job.h"
 #include "vm/sandbox/internal.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/spawner.h"
 
 #define KEY	"0101010101010101010101010101010101010101010101010101010101010101"

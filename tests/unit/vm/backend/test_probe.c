@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/spawner_fixture.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/backend/probe.h"
 #include "vm/spawn/child.h"
 #include "vm/spawn/spawner.h"

@@ -3,7 +3,7 @@
  * on, whatever becomes of that. */
 /* modules: vm/backend/qemu.c vm/backend/qemu_life.c vm/backend/qemu_events.c vm/backend/qemu_copy.c vm/backend/qemu_still.c vm/backend/qemu_point.c vm/base/memory.c vm/base/discard.c vm/base/context.c vm/backend/qmp.c vm/base/reader.c vm/base/lent.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
 /* modules: vm/backend/qemu_record.c vm/base/record.c vm/base/record_table.c vm/base/fdbag.c */
-/* modules: vm/checkpoint/point.c vm/spawn/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
+/* modules: vm/checkpoint/point.c vm/order/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
 /* libs: uv jansson */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "vm/checkpoint/point.h"
 #include "vm/image/layer.h"
 #include "vm/spawn/child_record.h"
-#include "vm/spawn/ram_copy.h"
+#include "vm/task/ram_copy.h"
 
 static uv_loop_t loop;
 static struct context ctx;

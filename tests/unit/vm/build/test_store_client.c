@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who asks the store's client for something, when it is his turn, and what he is told. */
-/* modules: vm/build/store_client.c vm/store/kind.c vm/spawn/order.c vm/base/lines.c */
+/* modules: vm/build/store_client.c vm/store/kind.c vm/order/order.c vm/base/lines.c */
 /* libs: uv */
 #include <errno.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "vm/base/log.h"
 #include "vm/build/store_client.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 
 static uv_loop_t loop;
 static struct context ctx;

@@ -20,7 +20,7 @@
 #include "tests/unit/fixture/spawner_fixture.h"
 #include "vm/jail/cell.h"
 #include "vm/spawn/child.h"
-#include "vm/spawn/overlay_diff.h"
+#include "vm/task/overlay_diff.h"
 #include "vm/base/util.h"
 
 /* Whoever has taken over the daemon chooses the descriptors: none of them may lead out of the jail. */

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "vm/jail/setup.h"
-#include "vm/spawn/order.h"
+#include "vm/order/order.h"
 #include "vm/policy/job.h"
-#include "vm/spawn/policy.h"
+#include "vm/order/policy.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/base/remove.h"
 #include "vm/spawn/server.h"

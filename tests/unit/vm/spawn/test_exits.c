@@ -2,7 +2,7 @@
 /* What the daemon does about the ends of its children comes behind the commit of what follows from them. */
 /* modules: vm/spawn/spawner.c vm/spawn/spawner_child.c vm/spawn/spawner_notes.c vm/spawn/spawner_heir.c */
 /* modules: vm/spawn/spawner_requests.c vm/spawn/spawner_estate.c vm/spawn/child_record.c vm/spawn/program.c vm/base/unsent.c */
-/* modules: vm vm/base/turn.c */
+/* modules: vm vm/base/turn.c vm/base/blackbox.c */
 /* libs: uv seccomp crypto */
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox has changed in its copy of a host directory: lists and commits it. */
-#ifndef XSBX_VM_SPAWN_OVERLAY_DIFF_H
-#define XSBX_VM_SPAWN_OVERLAY_DIFF_H
+#ifndef XSBX_VM_TASK_OVERLAY_DIFF_H
+#define XSBX_VM_TASK_OVERLAY_DIFF_H
 
 #define OVERLAY_BEGIN_FD 0	 /* a byte arrives when it is to begin */
 #define OVERLAY_WORDS_FD 1	 /* its output */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of another process that are its own: written since it has mapped a file privately, or of no
  * file. */
-#ifndef XSBX_VM_SPAWN_RAM_PAGES_H
-#define XSBX_VM_SPAWN_RAM_PAGES_H
+#ifndef XSBX_VM_TASK_RAM_PAGES_H
+#define XSBX_VM_TASK_RAM_PAGES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "vm/spawn/overlay_diff.h"
-#include "vm/spawn/overlay_internal.h"
+#include "vm/task/overlay_diff.h"
+#include "vm/task/overlay_internal.h"
 
 static void links(void **state)
 {

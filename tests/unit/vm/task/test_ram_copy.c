@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of another process is copied: which pages are its own, and what QEMU is given to read. */
-/* modules: vm/spawn/ram_pages.c vm/spawn/ram_stream.c vm/spawn/ram_copy.c */
+/* modules: vm/task/ram_pages.c vm/task/ram_stream.c vm/task/ram_copy.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -22,9 +22,9 @@
 #include <cmocka.h>
 
 #include "vm/base/util.h"
-#include "vm/spawn/ram_copy.h"
-#include "vm/spawn/ram_pages.h"
-#include "vm/spawn/ram_stream.h"
+#include "vm/task/ram_copy.h"
+#include "vm/task/ram_pages.h"
+#include "vm/task/ram_stream.h"
 
 #define PAGES 3000u
 #define SIZE  ((size_t)PAGES * RAM_PAGE)

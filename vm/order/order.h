@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders: everything the daemon can ask the spawner to start. They contain no paths, arguments or
  * variables. */
-#ifndef XSBX_VM_SPAWN_ORDER_H
-#define XSBX_VM_SPAWN_ORDER_H
+#ifndef XSBX_VM_ORDER_ORDER_H
+#define XSBX_VM_ORDER_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

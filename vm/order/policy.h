@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the spawner may start: fixed by the configuration before the spawner is forked, and never
  * changed. */
-#ifndef XSBX_VM_SPAWN_POLICY_H
-#define XSBX_VM_SPAWN_POLICY_H
+#ifndef XSBX_VM_ORDER_POLICY_H
+#define XSBX_VM_ORDER_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by overlay_diff.c and overlay_commit.c. */
-#ifndef XSBX_VM_SPAWN_OVERLAY_INTERNAL_H
-#define XSBX_VM_SPAWN_OVERLAY_INTERNAL_H
+#ifndef XSBX_VM_TASK_OVERLAY_INTERNAL_H
+#define XSBX_VM_TASK_OVERLAY_INTERNAL_H
 
 #include <limits.h>
 #include <stdbool.h>

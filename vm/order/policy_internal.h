@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the policy. */
-#ifndef XSBX_VM_SPAWN_POLICY_INTERNAL_H
-#define XSBX_VM_SPAWN_POLICY_INTERNAL_H
+#ifndef XSBX_VM_ORDER_POLICY_INTERNAL_H
+#define XSBX_VM_ORDER_POLICY_INTERNAL_H
 
 #include <limits.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies the memory of a machine that goes on behind it. A task of the spawner's. */
-#ifndef XSBX_VM_SPAWN_RAM_COPY_H
-#define XSBX_VM_SPAWN_RAM_COPY_H
+#ifndef XSBX_VM_TASK_RAM_COPY_H
+#define XSBX_VM_TASK_RAM_COPY_H
 
 #include <stdbool.h>
 #include <stdint.h>

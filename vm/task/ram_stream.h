@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a migration stream that has a machine's memory, as QEMU reads it. */
-#ifndef XSBX_VM_SPAWN_RAM_STREAM_H
-#define XSBX_VM_SPAWN_RAM_STREAM_H
+#ifndef XSBX_VM_TASK_RAM_STREAM_H
+#define XSBX_VM_TASK_RAM_STREAM_H
 
 #include <stddef.h>
 #include <stdint.h>
