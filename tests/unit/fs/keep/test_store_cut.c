@@ -30,7 +30,7 @@ struct may_be {
 
 static struct store_output output_of(unsigned n)
 {
-	struct store_output o;
+	struct store_output o = {.name = ""};
 
 	snprintf(o.name, sizeof(o.name), "r%u.0", n);
 	return o;

@@ -270,7 +270,7 @@ static void through_the_socket(void **state)
 
 static void ends(void **state)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[64] = {0};
 	size_t len = frame(bytes, 1, 1, "abc", 3);
 
 	(void)state;
@@ -290,7 +290,7 @@ static void ends(void **state)
 /* A machine that is killed has not read all it was sent; what it said before still counts. */
 static void dies_with_something_unread(void **state)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[64] = {0};
 	size_t len = frame(bytes, 1, 1, "abc", 3);
 
 	(void)state;
@@ -307,7 +307,7 @@ static void dies_with_something_unread(void **state)
 
 static void refused_frame(void **state)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[64] = {0};
 	size_t len = frame(bytes, 1, 1, NULL, 0);
 
 	(void)state;
@@ -322,7 +322,7 @@ static void refused_frame(void **state)
 
 static void cancelled_frame(void **state)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[64] = {0};
 	size_t len = frame(bytes, 1, 1, NULL, 0);
 
 	(void)state;
@@ -514,7 +514,7 @@ static void half_a_record(void **state)
 /* What takes long is put off to the next turn, so that others have theirs; none is lost, or comes twice. */
 static void slow_frames(void **state)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[64] = {0};
 
 	(void)state;
 	seen.slow = true;
