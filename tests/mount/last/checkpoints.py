@@ -69,7 +69,7 @@ def files():
     same("what has changed", (status, b"Only in b/files: new" in out, b"Only in a/files: d" in out,
                               b"a.txt" in out), (1, True, True, True))
     s.ctl("close")
-    s.wait_state("closed")
+    ok("closed", s.wait_state("closed"), s.word())
     same("a session without a sandbox has them", tree(saved), before)
 
 

@@ -36,7 +36,7 @@ def full_disk():
     has("in the root too", read(f"{k.mnt}/error", "r"), "not-kept")
     same("it goes on", s.run("cat f\n").out, "x\n")
     os.unlink(f"{state}/filler")
-    wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20)
+    ok("that is told", wait_for(lambda: "can be written to state_dir again" in read(k.log, "r"), 20))
     if not VM:
         ok("it is kept then", wait_for(lambda: not s.text("checkpoints/c/error"), 20), s.text("checkpoints/c/error"))
         same("which is waited for", read(s / "checkpoints/c/wait"), b"whole\n")

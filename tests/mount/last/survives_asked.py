@@ -69,7 +69,7 @@ class Stopped:
         self.spawner = kin_of(mortal.guard)[0]
         self.old = children_of(self.spawner)
         os.kill(mortal.pid, signal.SIGKILL)
-        wait_for(self.find, 10)
+        ok("another one has begun", wait_for(self.find, 10))
 
     def find(self):
         for pid in children_of(self.spawner):

@@ -40,7 +40,7 @@ class Kept:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.daemon.wait(SOON)
-        wait_for(lambda: not alive(daemon))
+        ok("the daemon is gone", wait_for(lambda: not alive(daemon)))
 
     def make(self, name, config=None, template="raw"):
         return Session(name, template, config, self.mnt)
@@ -53,7 +53,7 @@ class Kept:
     def written(self, name, template="raw"):
         """The record is on the disk, and what is saved."""
         path = f"{self.state}/sessions/{template}/{name}.rec"
-        wait_for(lambda: os.path.exists(path), 10 * SLOW)
+        ok("it is written", wait_for(lambda: os.path.exists(path), 10 * SLOW), path)
         time.sleep(2.5)
         return path
 
