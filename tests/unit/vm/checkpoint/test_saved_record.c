@@ -59,7 +59,7 @@ static void on_the_disk(void **state)
 /* The files alone of what is on the disk, before they are there by a name of their own: a session that sleeps was reset. */
 static void files_of_what_is_on_the_disk(void **state)
 {
-	struct saved *s, *f;
+	struct saved *s, *f, *whole;
 
 	(void)state;
 	vf_begin();
@@ -67,7 +67,9 @@ static void files_of_what_is_on_the_disk(void **state)
 	f = again(saved_files_only(s));
 	assert_false(saved_has_memory(f));
 	assert_null(saved_pack(f));
-	f = again(saved_files_only(f));
+	whole = f;
+	f = again(saved_files_only(whole));
+	saved_unref(whole);
 	assert_int_equal(vf_load(f, false).code, 0);
 	vf_same(f, 3, false);
 	assert_int_equal(vf_store(f), 0);
