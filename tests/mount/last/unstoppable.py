@@ -10,8 +10,11 @@ VFORK = """
 import ctypes, os, subprocess, sys, time
 code = "import ctypes; libc = ctypes.CDLL(None); libc.vfork() or libc.pause()"
 child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-def state():
-    return open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[0]
+def state():  # until it has become another program, it is not seen in a machine
+    try:
+        return open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return ""
 while state() != "D":
     time.sleep(0.01)
 print(child.pid, open(f"/proc/{child.pid}/comm").read())
