@@ -60,7 +60,7 @@ static json_t *run_json(const struct run *r)
 		run_has_status(r) ? json_integer(r->result.status) : json_null(), "stdout",
 		stream_json(r, VM_STDOUT), "stderr", stream_json(r, VM_STDERR), "truncated",
 		run_truncated(r, VM_STDOUT) || run_truncated(r, VM_STDERR), "code_bytes",
-		(json_int_t)(r->code.len + r->code_lost), "code_lost_bytes",
+		(json_int_t)r->code.len + (json_int_t)r->code_lost, "code_lost_bytes",
 		(json_int_t)r->code_lost, "submitted", status_seconds(&r->submitted), "started",
 		status_seconds(&r->started), "ended", status_seconds(&r->ended));
 

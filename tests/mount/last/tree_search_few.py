@@ -3,6 +3,7 @@
 """scripts/tree-search where there can be fewer sandboxes and sessions than branches: they take turns, it says what it waits
 for, and it leaves nothing behind, whichever way it ends."""
 # backends: local vm
+# night: vm
 # timeout: 120
 # conf: max_sessions = 8
 # conf: max_vms = 2
