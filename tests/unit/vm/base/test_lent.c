@@ -563,7 +563,13 @@ static void no_room(void **state)
 	assert_int_equal(setup(state), 0);
 }
 
-/* Somebody has closed what was lent by close(2), and something else has its place: that is found. */
+static void too_early(int signum)
+{
+	(void)signum;
+	_exit(4);
+}
+
+/* Somebody has closed what was lent by close(2), and something else has its place: that is found, also where it was lent before. */
 static void verified(void **state)
 {
 	int other, fd = pipe_new(&other), status;
@@ -571,12 +577,15 @@ static void verified(void **state)
 
 	(void)state;
 	if (pid == 0) {
-		signal(SIGABRT, SIG_DFL);
+		signal(SIGABRT, too_early);
 		if (!freopen("/dev/null", "w", stderr))
 			_exit(1);
-		lent_verify(true);
-		if (lent_begin(holder_admit(control)) < 0 || lent_put(fd) != 1 || lent_put(fd) != 1)
+		if (lent_begin(holder_admit(control)) < 0 || lent_put(fd) != 1)
 			_exit(2);
+		lent_verify(true);
+		if (lent_put(fd) != 1 || lent_put(other) != 2 || lent_put(other) != 2)
+			_exit(2);
+		signal(SIGABRT, SIG_DFL);
 		dup2(STDERR_FILENO, fd);
 		(void)lent_put(fd);
 		_exit(3);
