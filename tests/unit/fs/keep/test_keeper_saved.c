@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping sessions: checkpoints, and what they are asleep with, go to the vault before a record names them. */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c tests/unit/fixture/keeper_fixture.c vm/base/record.c vm/base/remove.c */
+/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/keep/keeper.h"
+#include "fs/keep/keeper_internal.h"
+#include "fs/keep/store.h"
+#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/keeper_fixture.h"
+#include "tests/unit/fixture/vault_fake.h"
+#include "vm/base/record.h"
+#include "vm/base/remove.h"
+
+#define TOP "python/demo/"
+
+/* What is saved is named when it is on the disk, and not before. */
+static void test_saved(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(2000);
+	clock_work();
+	assert_int_equal(fake_vault_storing(), 1);
+	assert_false(keeper_may_yield(fx->fs->keeper));
+	kf_next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "a")->state, CHECKPOINT_FAILED);
+	kf_next_end(&n);
+	kf_written();
+	assert_int_equal(fake_vault_there(), 1);
+	kf_next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "a")->state, CHECKPOINT_WHOLE);
+	kf_next_end(&n);
+	assert_true(keeper_may_yield(fx->fs->keeper));
+	/* One that can't be stored is told, and is there as long as the mount; and is tried again, however often the record is written. */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/b"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(2000);
+	clock_work();
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"saving\"");
+	fake_vault_stores(-ENOSPC);
+	fx_expect_error(fx, "python/demo", "not-kept");
+	fx_expect_in(fx, TOP "checkpoints/b/status.json", "\"state\": \"whole\"");
+	for (int i = 0; i < 5; i++) {
+		clock_advance(6000);
+		clock_work();
+		assert_int_equal(fx_demo(fx)->on_disk.err, -ENOSPC);
+		assert_int_equal(fake_vault_storing(), 1);
+		assert_int_equal(fx_mkdir(fx, i % 2 ? "python/a" : "python/b"), 0);
+		fake_vault_stores(-ENOSPC);
+		clock_advance(6000);
+		clock_work();
+		assert_int_equal(fx_demo(fx)->on_disk.err, -ENOSPC);
+		assert_int_equal(fx_rmdir(fx, i % 2 ? "python/a" : "python/b"), 0);
+	}
+	kf_written();
+	kf_written();
+	assert_int_equal(fake_vault_there(), 2);
+	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
+	kf_next_begin(&n, fx);
+	assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "b")->state, CHECKPOINT_WHOLE);
+	kf_next_end(&n);
+}
+
+/* Until it has fallen asleep again, a session that is awake is kept as it was before, and that is told. */
+static void test_awake(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	kf_written();
+	assert_int_equal(fake_vault_there(), 1);
+	fx_put(fx, TOP "in", "two");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	assert_int_equal(fake_vault_there(), 1);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_non_null(kf_found(&n, "demo")->asleep.saved);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "as it was when it fell asleep at"));
+	assert_int_equal(session_run(kf_found(&n, "demo"), 2)->state, RUN_DONE);
+	kf_next_end(&n);
+	/* Not before the other one is on the disk is the first one gone. */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	clock_advance(1100);
+	clock_work();
+	assert_int_equal(fake_vault_storing(), 1);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1100);
+	kf_next_end(&n);
+	kf_written();
+	assert_null(fx_demo(fx)->asleep.before);
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 1);
+	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1200);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NONE);
+	kf_next_end(&n);
+	/* A session that is closed has nothing to go back to. */
+	fx_put(fx, TOP "in", "three");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "close"), 0);
+	kf_written();
+	assert_null(fx_demo(fx)->asleep.before);
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 0);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	kf_next_end(&n);
+}
+
+/* What sleeps on the disk became something else that can't be stored yet: until then it is kept as it was. */
+static void goes_back(struct fixture *fx)
+{
+	struct kf_next n;
+
+	for (int i = 0; i < 3; i++) {
+		clock_advance(6000);
+		clock_work();
+		fake_vault_stores(-ENOSPC);
+	}
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1100);
+	assert_true(saved_has_memory(kf_found(&n, "demo")->asleep.saved));
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "as it was when it fell asleep at"));
+	kf_next_end(&n);
+}
+
+static void goes_on(struct fixture *fx, bool memory)
+{
+	struct kf_next n;
+
+	kf_written();
+	kf_written();
+	assert_null(fx_demo(fx)->asleep.before);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_true(saved_has_memory(kf_found(&n, "demo")->asleep.saved) == memory);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NONE);
+	kf_next_end(&n);
+}
+
+static void test_reset_asleep(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	kf_written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	goes_back(fx);
+	goes_on(fx, false);
+}
+
+static void test_restored_asleep(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	for (int i = 0; i < 3; i++) {
+		clock_advance(6000);
+		clock_work();
+		fake_vault_stores_but(checkpoint_find(fx_demo(fx), "a")->saved, -ENOSPC);
+	}
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a"), 0);
+	goes_back(fx);
+	goes_on(fx, true);
+}
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_saved, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_awake, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_reset_asleep, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_restored_asleep, kf_setup, kf_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
