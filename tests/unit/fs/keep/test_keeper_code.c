@@ -4,6 +4,10 @@
 /* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* modules: fs/keep/keeper.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
 
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "fs/keep/keeper.h"
 #include "fs/keep/keeper_internal.h"
 #include "tests/unit/fixture/fixture.h"
