@@ -9,8 +9,6 @@
 #include "fs/keep/keep.h"
 #include "sink.h"
 
-struct estate_compare;
-
 /* For tfind(3): of what begins with a number of 64 bits. */
 static inline int handover_by_id(const void *a, const void *b)
 {
@@ -47,8 +45,6 @@ void handover_forget_losses(struct fs *fs);
 
 /* ---- shadow.c ---- */
 
-/* Everything is put once more, where nothing is written. Return: 0 or -errno. */
-int handover_compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c);
 /* Are all records of this kind put then? */
 bool handover_is_whole(uint32_t kind);
 

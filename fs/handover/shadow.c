@@ -151,13 +151,8 @@ bool handover_is_whole(uint32_t kind)
 	}
 }
 
-static bool is_whole(void *data, uint32_t kind)
-{
-	(void)data;
-	return handover_is_whole(kind);
-}
-
-int handover_compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c)
+/* Everything is put once more, where nothing is written. Return: 0 or -errno. */
+static int compare(struct fs *fs, struct estate *e, struct fdbag *fds, struct estate_compare *c)
 {
 	struct handover_sink sink;
 	int r;
@@ -177,7 +172,8 @@ int handover_differs(struct fs *fs, struct estate *e, struct fdbag *fds, char *r
 	struct shadow sh = {.what = ret_what, .size = size};
 	int r;
 
-	sh.c = (struct estate_compare){.differs = on_difference, .is_whole = is_whole, .data = &sh};
-	r = handover_compare(fs, e, fds, &sh.c);
+	sh.c = (struct estate_compare){
+		.differs = on_difference, .is_whole = handover_is_whole, .data = &sh};
+	r = compare(fs, e, fds, &sh.c);
 	return r < 0 ? r : (int)MIN(sh.n, (unsigned)INT_MAX);
 }

@@ -387,15 +387,21 @@ void estate_compare_begin(struct estate *e, struct estate_compare *c)
 	e->comparison++;
 }
 
-void estate_compare_end(struct estate *e)
+/* What was not put since. @of_kind: NULL: of all kinds */
+static void drop_unseen(struct estate *e, bool (*of_kind)(uint32_t kind))
 {
-	const struct estate_compare *c = e->compare;
-	struct estate_item *it;
+	struct estate_item *it, *next;
 
-	TAILQ_FOREACH(it, &e->items, link) {
-		if (it->seen != e->comparison && (!c->is_whole || c->is_whole(c->data, it->kind)))
+	for (it = TAILQ_FIRST(&e->items); it && !e->failed; it = next) {
+		next = TAILQ_NEXT(it, link);
+		if (it->seen != e->comparison && (!of_kind || of_kind(it->kind)))
 			(void)drop(e, it);
 	}
+}
+
+void estate_compare_end(struct estate *e)
+{
+	drop_unseen(e, e->compare->is_whole);
 	e->compare = NULL;
 }
 
@@ -410,15 +416,9 @@ void estate_sweep_begin(struct estate *e)
 
 int estate_sweep_end(struct estate *e, bool (*of_kind)(uint32_t kind))
 {
-	struct estate_item *it, *next;
-
 	assert(e->sweeps);
 	e->sweeps = false;
-	for (it = TAILQ_FIRST(&e->items); it && !e->failed; it = next) {
-		next = TAILQ_NEXT(it, link);
-		if (it->seen != e->comparison && of_kind(it->kind))
-			(void)drop(e, it);
-	}
+	drop_unseen(e, of_kind);
 	return e->failed;
 }
 

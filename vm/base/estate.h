@@ -171,7 +171,7 @@ struct estate_compare {
 			uint64_t sub);
 	/* Kinds that all records are written of in between; others are not looked for. NULL:
 	 * all. */
-	bool (*is_whole)(void *data, uint32_t kind);
+	bool (*is_whole)(uint32_t kind);
 	void *data;
 	/* For `differs`, if it wants to look: what is there, and what should be; NULL, 0:
 	 * nothing. */

@@ -104,16 +104,29 @@ static struct lent_one *of(int fd)
 	return &lent.one[fd];
 }
 
+/* Which file it is. Return: 0 or -errno. */
+static int recognize(int fd, struct lent_one *one)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	one->dev = st.st_dev;
+	one->ino = st.st_ino;
+	return 0;
+}
+
 static int note(int fd, unsigned number)
 {
 	struct lent_one *one = of(fd);
-	struct stat st = {0};
+	int r;
 
 	if (!one)
 		return -ENOMEM;
-	if (lent.verify && fstat(fd, &st) < 0)
-		return -errno;
-	*one = (struct lent_one){number, st.st_dev, st.st_ino};
+	r = lent.verify ? recognize(fd, one) : 0;
+	if (r < 0)
+		return r;
+	one->number = number;
 	lent.used[number] = true;
 	return 0;
 }
@@ -206,14 +219,10 @@ void lent_give_up(int err)
 
 void lent_verify(bool yes)
 {
-	struct stat st;
-
 	/* Those that came from the one before. */
 	for (size_t fd = 0; yes && !lent.verify && fd < lent.cap; fd++) {
-		if (lent.one[fd].number && fstat((int)fd, &st) == 0) {
-			lent.one[fd].dev = st.st_dev;
-			lent.one[fd].ino = st.st_ino;
-		}
+		if (lent.one[fd].number)
+			(void)recognize((int)fd, &lent.one[fd]);
 	}
 	lent.verify = yes;
 }

@@ -62,16 +62,6 @@ static void end(struct second *two)
 	second_free(two);
 }
 
-static void expect_same(const struct buf *a, const struct buf *b)
-{
-	size_t i = 0;
-
-	while (i < a->len && i < b->len && a->data[i] == b->data[i])
-		i++;
-	if (i < a->len || i < b->len)
-		fail_msg("%zu and %zu bytes, different from byte %zu on", a->len, b->len, i);
-}
-
 /* For who wants seeds for fuzz_handover: XSBX_SEEDS=DIRECTORY test_handover. */
 static void keep_seed(const struct buf *records)
 {
@@ -103,7 +93,7 @@ static void go_on(struct fixture *fx, struct second *two, bool still)
 	assert_int_equal(load(two, &first, &copies), 0);
 	write_down(two->fs, &again, &unused);
 	if (still)
-		expect_same(&first, &again);
+		fx_expect_bytes(&first, &again);
 	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	fdbag_clear(&unused);

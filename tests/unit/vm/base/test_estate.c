@@ -401,9 +401,8 @@ static void on_difference(void *data, enum estate_difference what, uint32_t kind
 		 (unsigned long long)sub, name[what]);
 }
 
-static bool is_my_kind(void *data, uint32_t kind)
+static bool is_my_kind(uint32_t kind)
 {
-	(void)data;
 	return kind == KIND;
 }
 
@@ -448,11 +447,6 @@ static void differences_are_told(void **state)
 
 /* ---- sweeping ---- */
 
-static bool is_swept(uint32_t kind)
-{
-	return kind == KIND;
-}
-
 /* All is written once, and what was not is gone. */
 static void leftovers_go(void **state)
 {
@@ -478,7 +472,7 @@ static void leftovers_go(void **state)
 	estate_keeps(e, KIND, 4, 1);
 	estate_keeps_all(e, KIND, 5);
 	assert_int_equal(estate_drop(e, KIND, 6, 0), 0);
-	assert_int_equal(estate_sweep_end(e, is_swept), 0);
+	assert_int_equal(estate_sweep_end(e, is_my_kind), 0);
 	assert_int_equal(estate_commit(e), 0);
 	e = heir_of(e);
 	assert_is(e, "1.0=as it is 2.0=ANOTHER 4.0=kept 5.1=all 5.2=of them 8.0=new ");
@@ -487,13 +481,13 @@ static void leftovers_go(void **state)
 	estate_keeps(e, KIND, 1, 0);
 	estate_keeps_all(e, KIND, 5);
 	estate_sweep_begin(e);
-	assert_int_equal(estate_sweep_end(e, is_swept), 0);
+	assert_int_equal(estate_sweep_end(e, is_my_kind), 0);
 	assert_is(e, "");
 	/* There is no memory for it: nothing is true any more. */
 	put(e, 1, 0, "one");
 	estate_sweep_begin(e);
 	estate_give_up(e, -ENOMEM);
-	assert_int_equal(estate_sweep_end(e, is_swept), -ENOMEM);
+	assert_int_equal(estate_sweep_end(e, is_my_kind), -ENOMEM);
 	assert_given_up(e, -ENOMEM);
 }
 

@@ -227,9 +227,8 @@ static void on_difference(void *data, enum estate_difference what, uint32_t kind
 		wrong("bytes beside the channel", what, (uint32_t)sub);
 }
 
-static bool is_bytes(void *data, uint32_t kind)
+static bool is_bytes(uint32_t kind)
 {
-	(void)data;
 	return kind == ESTATE_CHANNEL_BYTES;
 }
 

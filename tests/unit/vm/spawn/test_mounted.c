@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that is gone before its spawner has heard that it has mounted leaves no dead mount. */
 /* modules: tests/unit/fixture/spawner_fixture.c tests/unit/fixture/free_rules.c tests/unit/fixture/own_mount.c */
-#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 
 #include "tests/unit/fixture/own_mount.h"
 #include "tests/unit/fixture/spawner_fixture.h"
+#include "vm/base/mount_table.h"
 #include "vm/base/util.h"
 #include "vm/spawn/spawner_internal.h"
 
@@ -24,15 +25,12 @@ static char top[] = "/tmp/xsbxfs-unit.XXXXXX", at[64];
 /* Has somebody mounted there? */
 static bool is_mounted(void)
 {
-	_cleanup_file_ FILE *f = fopen("/proc/self/mounts", "re");
-	char line[512];
+	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *table = mount_table_read(fd);
+	char device[MOUNT_DEVICE_MAX];
 
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (strstr(line, at))
-			return true;
-	}
-	return false;
+	assert_non_null(table);
+	return mount_table_at(table, at, device);
 }
 
 /* @says: what it says while its spawner does not listen; it has ended when that listens again. */
