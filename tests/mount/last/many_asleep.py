@@ -19,7 +19,7 @@ def asleep():
 def slept_again():
     """Many times; sleeps_night has that of machines."""
     if not VM:
-        again(40)
+        again(40, 10)
 
 
 main(asleep, slept_again)

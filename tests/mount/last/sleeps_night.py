@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that sleeps and wakes 200 times: nothing grows."""
+"""A machine that sleeps and wakes 300 times: nothing grows."""
 # backends: vm
 # night: vm
-# timeout: 300
+# timeout: 450
 # conf: boot_timeout_s = 240
 # conf: history_runs = 20
 from sleepers import again
@@ -11,7 +11,7 @@ from xsbx import main
 
 
 def slept_again():
-    again(200)
+    again(300, 150)
 
 
 main(slept_again)
