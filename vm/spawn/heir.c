@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,7 +26,6 @@
 #define SILENT_MS 7000	/* while it loads */
 #define LOAD_MS	  30000 /* altogether; the daemon stands still */
 #define REVIVE_MS 60000 /* likewise, without a daemon: there is nobody else who could go on */
-#define ARGS_MAX  256u
 #define BACKLOG	  16
 
 static_assert(LENT_GIVE_MS < SILENT_MS, "who waits for the holder in vain can say so");
@@ -109,27 +109,31 @@ __attribute__((noreturn, format(printf, 2, 3))) static void fail(int sock, const
 	_exit(127);
 }
 
-/* The mount's command line, behind the word that it is an heir. */
-static void arguments(char *const *argv, const char *option, char *ret_argv[ARGS_MAX])
+/* The mount's command line, behind the word that it is an heir. Return: it, to be freed, or NULL. */
+static char **arguments(char *const *argv, const char *option)
 {
 	static char word[32];
+	char **ret_argv;
 	size_t n = 0;
 
+	while (argv[n])
+		n++;
+	ret_argv = calloc(n + 2, sizeof(*ret_argv));
+	if (!ret_argv)
+		return NULL;
 	snprintf(word, sizeof(word), "%s", option);
-	ret_argv[n++] = argv[0];
-	ret_argv[n++] = word;
-	for (size_t i = 1; argv[i] && n < ARGS_MAX - 1; i++)
-		ret_argv[n++] = argv[i];
-	ret_argv[n] = NULL;
+	ret_argv[0] = argv[0];
+	ret_argv[1] = word;
+	memcpy(ret_argv + 2, argv + 1, n * sizeof(*argv)); /* with the NULL */
+	return ret_argv;
 }
 
 /* In the child. @fds: from HEIR_FD_SPAWNER on; -1: there is none. */
-__attribute__((noreturn)) static void run(const struct heir_gift *g, int program, const int *fds,
-					  size_t n)
+__attribute__((noreturn)) static void run(const struct heir_gift *g, int program, char *const *argv,
+					  const int *fds, size_t n)
 {
 	const int cwd = fcntl(g->cwd, F_DUPFD_CLOEXEC, HEIR_FD_END);
 	int high[HEIR_FD_END - HEIR_FD_SPAWNER];
-	char *argv[ARGS_MAX];
 	sigset_t none;
 
 	program = fcntl(program, F_DUPFD_CLOEXEC, HEIR_FD_END);
@@ -149,7 +153,6 @@ __attribute__((noreturn)) static void run(const struct heir_gift *g, int program
 	if (fchdir(cwd) < 0)
 		fail(HEIR_FD_SPAWNER, "%s, where the mount was made from: %s",
 		     g->rules->cwd ? g->rules->cwd : "the directory", strerror(errno));
-	arguments(g->rules->argv, g->option ? g->option : HEIR_OPTION, argv);
 	fexecve(program, argv, environ);
 	fail(HEIR_FD_SPAWNER, "the program could not be run: %s", strerror(errno));
 }
@@ -165,9 +168,13 @@ static void close_pair(const int pair[2])
 /* @theirs: its descriptor HEIR_FD_DAEMON. Return: 0 or -errno. */
 static int launch(struct heir *h, const struct heir_gift *gift, int program, int theirs)
 {
+	_cleanup_free_ char **argv =
+		arguments(gift->rules->argv, gift->option ? gift->option : HEIR_OPTION);
 	int pair[2] = {-1, -1};
 	pid_t pid;
 
+	if (!argv)
+		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
 	    fdpass_send(pair[0], &gift->welcome, sizeof(gift->welcome), NULL, 0, 0) < 0)
 		pid = -1;
@@ -177,7 +184,7 @@ static int launch(struct heir *h, const struct heir_gift *gift, int program, int
 		const int fds[] = {pair[1], held_find(gift->held, HELD_CONNECTION), theirs,
 				   gift->estate, gift->conf};
 
-		run(gift, program, fds, ARRAY_SIZE(fds));
+		run(gift, program, argv, fds, ARRAY_SIZE(fds));
 	}
 	if (pid < 0) {
 		const int r = -errno;

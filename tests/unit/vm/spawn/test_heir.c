@@ -151,8 +151,8 @@ static int be_heir(void)
 
 static struct {
 	char dir[32], self[4096];
-	char *argv[2];
-	int heir; /* socket to it, or -1 */
+	char *argv[301]; /* the heir's has one word more, and no NULL */
+	int heir;	 /* socket to it, or -1 */
 	int connection[2];
 	pid_t guard;
 } t;
@@ -187,7 +187,8 @@ static int setup_unmounted(void **state)
 	snprintf(t.dir, sizeof(t.dir), "/tmp/xsbxfs-unit.XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, t.connection), 0);
-	t.argv[0] = t.self;
+	for (size_t i = 0; i < ARRAY_SIZE(t.argv) - 1; i++)
+		t.argv[i] = t.self;
 	rules.argv = t.argv;
 	rules.cwd = "/usr";
 	rules.runtime_dir = t.dir;
@@ -691,7 +692,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
-		return be_heir();
+		return argc == (int)ARRAY_SIZE(t.argv) ? be_heir() : 13;
 	if (argc > 1 && strncmp(argv[1], HEIR_OPTION_REVIVE, strlen(HEIR_OPTION_REVIVE)) == 0)
 		return be_next();
 	assert_non_null(realpath("/proc/self/exe", t.self));
