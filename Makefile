@@ -197,7 +197,7 @@ $(O)/drivers/repl.pyc: images/drivers/repl.py
 # and a test in Python declares the programs that it runs:
 #	# needs: xsbx-agent drivers
 
-.PHONY: check check-unit check-mount check-process check-vm check-lab tests bench fuzz fuzz-smoke fuzz-corpus coverage
+.PHONY: check check-unit check-mount check-process check-vm check-lab mounts tests bench fuzz fuzz-smoke fuzz-corpus coverage
 
 says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
 helpers = $(filter tests/unit/fixture/%,$(call says,modules,$(1)))
@@ -240,7 +240,10 @@ $(O)/test/points: $(call objs,obj,tests/machine/points.c) $(O)/vm.a
 local := $(O)/test/xsbxfs $(O)/xsbx-agent $(O)/xsbxfs-net $(O)/xsbxfs-dial $(drivers)
 run_tests = BUILD=$(O) tests/run $(if $(V),-v) $(if $(AGAIN),--again $(AGAIN))
 
-tests: all $(units) $(local) $(O)/test/net_fixture $(O)/test/probe $(O)/test/vectors $(O)/test/points
+# What tests in machines run, two of modules among it; what all tests of the mount do; and all tests.
+in_machines := $(O)/test/probe $(O)/test/vectors $(O)/test/points $(O)/unit/test_adopt $(O)/unit/test_adopt_midway
+mounts: all $(local) $(O)/test/net_fixture $(in_machines)
+tests: mounts $(units)
 
 # The tests named by T, in any folder. As in the runner, `*` and `?` are wildcards.
 levels = $(1) $(1)/* $(1)/*/* $(1)/*/*/*
@@ -253,7 +256,7 @@ unit_files = $(strip $(patsubst %.c,$(O)/unit/%,$(notdir $(call files_of,tests/u
 mount_files = $(strip $(foreach e,py sh,$(call files_of,tests/mount,$(e),$(1))))
 
 PARTS = unit local process vm
-check: $(if $(T),$(call unit_files,$(T)) $(if $(call mount_files,$(T)),all $(local) $(O)/test/probe $(O)/test/vectors),tests)
+check: $(if $(T),$(call unit_files,$(T)) $(if $(call mount_files,$(T)),mounts),$(if $(filter unit,$(PARTS)),tests,mounts))
 	$(Q)$(run_tests) $(PARTS:%=--%) $(T)
 
 check-unit: $(call unit_files,$(or $(T),test_*))
@@ -265,7 +268,7 @@ check-mount: $(local)
 check-process: all $(O)/test/probe
 	$(Q)$(run_tests) --process $(T)
 
-check-vm: all $(O)/test/probe $(O)/test/vectors $(O)/test/points
+check-vm: all $(in_machines)
 	$(Q)$(run_tests) --vm $(T)
 
 # In an emulated machine with Debian 13, where KVM runs; builds for itself. See tests/lab/run.
