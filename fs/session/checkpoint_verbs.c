@@ -100,13 +100,12 @@ static int check_restore(const struct session *s, const struct checkpoint *cp, c
 			    "the checkpoint \"%s\" is being saved", name);
 		return -EBUSY;
 	}
-	if (s->active || s->nqueued || s->jobs_going || s->saving.going) {
-		problem_set(why, PROBLEM_BUSY, "Wait until the state is idle, or end them first.",
-			    s->saving.going ? "the session is being saved"
-					    : "runs or jobs of the session go on or wait");
+	if (s->active || s->nqueued || s->jobs_going) {
+		problem_set(why, PROBLEM_BUSY, "Wait until all have ended, or end them first.",
+			    "runs or jobs of the session go on or wait");
 		return -EBUSY;
 	}
-	return 0;
+	return s->saving.going ? saving_refuse(s, why) : 0;
 }
 
 /* Its memory fits no other machine than it was in: then settings go back as well. Return: 0 or -ENOMEM. */

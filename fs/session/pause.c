@@ -49,6 +49,7 @@ const char *pause_fix(const struct session *s)
 int pause_begin(struct session *s)
 {
 	struct pause *p = &s->pause;
+	struct problem why;
 	int e = 0;
 
 	if (p->asked)
@@ -59,9 +60,9 @@ int pause_begin(struct session *s)
 		return -EBUSY;
 	}
 	if (s->saving.going) {
-		session_problemf(s, PROBLEM_BUSY, "Try it again in a moment.",
-				 "the session is being saved");
-		return -EBUSY;
+		e = saving_refuse(s, &why);
+		session_problem(s, &why);
+		return e;
 	}
 	if (s->jobs_going) {
 		session_problemf(s, PROBLEM_BUSY, "Wait until they have ended, or remove them.",

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fs.h"
@@ -27,10 +28,12 @@ static int refuse_busy(const struct session *s, struct problem *why)
 {
 	static const char fix[] = "Wait until the state is idle, or write when = idle into config.";
 
-	if (s->jobs_going)
-		problem_set(why, PROBLEM_BUSY, fix, "%u job%s of the session go%s on",
-			    s->jobs_going, s->jobs_going == 1 ? "" : "s",
-			    s->jobs_going == 1 ? "es" : "");
+	if (s->jobs_going) /* beside which the state is idle */
+		problem_set(why, PROBLEM_BUSY,
+			    "cat jobs/NAME/exit_code waits for one, rmdir jobs/NAME ends it; or "
+			    "write when = idle into config.",
+			    "%u job%s of the session go%s on", s->jobs_going,
+			    s->jobs_going == 1 ? "" : "s", s->jobs_going == 1 ? "es" : "");
 	else if (s->active || s->nqueued)
 		problem_set(why, PROBLEM_BUSY, fix,
 			    "a run goes on or waits, and a session is saved between two runs");
@@ -118,6 +121,20 @@ int saving_step(struct session *s)
 	if (e == -EBUSY)
 		return 0; /* READY will come; until then it takes no run either */
 	return e == 0 ? 1 : e;
+}
+
+int saving_refuse(const struct session *s, struct problem *why)
+{
+	const struct checkpoint *cp = first_saving(s, SAVING_DUE);
+	char fix[sizeof(why->fix)] = "Try it again in a moment.";
+
+	assert(s->saving.going);
+	if (cp)
+		snprintf(fix, sizeof(fix), "cat checkpoints/%s/wait waits until it is.", cp->name);
+	problem_set(why, PROBLEM_BUSY, fix, "%s%s",
+		    cp ? "a checkpoint is being saved: " : "the session is being saved",
+		    cp ? cp->name : "");
+	return -EBUSY;
 }
 
 static void serve(struct session *s, struct checkpoint *cp, struct saved *saved)

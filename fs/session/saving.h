@@ -51,6 +51,9 @@ struct saving {
  */
 int saving_may(const struct session *s, bool when_idle, struct problem *why);
 
+/* Refuses what is not possible while it is being saved, as now. Return: -EBUSY, with @why. */
+int saving_refuse(const struct session *s, struct problem *why);
+
 /* Does anybody want it saved, now or later? */
 bool saving_wanted(const struct session *s);
 

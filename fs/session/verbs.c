@@ -170,6 +170,8 @@ static int reset_sandbox(struct session *s)
 {
 	static const struct problem reset = {
 		.code = PROBLEM_RESET, .cause = "the session was reset before this run began"};
+	static const struct problem unsaved = {.code = PROBLEM_RESET,
+					       .cause = "the session was reset"};
 	int e;
 
 	if (s->changes.committing) { /* a reset would let stopped processes go on */
@@ -187,7 +189,7 @@ static int reset_sandbox(struct session *s)
 	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
 		pause_void(s);
 		if (s->saving.going)
-			binding_unsave(s, &reset);
+			binding_unsave(s, &unsaved);
 		s->fs->watch->stirs(s);
 		e = sandbox_reset(s->sandbox);
 		if (e == -EBUSY) /* not READY yet, maybe from another reset */

@@ -167,8 +167,9 @@ static int apply_text(struct session *s, const struct settings *base, const char
 
 /*
  * A text with a line `from = VALUE` makes the session a copy, and begins from the settings of what it is a copy of; the
- * other lines may change what a sandbox's settings may be changed to. Where it is that copy already, the line says
- * nothing new, so that `config` can be written back as it was read.
+ * other lines may change what a sandbox's settings may be changed to. (That it is to be made when what is copied is idle
+ * may have been written before.) Where it is that copy already, the line says nothing new, so that `config` can be
+ * written back as it was read.
  */
 
 static int refuse_copy(const struct session *s, const char *value, struct problem *why)
@@ -201,7 +202,8 @@ static int read_copy(struct session *s, const struct fork *f, const char *value,
 	return e;
 }
 
-static int apply_copy(struct session *s, const char *value, const char *text, size_t len)
+static int apply_copy(struct session *s, const struct settings *base, const char *value,
+		      const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct problem why = {0};
@@ -211,7 +213,7 @@ static int apply_copy(struct session *s, const char *value, const char *text, si
 	if (e == 0)
 		e = read_copy(s, &f, value, text, len, &with, &why);
 	if (e == 0)
-		e = fork_may(&f, with.when == SAVE_IDLE, &why);
+		e = fork_may(&f, with.when == SAVE_IDLE || base->when == SAVE_IDLE, &why);
 	e = settle(s, &with, e, &why);
 	if (e == 0)
 		fork_begin(s, &f);
@@ -225,7 +227,7 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 
 	if (named && strcmp(value, s->settings.from) == 0)
 		return apply_text(s, *value ? &s->settings : base, text, len);
-	return *value ? apply_copy(s, value, text, len) : apply_text(s, base, text, len);
+	return *value ? apply_copy(s, base, value, text, len) : apply_text(s, base, text, len);
 }
 
 int config_replace(struct session *s, const char *text, size_t len)

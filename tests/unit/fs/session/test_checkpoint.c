@@ -73,6 +73,15 @@ static void test_restore(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY); /* it is being saved */
 	fx_saved(s);
+	/* So is another one: behind a run that makes one, the state is idle. */
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/d"), 0);
+	fx_expect(fx, TOP "state", "idle\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), -EBUSY);
+	fx_expect(fx, TOP "error",
+		  "code: busy\ncause: a checkpoint is being saved: d\n"
+		  "fix: cat checkpoints/d/wait waits until it is.\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	fx_expect_in(fx, TOP "checkpoints/d/error", "the session was reset\n");
 }
 
 /* It keeps its name, so that what went wrong can be read; `ctl` begins it anew, but never one that is whole. */

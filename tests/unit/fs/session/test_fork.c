@@ -126,7 +126,12 @@ static void test_of_a_busy_one(void **state)
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), -EBUSY);
 	fx_expect_error(fx, "python/copy", "busy");
 	fx_expect(fx, TOP "error", ""); /* it is none of that one's business */
-	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nwhen = idle\n"), 0);
+	/* Line by line, as its `error` says, and as a shell writes. */
+	assert_int_equal(fx_put(fx, COPY "config", "when = idle\n"), 0);
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"),
+			 -EBUSY); /* that takes it back */
+	assert_int_equal(fx_put(fx, COPY "config", "when = idle\n"), 0);
+	assert_int_equal(fx_add(fx, COPY "config", "from = demo\n"), 0);
 	fx_put(fx, TOP "in", "z");
 	assert_false(s->saving);
 	fake_exit(s, VM_DONE, 0);

@@ -282,7 +282,9 @@ static void test_busy(void **state)
 	fx_mkdir(fx, TOP "jobs/j");
 	fx_put(fx, TOP "jobs/j/in", "j");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), -EBUSY);
-	fx_expect_in(fx, TOP "error", "job");
+	fx_expect_in(fx, TOP "error",
+		     "cause: 1 job of the session goes on\n"
+		     "fix: cat jobs/NAME/exit_code waits for one"); /* the state is idle */
 	assert_false(s->saving);
 	fake_job_exit(s, fake_job(s, 0), VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
