@@ -24,6 +24,27 @@ static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 static const struct problem not_saved = {.code = PROBLEM_NOT_KEPT,
 					 .cause = "xsbxfs ended before the session could be saved"};
 
+/* What has a sandbox still loses it, so that its runs have ended when they are written. Why nothing was saved of it is
+ * in its `error`. */
+static void cut(struct session *s)
+{
+	const struct problem *error = problem_kept(&s->front.error);
+	struct problem lost = *keep_lost(s);
+	bool back;
+
+	if (error->code == PROBLEM_TOO_MUCH_SAVED || error->code == PROBLEM_NOT_SAVED)
+		problem_add(&lost, " (%s)", error->cause);
+	binding_cut(s, &not_saved);
+	if (s->asleep.saved) {
+		session_set_state(s, SESSION_ASLEEP);
+		return;
+	}
+	back = asleep_back(s);
+	if (!back)
+		session_set_closed(s, &lost);
+	log_warn("%s: %s", s->path, back ? problem_kept(&s->front.error)->cause : lost.cause);
+}
+
 /* ---- sleep ---- */
 
 static bool is_asked(const struct session *s)
@@ -49,6 +70,10 @@ static void put_to_sleep(struct session *s)
 	launch_refuse(s, &ending);
 	if (!s->sandbox || is_asked(s))
 		return;
+	if (s->saving.no_room) {
+		cut(s);
+		return;
+	}
 	if (!s->active && !s->jobs_going && has_nothing(s)) {
 		binding_cut(s, &not_saved);
 		session_set_state(s, s->asleep.saved ? SESSION_ASLEEP : SESSION_NEW);
@@ -133,27 +158,19 @@ static bool sleep_step(struct keeper *k)
 		go_to(k, END_KILL);
 	} else if (past >= SLEEP_MS && (!a.saving || past >= SAVE_MS) &&
 		   !(k->step == END_SLEEP && a.running)) {
-		log_warn("%u session%s could not be saved in time, and are closed",
-			 a.running + a.saving + a.other,
-			 a.running + a.saving + a.other == 1 ? "" : "s");
+		log_warn("not all sessions could be saved in time");
 		return true;
 	}
 	return false;
 }
 
-/* What has a sandbox still loses it, so that its runs have ended when they are written. */
 static void cut_all(struct keeper *k)
 {
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		struct session *s = roster_at(&k->fs->roster, i);
 
-		if (!s || !s->sandbox)
-			continue;
-		binding_cut(s, &not_saved);
-		if (s->asleep.saved)
-			session_set_state(s, SESSION_ASLEEP);
-		else if (!asleep_back(s))
-			session_set_closed(s, keep_lost(s));
+		if (s && s->sandbox)
+			cut(s);
 	}
 }
 

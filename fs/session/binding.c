@@ -263,6 +263,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 		return;
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
+		s->saving.no_room = s->fs->ending;
 		if (by_idle)
 			binding_not_asleep(s, &why);
 		return;

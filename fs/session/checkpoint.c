@@ -82,14 +82,19 @@ int checkpoint_room(const struct session *s, const struct saved *more, struct pr
 {
 	const uint64_t limit = s->fs->conf->checkpoint_bytes;
 	const struct checkpoint *cp;
-	uint64_t n = more ? saved_bytes(more) : 1;
+	const uint64_t one = more ? saved_bytes(more) : 1;
+	uint64_t n = one;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		if (cp->saved && cp->saved != more && is_first_with(s, cp))
 			n += checkpoint_bytes(cp);
 	if (n <= limit)
 		return 0;
-	problem_set(why, PROBLEM_TOO_MUCH_SAVED, "Remove some: rmdir checkpoints/NAME.",
+	problem_set(why, PROBLEM_TOO_MUCH_SAVED,
+		    one <= limit
+			    ? "Remove some: rmdir checkpoints/NAME."
+			    : "One with less in memory and files/ fits; the administrator sets "
+			      "checkpoint_limit.",
 		    "the checkpoints of this session %s %" PRIu64 " MiB, and may take %" PRIu64,
 		    more ? "would take" : "take", n >> 20, limit >> 20);
 	return -EDQUOT;

@@ -155,7 +155,8 @@ int quota_take(struct session *s, size_t from, size_t to)
 
 /* ---- what is saved ---- */
 
-/* What several checkpoints and copies of a user share is there once. So all are collected, and each is counted once. */
+/* What several checkpoints and copies of a user share is there once, and so are the bases of machines' memory. So all are
+ * collected, and each is counted once. */
 struct holding {
 	uid_t uid;
 	const struct saved *saved;
@@ -170,6 +171,15 @@ static int by_user(const void *a, const void *b)
 	return (uintptr_t)x->saved < (uintptr_t)y->saved ? -1 : x->saved != y->saved;
 }
 
+static int by_base(const void *a, const void *b)
+{
+	const struct holding *x = a, *y = b;
+
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	return saved_compare_bases(x->saved, y->saved);
+}
+
 static void add_saved(struct buf *all, uid_t uid, const struct saved *saved)
 {
 	const struct holding h = {.uid = uid, .saved = saved};
@@ -178,28 +188,39 @@ static void add_saved(struct buf *all, uid_t uid, const struct saved *saved)
 		(void)buf_append(all, &h, sizeof(h));
 }
 
-static void add_saved_of(struct buf *all, const struct session *s)
+static void add_saved_of(struct buf *all, uid_t uid, const struct session *s)
 {
 	const struct checkpoint *cp;
 
-	add_saved(all, s->uid, s->asleep.saved);
-	add_saved(all, s->uid, s->asleep.before);
+	add_saved(all, uid, s->asleep.saved);
+	add_saved(all, uid, s->asleep.before);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		add_saved(all, s->uid, cp->saved);
+		add_saved(all, uid, cp->saved);
+}
+
+/* The sum of @bytes, of each that is another one in that order. */
+static uint64_t sum_once(struct buf *all, int (*order)(const void *a, const void *b),
+			 uint64_t (*bytes)(const struct saved *s))
+{
+	const size_t count = all->len / sizeof(struct holding);
+	const struct holding *h = (const void *)all->data;
+	uint64_t n = 0;
+
+	if (count)
+		qsort(all->data, count, sizeof(*h), order);
+	for (size_t i = 0; i < count; i++)
+		if (!i || order(&h[i - 1], &h[i]) != 0)
+			n += bytes(h[i].saved);
+	return n;
 }
 
 /* Empties @all. Return: what it takes, UINT64_MAX: there was no memory to collect it. */
 static uint64_t sum_up(struct buf *all)
 {
-	const size_t count = all->len / sizeof(struct holding);
-	const struct holding *h = (const void *)all->data;
-	uint64_t n = all->failed ? UINT64_MAX : 0;
+	const uint64_t n = all->failed ? UINT64_MAX
+				       : sum_once(all, by_user, saved_bytes) +
+						 sum_once(all, by_base, saved_base_bytes);
 
-	if (count && !all->failed)
-		qsort(all->data, count, sizeof(*h), by_user);
-	for (size_t i = 0; i < count && !all->failed; i++)
-		if (!i || by_user(&h[i - 1], &h[i]) != 0)
-			n += saved_bytes(h[i].saved);
 	buf_clear(all);
 	return n;
 }
@@ -210,7 +231,7 @@ uint64_t quota_saved_total(const struct fs *fs)
 	struct buf all = {0};
 
 	LIST_FOREACH(s, &fs->sessions, kept)
-		add_saved_of(&all, s);
+		add_saved_of(&all, 0, s); /* what users have in common counts once as well */
 	return sum_up(&all);
 }
 
@@ -225,7 +246,7 @@ static uint64_t saved_by(const struct fs *fs, const struct session *of, const st
 	add_saved(&all, of->uid, more);
 	LIST_FOREACH(s, &fs->sessions, kept)
 		if (s->uid == of->uid)
-			add_saved_of(&all, s);
+			add_saved_of(&all, s->uid, s);
 	n = sum_up(&all);
 	return n == UINT64_MAX || !before || before == more ? n : n - saved_bytes(before);
 }

@@ -300,3 +300,13 @@ uint64_t saved_bytes(const struct saved *s)
 {
 	return s->disk_bytes ? s->disk_bytes : s->files_bytes + s->memory_bytes;
 }
+
+uint64_t saved_base_bytes(const struct saved *s)
+{
+	return s->base_bytes;
+}
+
+int saved_compare_bases(const struct saved *a, const struct saved *b)
+{
+	return strcmp(a->base, b->base);
+}

@@ -46,7 +46,7 @@ struct saved {
 	bool listed;	     /* it is in the vault's list of what is loaded */
 	struct pack *pack;   /* its files; NULL: not loaded */
 	struct point *point; /* memory and devices; NULL: not loaded, or none */
-	uint64_t files_bytes, memory_bytes, disk_bytes;
+	uint64_t files_bytes, memory_bytes, disk_bytes, base_bytes;
 	struct timespec mtime; /* of its working directory */
 	struct pack_flaws flaws;
 	struct machine
@@ -138,6 +138,10 @@ void saved_has_changed(struct saved *s);
 uint64_t saved_files_bytes(const struct saved *s);
 uint64_t saved_memory_bytes(const struct saved *s);
 uint64_t saved_bytes(const struct saved *s);
+
+/* What the memory that its machine began from takes of the disk, once for all whose base compares equal. 0: nothing. */
+uint64_t saved_base_bytes(const struct saved *s);
+int saved_compare_bases(const struct saved *a, const struct saved *b);
 
 /* Attaches what was loaded; takes over the references, of which either may be NULL. */
 void saved_attach(struct saved *s, struct pack *pack, struct point *point);

@@ -291,6 +291,7 @@ static void enter(struct vault *v, struct saved *s, const char *id, const struct
 	s->vault = v;
 	s->ops = &ops;
 	s->disk_bytes = h->disk_bytes;
+	s->base_bytes = h->base_bytes;
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	if (s->memory)
 		snprintf(s->base, sizeof(s->base), "%s", h->facts.base_sum);

@@ -31,6 +31,7 @@
  */
 
 #define VERSION	  1u
+#define HEAD_ROOM 4096u
 #define HEAD_MAX  (POINT_MACHINE_MAX + 4096u)
 #define BYTES_MAX (1ull << 42)
 #define CHECK	  "check"
@@ -50,6 +51,7 @@ enum {
 	HEAD_DISK_BYTES,
 	HEAD_CHANGED,
 	HEAD_LEFT_OUT,
+	HEAD_BASE_BYTES,
 };
 
 bool vault_disk_id_ok(const char *id)
@@ -128,6 +130,7 @@ static void head_put(struct buf *out, const struct vault_head *h)
 	record_u64(out, HEAD_FILES_BYTES, h->files_bytes);
 	record_u64(out, HEAD_MEMORY_BYTES, h->memory_bytes);
 	record_u64(out, HEAD_DISK_BYTES, h->disk_bytes);
+	record_u64(out, HEAD_BASE_BYTES, h->base_bytes);
 	record_u64(out, HEAD_RECORDS, h->records);
 	record_u64(out, HEAD_ENTRIES, h->entries);
 	record_time(out, HEAD_MTIME, &h->mtime);
@@ -147,6 +150,7 @@ static int head_get(const struct record_field *f, struct vault_head *h)
 	case HEAD_FILES_BYTES: return record_get(f, 0, BYTES_MAX, &h->files_bytes);
 	case HEAD_MEMORY_BYTES: return record_get(f, 0, BYTES_MAX, &h->memory_bytes);
 	case HEAD_DISK_BYTES: return record_get(f, 0, BYTES_MAX, &h->disk_bytes);
+	case HEAD_BASE_BYTES: return record_get(f, 0, BYTES_MAX, &h->base_bytes);
 	case HEAD_RECORDS: return record_get(f, 0, BYTES_MAX, &h->records);
 	case HEAD_ENTRIES: return record_get_u32(f, UINT32_MAX, &h->entries);
 	case HEAD_MTIME: return record_get_time(f, &h->mtime);
@@ -290,19 +294,12 @@ static int store_pack(const struct vault_disk *d, const char *id, int dir, const
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
-/* What it takes of the disk: a base is counted by the first that has it. */
-static uint64_t bytes_of(int dir)
+/* What it takes of the disk; 0: it is not there. */
+static uint64_t bytes_of(int dir, const char *file)
 {
-	static const char *const files[] = {"pack", "stream", "base"};
-	uint64_t sum = 4096; /* the head */
+	struct stat st;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		struct stat st;
-
-		if (fstatat(dir, files[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink <= 2)
-			sum += (uint64_t)st.st_blocks * 512;
-	}
-	return sum;
+	return fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 static int store_into(const struct vault_disk *d, const char *id, int dir, const struct pack *pack,
@@ -325,7 +322,8 @@ static int store_into(const struct vault_disk *d, const char *id, int dir, const
 	if (r == 0 && point)
 		r = point_store(d->key, id, dir, d->bases, point, base_sum, &h.facts);
 	if (r == 0) {
-		h.disk_bytes = bytes_of(dir);
+		h.disk_bytes = HEAD_ROOM + bytes_of(dir, "pack") + bytes_of(dir, "stream");
+		h.base_bytes = bytes_of(dir, "base");
 		head_put(&text, &h);
 		r = text.failed ? text.failed
 				: write_small(d, dir, "head", seal_purpose("head", id).text, &text);

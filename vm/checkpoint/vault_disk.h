@@ -14,10 +14,11 @@
 /* What is known of one without loading it: a small file beside the large ones. */
 struct vault_head {
 	uint64_t files_bytes, memory_bytes; /* when it is loaded */
-	uint64_t disk_bytes;   /* of its files, but for a base that others have as well */
-	uint64_t records;      /* bytes of the pack's */
-	uint32_t entries;      /* of the pack */
-	struct timespec mtime; /* of the working directory */
+	uint64_t disk_bytes;		    /* of its files, but for its base */
+	uint64_t base_bytes;		    /* of that, which others may have as well */
+	uint64_t records;		    /* bytes of the pack's */
+	uint32_t entries;		    /* of the pack */
+	struct timespec mtime;		    /* of the working directory */
 	struct pack_flaws flaws;
 	bool memory;
 	struct point_facts facts; /* with `memory` */

@@ -408,6 +408,33 @@ static void test_end_without_answer(void **data)
 	kf_over = true;
 }
 
+/* What there is no room for is not saved again and again; why that is lost is said now, and behind the next mount. */
+static void test_end_without_room(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	fx->conf.saved_bytes = 1000;
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(100);
+	assert_int_equal(s->nsaves, 1);
+	assert_true(s->closing);
+	kf_written();
+	assert_true(kf_over);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "are lost (what is saved of this user's sessions would take"));
+	kf_next_end(&n);
+	kf_over = true;
+}
+
 static void spoil(const char *name)
 {
 	char path[256];
@@ -496,6 +523,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 	};

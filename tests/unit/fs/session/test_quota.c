@@ -110,12 +110,37 @@ static void test_saved(void **state)
 		assert_true(save(fx, sessions[i]));
 }
 
+/* The memory that machines began from is on the disk once. */
+static void test_bases(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved[3] = {fake_saved_new(500, true), fake_saved_new(500, true),
+				  fake_saved_new(500, true)};
+	struct problem why;
+
+	make(fx);
+	for (unsigned i = 0; i < 3; i++) {
+		saved[i]->base_bytes = 10000;
+		snprintf(saved[i]->base, sizeof(saved[i]->base), "%s", i < 2 ? "one" : "other");
+		asleep_begin(sessions[i], saved[i]);
+	}
+	assert_int_equal(quota_saved_total(fx->fs), 3 * 1500 + 2 * 10000);
+	asleep_end(sessions[0]); /* whoever has been there first */
+	assert_int_equal(quota_saved_total(fx->fs), 2 * 1500 + 2 * 10000);
+	fx->conf.saved_bytes = 2 * 1500 + 2 * 10000;
+	assert_int_equal(quota_saved(fx->fs, sessions[1], saved[1], &why), 0);
+	assert_false(save(fx, sessions[3]));
+	asleep_end(sessions[2]);
+	assert_true(save(fx, sessions[3]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_texts),
 		fx_test(test_others),
 		fx_test(test_saved),
+		fx_test(test_bases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

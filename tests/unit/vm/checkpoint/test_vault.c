@@ -75,6 +75,27 @@ static void comes_back(void **state)
 	vf_close();
 }
 
+/* What both began from is on the disk once, and no part of what either takes. */
+static void bases_are_shared(void **state)
+{
+	struct saved *s, *t;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(3, true);
+	t = vf_stored(3, true);
+	assert_true(saved_base_bytes(s) > 0 && saved_base_bytes(t) == saved_base_bytes(s));
+	assert_int_equal(saved_compare_bases(s, t), 0);
+	assert_int_equal(saved_bytes(s), saved_bytes(t));
+	saved_unref(s);
+	s = vf_stored(4, false);
+	assert_int_equal(saved_base_bytes(s), 0);
+	assert_int_not_equal(saved_compare_bases(s, t), 0);
+	saved_unref(s);
+	saved_unref(t);
+	vf_close();
+}
+
 /* Several ask at once, and some change their minds. */
 static void many_wait(void **state)
 {
@@ -345,8 +366,9 @@ static void small_things(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(comes_back),  VF_TEST(many_wait),    VF_TEST(memory_is_bounded),
-		VF_TEST(files_alone), VF_TEST(is_removed),   VF_TEST(halves_are_removed),
+		VF_TEST(comes_back),  VF_TEST(bases_are_shared), VF_TEST(memory_is_bounded),
+		VF_TEST(comes_back),  VF_TEST(many_wait),	 VF_TEST(memory_is_bounded),
+		VF_TEST(files_alone), VF_TEST(is_removed),	 VF_TEST(halves_are_removed),
 		VF_TEST(the_end),     VF_TEST(small_things),
 	};
 
