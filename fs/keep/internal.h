@@ -32,11 +32,11 @@ struct keep_in {
 	const struct keep_io *io;
 	struct run **run; /* at rest, as above; each with a reference until the end */
 	size_t nruns, cap;
-	struct problem unset;	/* what was wrong with its settings, so that it has others */
-	bool back;		/* it is asleep as it was before it was awake */
-	struct problem unsaved; /* what it was to be asleep with can't be had */
-	struct problem uncoded; /* the code of some runs can't be read: */
-	unsigned nuncoded;	/* ... so many */
+	struct problem not_allowed; /* what was wrong with its settings, or a checkpoint's */
+	bool back;		    /* it is asleep as it was before it was awake */
+	struct problem unsaved;	    /* what it was to be asleep with can't be had */
+	struct problem uncoded;	    /* the code of some runs can't be read: */
+	unsigned nuncoded;	    /* ... so many */
 	struct problem *why;
 };
 
@@ -71,10 +71,12 @@ bool keep_env_is_sound(const struct buf *env);
 void keep_put_u64(struct buf *out, unsigned tag, uint64_t v);
 /* Whole settings, as text. */
 int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s);
-/* Replaces @dest. Where what the text says is not allowed any more, they are those of the template, and @why says so. Return:
- * 1 then, 0, -EBADMSG, -ENOMEM. */
+/* Replaces @dest. Where what the text says is not allowed any more, it stays, and @why says so. Return: 1 then, 0, -EBADMSG,
+ * -ENOMEM. */
 int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
 		      struct problem *why);
+/* With others it would be another session, and be written as that: another mount may allow them. Return: -EACCES; 0 for an heir. */
+int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why);
 /* Bytes that grow, live: here or elsewhere. Nothing, if there are none at the beginning of their positions. */
 void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
 		   const char *bytes, size_t len);

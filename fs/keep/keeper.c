@@ -223,6 +223,7 @@ static void on_stored(void *data, int err, const struct problem *why)
 	struct storing *st = data;
 	struct keeper *k = st->k;
 	struct session *s = session_by_slot(k->fs, st->slot, st->generation);
+	bool lost;
 
 	free(st);
 	k->storing--;
@@ -231,13 +232,15 @@ static void on_stored(void *data, int err, const struct problem *why)
 			  why && *why->cause ? why->cause : strerror(-err));
 	if (s) {
 		s->on_disk.storing--;
-		if (err < 0 && err != -ECANCELED)
+		/* What it was to be made of is not there: that is no failure of writing. */
+		lost = err < 0 && asleep_lost(s);
+		if (err < 0 && err != -ECANCELED && !lost)
 			tell_failure(k, s, err);
 		if (err == 0) {
 			k->urgent = true;
 			store_all(k, s); /* what was saved meanwhile */
 		}
-		if (err == 0 || (err != -ECANCELED && !k->flushed))
+		if (err == 0 || lost || (err != -ECANCELED && !k->flushed))
 			changed(s); /* it is named, or tried again */
 		schedule(k);
 	}

@@ -79,11 +79,12 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 	struct session *s;
 	struct problem p;
 
-	problem_set(
-		&p, PROBLEM_DAMAGED,
-		"rmdir removes it, and what there is of it in state_dir. A copy of state_dir that "
-		"is whole can be put there while nothing is mounted.",
-		"the session can't be read from state_dir: %s", why->cause);
+	problem_set(&p, why->code, why->fix, "the session can't be read from state_dir: %s",
+		    why->cause);
+	if (p.code == PROBLEM_DAMAGED)
+		snprintf(p.fix, sizeof(p.fix), "%s",
+			 "rmdir removes it, and what there is of it in state_dir. A copy of "
+			 "state_dir that is whole can be put there while nothing is mounted.");
 	log_warn("%s/%s: %s", template, name, p.cause);
 	f->damaged++;
 	f->unsure = true;
@@ -95,6 +96,8 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 	problem_keep(&s->closed, &p);
 	session_set_state(s, SESSION_FAILED);
 	session_problem(s, &p);
+	problem_set(&p, p.code, p.fix, "%s: %s", s->path, p.cause);
+	complaint_tell(fs, s->uid, &p);
 }
 
 /* ---- one of them ---- */

@@ -413,9 +413,7 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 		return MIN(e, 0);
 	case CP_SETTINGS:
 		e = keep_get_settings(in, f, &cp->settings, &why);
-		return MIN(
-			e,
-			0); /* those of the template are as good as any: its memory will not fit */
+		return e <= 0 ? e : keep_not_allowed(in, "a checkpoint's", &why);
 	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
 	case CP_UNWRITTEN: return record_get_bool(f, &cp->unwritten);
 	case CP_BEHIND: return record_get_u32(f, UINT32_MAX, &cp->behind);

@@ -353,18 +353,23 @@ static int get_state(struct keep_in *in, const struct record_field *f)
 	return -EBADMSG;
 }
 
-/* A text that is refused leaves the template's settings: it is told, and what has run stays. */
+int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why)
+{
+	if (in->io->live) /* by the same configuration they are */
+		return 0;
+	problem_set(&in->not_allowed, why->code,
+		    "Mount with a configuration that allows it; until then it stays as it is in "
+		    "state_dir. rmdir removes it.",
+		    "%s settings are not allowed in this mount: %s", whose, why->cause);
+	return -EACCES;
+}
+
 static int get_settings(struct keep_in *in, const struct record_field *f)
 {
 	struct problem why = {0};
 	const int e = keep_get_settings(in, f, &in->s->settings, &why);
 
-	if (e <= 0)
-		return e;
-	problem_set(&in->unset, why.code, why.fix,
-		    "its settings are not allowed any more, and are those of the template now: %s",
-		    why.cause);
-	return 0;
+	return e <= 0 ? e : keep_not_allowed(in, "its", &why);
 }
 
 static int time_field(struct session *s, const struct record_field *f)
@@ -527,8 +532,6 @@ static void finish(struct keep_in *in)
 
 	if (in->nuncoded)
 		tell_uncoded(in);
-	if (in->unset.code)
-		session_problem(s, &in->unset);
 	if (in->back && s->asleep.saved)
 		asleep_tell_back(s);
 	s->first_event = in->fs->events.next;
@@ -591,7 +594,9 @@ int keep_fill(struct keep_in *in, const struct record *record)
 		close_unsaved(in);
 	if (e == -EBADMSG)
 		return keep_damaged(in->why, "");
-	if (e < 0)
+	if (e == -EACCES)
+		*in->why = in->not_allowed;
+	else if (e < 0)
 		problem_set(in->why, PROBLEM_FAILED, "Free some memory, and mount again.",
 			    "it can't be made again: %s", strerror(-e));
 	return e;

@@ -231,6 +231,24 @@ bool asleep_again(struct session *s, const struct problem *why)
 	return true;
 }
 
+bool asleep_lost(struct session *s)
+{
+	static const struct problem lost = {
+		.code = PROBLEM_DAMAGED,
+		.cause = "what was saved of the session can't be read from state_dir: its files "
+			 "and variables are lost",
+		.fix = "`restore` goes back to a checkpoint; echo reset > ctl gives the session a "
+		       "new sandbox."};
+
+	if (s->sandbox || !s->asleep.saved || !saved_is_damaged(s->asleep.saved))
+		return false;
+	asleep_end(s);
+	session_set_origin(s, NULL);
+	session_set_closed(s, &lost);
+	wait_wake(&s->front.wait);
+	return true;
+}
+
 void asleep_stays(const struct session *s, struct problem *why)
 {
 	if (s->asleep.saved)

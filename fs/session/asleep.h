@@ -71,6 +71,9 @@ void asleep_woken(struct session *s);
  * alone. */
 bool asleep_again(struct session *s, const struct problem *why);
 
+/* Of what was saved not even the files can be had, whoever tries it: if so, the session is closed, and says why. */
+bool asleep_lost(struct session *s);
+
 /*
  * asleep_stays() - It stays asleep, because of @why
  *

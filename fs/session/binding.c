@@ -337,7 +337,7 @@ static void on_closed(void *data, const struct problem *problem)
 		binding_refuse_all(s, problem);
 	if (was_up && !anew) {
 		session_set_closed(s, problem);
-	} else {
+	} else if (again || !asleep_lost(s)) {
 		struct problem told = *problem;
 
 		if (!again && problem != &silent)

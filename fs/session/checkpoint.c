@@ -27,16 +27,29 @@ const char *checkpoint_state_str(enum checkpoint_state state)
 	return state_names[state];
 }
 
+bool checkpoint_is_lost(const struct checkpoint *cp)
+{
+	return cp->state == CHECKPOINT_FAILED || (cp->saved && saved_is_damaged(cp->saved));
+}
+
 enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp)
 {
+	if (checkpoint_is_lost(cp))
+		return CHECKPOINT_FAILED;
 	return cp->unwritten && !s->on_disk.err ? CHECKPOINT_SAVING : cp->state;
 }
 
 bool checkpoint_problem(const struct session *s, const struct checkpoint *cp, struct problem *ret_p)
 {
-	if (cp->state != CHECKPOINT_FAILED)
+	if (!checkpoint_is_lost(cp))
 		return cp->unwritten && keeping_problem(s, ret_p);
-	*ret_p = *problem_kept(&cp->problem);
+	if (cp->state == CHECKPOINT_FAILED)
+		*ret_p = *problem_kept(&cp->problem);
+	else
+		problem_set(ret_p, PROBLEM_DAMAGED,
+			    "rmdir removes it. A copy of state_dir that is whole can be put there "
+			    "while nothing is mounted.",
+			    "the checkpoint can't be read from state_dir");
 	return true;
 }
 
@@ -161,7 +174,7 @@ int checkpoint_new(struct session *s, const char *name, const struct saved *save
 	struct checkpoint *cp = checkpoint_find(s, name), *failed;
 	int e;
 
-	failed = cp && cp->state == CHECKPOINT_FAILED ? cp : NULL;
+	failed = cp && checkpoint_is_lost(cp) ? cp : NULL;
 	e = check_new(s, name, failed, saved, why);
 	if (e < 0)
 		return e;

@@ -62,6 +62,9 @@ const char *checkpoint_state_str(enum checkpoint_state state);
 /* What is said of it. Where sessions are kept, one that is said to be WHOLE is there after a power cut, or has a problem. */
 enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp);
 
+/* Is there nothing of it: it has failed, or was found to be damaged on the disk? */
+bool checkpoint_is_lost(const struct checkpoint *cp);
+
 /* Why it has failed; or why one that is whole can't be written to the disk. Return: whether there is anything of that. */
 bool checkpoint_problem(const struct session *s, const struct checkpoint *cp,
 			struct problem *ret_p);

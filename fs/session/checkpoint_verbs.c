@@ -82,15 +82,11 @@ void session_remove_checkpoint(struct session *s, struct checkpoint *cp)
 static int check_restore(const struct session *s, const struct checkpoint *cp, const char *name,
 			 struct problem *why)
 {
-	if (s->on_disk.damaged) {
-		*why = *problem_kept(&s->closed);
-		return -ESTALE;
-	}
-	if (!cp || cp->state == CHECKPOINT_FAILED) {
+	if (!cp || checkpoint_is_lost(cp)) {
 		problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT,
 			    cp ? "cat checkpoints/NAME/error says why."
 			       : "ls checkpoints says which there are.",
-			    cp ? "the checkpoint \"%s\" was not saved"
+			    cp ? "there is nothing of the checkpoint \"%s\""
 			       : "there is no checkpoint \"%s\"",
 			    problem_quote(name).text);
 		return -ENOENT;

@@ -29,10 +29,10 @@ static int find_checkpoint(struct fork *f, const char *name, struct problem *why
 	f->cp = checkpoint_find(f->source, name);
 	if (!f->cp)
 		return not_found(why, "checkpoint", name);
-	if (f->cp->state != CHECKPOINT_FAILED)
+	if (!checkpoint_is_lost(f->cp))
 		return 0;
-	problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT, "Its status.json says why.",
-		    "from: the checkpoint \"%s\" was not saved", name);
+	problem_set(why, PROBLEM_NO_SUCH_CHECKPOINT, "Its `error` says why.",
+		    "from: there is nothing of the checkpoint \"%s\"", name);
 	return -EINVAL;
 }
 

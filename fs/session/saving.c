@@ -50,6 +50,10 @@ static bool is_busy(const struct session *s)
 
 int saving_may(const struct session *s, bool when_idle, struct problem *why)
 {
+	if (s->on_disk.damaged) {
+		*why = *problem_kept(&s->closed);
+		return -ESTALE;
+	}
 	if (s->settings.spec.work || s->settings.fresh)
 		return refuse_kind(s, why);
 	if (!s->sandbox) {

@@ -48,7 +48,7 @@ struct saving {
  * @when_idle: If it is busy, later
  * @why: Filled in if not
  *
- * Return: 0, -EBUSY, -EOPNOTSUPP.
+ * Return: 0, -EBUSY, -EOPNOTSUPP, -ESTALE: it is damaged.
  */
 int saving_may(const struct session *s, bool when_idle, struct problem *why);
 

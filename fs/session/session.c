@@ -226,6 +226,14 @@ void session_problemf(struct session *s, enum problem_code code, const char *fix
 
 /* ---- what may begin ---- */
 
+int session_check_damaged(struct session *s)
+{
+	if (!s->on_disk.damaged)
+		return 0;
+	session_problem(s, problem_kept(&s->closed));
+	return -ESTALE;
+}
+
 int session_may_begin(const struct session *s, struct problem *why)
 {
 	if (s->dead)

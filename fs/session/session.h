@@ -210,6 +210,10 @@ struct session *session_find(struct fs *fs, unsigned template_index, const char 
 unsigned session_template(const struct session *s);
 struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation);
 
+/* Can it be read from state_dir? Else nothing is to become of it that would take the place of what is there. Return: 0; -ESTALE:
+ * its `error` says so again. */
+int session_check_damaged(struct session *s);
+
 /* May anything begin in it? @why: filled in if not, unless it was removed. Return: 0, -ESTALE; and of a run, -EBUSY: the queue is
  * full. */
 int session_may_begin(const struct session *s, struct problem *why);

@@ -143,13 +143,6 @@ int session_kill(struct session *s)
 	return 0;
 }
 
-/* Nothing is to become of it that would take the place of what is on the disk. */
-static int refuse_damaged(struct session *s)
-{
-	session_problem(s, problem_kept(&s->closed));
-	return -ESTALE;
-}
-
 /* Files outlast a reset, the interpreter does not. */
 static int reset_asleep(struct session *s)
 {
@@ -215,7 +208,7 @@ static int reset_sandbox(struct session *s)
 
 int session_reset(struct session *s)
 {
-	const int e = s->on_disk.damaged ? refuse_damaged(s) : reset_sandbox(s);
+	const int e = reset_sandbox(s);
 
 	if (e == 0)
 		launch_reset(s);
@@ -229,8 +222,6 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
-	if (s->on_disk.damaged)
-		return refuse_damaged(s);
 	asleep_end(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);

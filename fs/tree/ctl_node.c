@@ -24,6 +24,10 @@ static int checkpoint(struct session *s, const struct ctl_order *o)
 
 static int do_session(struct session *s, const struct ctl_order *o)
 {
+	const int e = session_check_damaged(s);
+
+	if (e < 0)
+		return e;
 	switch (o->verb) {
 	case CTL_INTERRUPT: return session_interrupt(s);
 	case CTL_KILL: return session_kill(s);

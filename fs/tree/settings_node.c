@@ -224,7 +224,10 @@ static int apply(struct session *s, const struct settings *base, const char *tex
 {
 	char value[FROM_MAX] = "";
 	const bool named = from_find(text, len, value);
+	const int e = session_check_damaged(s);
 
+	if (e < 0)
+		return e;
 	if (named && strcmp(value, s->settings.from) == 0)
 		return apply_text(s, *value ? &s->settings : base, text, len);
 	return *value ? apply_copy(s, base, value, text, len) : apply_text(s, base, text, len);
@@ -259,8 +262,11 @@ int config_allow(struct session *s, const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct problem why = {0};
-	int e = settings_copy(&with, &s->settings);
+	int e = session_check_damaged(s);
 
+	if (e < 0)
+		return e;
+	e = settings_copy(&with, &s->settings);
 	if (e == 0)
 		e = take_list(s, &with, text, len, &why);
 	return settle(s, &with, e, &why);

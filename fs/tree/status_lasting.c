@@ -63,7 +63,7 @@ static json_t *checkpoints_json(const struct session *s, bool failed)
 	json_t *names = json_array();
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		if (!failed || cp->state == CHECKPOINT_FAILED)
+		if (!failed || checkpoint_is_lost(cp))
 			json_array_append_new(names, json_string(cp->name));
 	return names;
 }

@@ -69,8 +69,8 @@ int text_session_summary(const struct node *n, struct buf *out)
 	int e = r ? run_summary(r, out) : buf_printf(out, "no run yet\n");
 
 	TAILQ_FOREACH(cp, &n->s->checkpoints.list, link) {
-		failed += cp->state == CHECKPOINT_FAILED;
-		last = cp->state == CHECKPOINT_FAILED ? cp : last;
+		failed += checkpoint_is_lost(cp);
+		last = checkpoint_is_lost(cp) ? cp : last;
 	}
 	if (e < 0 || !last)
 		return e;

@@ -301,6 +301,11 @@ uint64_t saved_bytes(const struct saved *s)
 	return s->disk_bytes ? s->disk_bytes : s->files_bytes + s->memory_bytes;
 }
 
+bool saved_is_damaged(const struct saved *s)
+{
+	return s->of ? s->of->damaged : s->damaged;
+}
+
 uint64_t saved_base_bytes(const struct saved *s)
 {
 	return s->base_bytes;

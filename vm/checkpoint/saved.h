@@ -44,6 +44,7 @@ struct saved {
 	bool memory;	     /* it has a machine's memory */
 	bool loading;	     /* by a worker thread */
 	bool listed;	     /* it is in the vault's list of what is loaded */
+	bool damaged;	     /* its files could not be read, and never will */
 	struct pack *pack;   /* its files; NULL: not loaded */
 	struct point *point; /* memory and devices; NULL: not loaded, or none */
 	uint64_t files_bytes, memory_bytes, disk_bytes, base_bytes;
@@ -80,6 +81,9 @@ const char *saved_id(const struct saved *s);
 
 /* The name on the disk of that whose files it is, or NULL: it is not made by saved_files_only(), or on the disk by now. */
 const char *saved_files_of(const struct saved *s);
+
+/* Was it found to be damaged on the disk, so that not even its files can be had? */
+bool saved_is_damaged(const struct saved *s);
 
 /* Does it have a machine's memory, wherever that is? */
 bool saved_has_memory(const struct saved *s);

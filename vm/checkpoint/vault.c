@@ -197,6 +197,7 @@ static void loaded(struct vault *v, struct vault_job *job)
 	const struct problem *why = NULL;
 
 	s->loading = false;
+	(s->of ? s->of : s)->damaged = job->err == -EBADMSG;
 	if (job->err < 0) {
 		explain(&files, "what was saved", job->err);
 		why = &files;
@@ -325,6 +326,8 @@ static void stored(struct vault *v, struct vault_job *job)
 		if (s->pack && !s->listed)
 			list(v, s);
 	} else {
+		if (s->of) /* it was to be read */
+			s->of->damaged = job->err == -EBADMSG;
 		explain_store(&why, job->err); /* logged by who tries it again */
 	}
 	tell_stored(&job->told, job->err, job->err < 0 ? &why : NULL);

@@ -270,7 +270,11 @@ class Session:
         return wait_for(there, seconds)
 
     def ctl(self, verb):
-        write(self / "ctl", verb + "\n")
+        try:
+            write(self / "ctl", verb + "\n")
+        except OSError as error:
+            error.add_note(self.text("error"))
+            raise
 
     def pid(self):
         """The process of the sandbox on this host."""

@@ -10,6 +10,7 @@
 
 #include "fs/keep/keeper.h"
 #include "fs/keep/keeper_internal.h"
+#include "fs/tree/nodes.h"
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/keeper_fixture.h"
 #include "tests/unit/fixture/vault_fake.h"
@@ -453,6 +454,7 @@ static void test_damaged(void **data)
 	struct fixture *fx = *data;
 	struct timespec now = clock_now();
 	struct buf code = {0};
+	struct checkpoint *cp;
 	struct kf_next n;
 
 	assert_int_equal(fx_mkdir(fx, "python/good"), 0);
@@ -466,10 +468,50 @@ static void test_damaged(void **data)
 	assert_int_equal(buf_append(&code, "x", 1), 0);
 	assert_int_equal(session_submit(kf_found(&n, "demo"), &code, &now), -ESTALE);
 	buf_clear(&code);
-	assert_int_equal(session_reset(kf_found(&n, "demo")), -ESTALE);
-	assert_int_equal(session_close(kf_found(&n, "demo")), -ESTALE);
 	assert_int_equal(session_start(kf_found(&n, "demo")), -ESTALE);
+	assert_int_equal(session_checkpoint(kf_found(&n, "demo"), "a", true, &cp), -ESTALE);
+	assert_int_equal(config_replace(kf_found(&n, "demo"), "timeout_s = 3\n", 14), -ESTALE);
+	assert_int_equal(config_allow(kf_found(&n, "demo"), "", 0), -ESTALE);
+	assert_int_equal(session_check_damaged(kf_found(&n, "demo")), -ESTALE);
+	/* Whoever looks at the root sees it as well. */
+	assert_int_equal(complaint_of(n.fs, getuid())->problem.code, PROBLEM_DAMAGED);
+	assert_non_null(strstr(complaint_of(n.fs, getuid())->problem.cause, "python/demo: "));
 	kf_next_end(&n);
+}
+
+/* ... though another configuration allows them. The session is not made another one for that, nor written as that. */
+static void test_not_allowed(void **data)
+{
+	struct fixture *fx = *data;
+	const unsigned most = fx->conf.limits.max_memory_mb;
+	struct sandbox *s;
+	struct kf_next n;
+
+	fx_put(fx, TOP "config", "memory_mb = 300\n");
+	s = fx_run(fx, "one");
+	fake_exit(s, VM_DONE, 0);
+	fx_checkpoint(fx, s, "a");
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
+	for (unsigned of_checkpoint = 0; of_checkpoint < 2; of_checkpoint++) {
+		if (of_checkpoint)
+			fx_put(fx, TOP "config", "memory_mb = 200\n");
+		kf_written();
+		fx->conf.limits.max_memory_mb = 256;
+		kf_next_begin(&n, fx);
+		assert_int_equal(kf_found(&n, "demo")->state, SESSION_FAILED);
+		assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+				       of_checkpoint ? "a checkpoint's settings are not allowed"
+						     : "its settings are not allowed"));
+		assert_true(kf_found(&n, "demo")->on_disk.damaged); /* it is not written */
+		kf_next_end(&n);
+		fx->conf.limits.max_memory_mb = most;
+		kf_next_begin(&n, fx);
+		assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb,
+				 of_checkpoint ? 200 : 300);
+		assert_int_equal(
+			checkpoint_find(kf_found(&n, "demo"), "a")->settings.spec.memory_mb, 300);
+		kf_next_end(&n);
+	}
 }
 
 /* What can't be listed may name what is saved: that stays, and so do outputs. */
@@ -525,6 +567,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 	};
 

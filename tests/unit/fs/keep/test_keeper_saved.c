@@ -169,6 +169,32 @@ static void test_reset_asleep(void **data)
 	goes_on(fx, false);
 }
 
+/* The files that go on without their memory are damaged on the disk: the session is kept all the same, without them. */
+static void test_reset_of_what_is_damaged(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	kf_written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	fx_demo(fx)->asleep.saved->damaged = true;
+	clock_advance(1100);
+	clock_work();
+	fake_vault_stores(-EBADMSG);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	kf_written();
+	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
+	assert_int_equal(session_run(kf_found(&n, "demo"), 1)->state, RUN_DONE);
+	kf_next_end(&n);
+}
+
 static void test_restored_asleep(void **data)
 {
 	struct fixture *fx = *data;
@@ -194,6 +220,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_saved, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_awake, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_reset_asleep, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_reset_of_what_is_damaged, kf_setup,
+						kf_teardown),
 		cmocka_unit_test_setup_teardown(test_restored_asleep, kf_setup, kf_teardown),
 	};
 

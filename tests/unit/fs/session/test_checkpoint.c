@@ -84,6 +84,28 @@ static void test_restore(void **state)
 	fx_expect_in(fx, TOP "checkpoints/d/error", "the session was reset\n");
 }
 
+/* On the disk, which nobody knows before it is read. Then nothing good is given up for it. */
+static void test_one_that_is_damaged(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	checkpoint_find(fx_demo(fx), "a")->saved->damaged = true;
+	fx_expect_in(fx, TOP "checkpoints/a/status.json", "\"state\": \"failed\"");
+	fx_expect_in(fx, TOP "checkpoints/a/error", "code: damaged\n");
+	fx_expect_in(fx, TOP "summary", "; checkpoints/a failed\n");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), -ENOENT);
+	fx_expect_in(fx, TOP "error", "there is nothing of the checkpoint \"a\"");
+	fx_expect(fx, TOP "state", "idle\n");
+	assert_int_equal(fx_mkdir(fx, "python/copy"), 0);
+	assert_int_equal(fx_put(fx, "python/copy/config", "from = demo@a\n"), -EINVAL);
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint a\n"), 0); /* anew */
+	fx_saved(s);
+	fx_expect(fx, TOP "checkpoints/a/error", "");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+}
+
 /* It keeps its name, so that what went wrong can be read; `ctl` begins it anew, but never one that is whole. */
 static void test_one_that_has_failed(void **state)
 {
@@ -310,6 +332,7 @@ int main(void)
 		fx_test(test_checkpoints),
 		fx_test(test_checkpoint_of_a_sleeper),
 		fx_test(test_one_that_has_failed),
+		fx_test(test_one_that_is_damaged),
 		fx_test(test_restore),
 		fx_test(test_restore_of_a_closed_one),
 		fx_test(test_limits),

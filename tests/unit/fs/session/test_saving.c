@@ -197,6 +197,29 @@ static void test_memory_that_does_not_fit(void **state)
 	fx_expect_in(fx, TOP "status.json", "\"state_kept\": false");
 }
 
+/* Not even its files can be had, whatever is tried: it is not tried for ever, and a checkpoint is a way out. */
+static void test_what_was_saved_is_damaged(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_saved(s);
+	fake_settle();
+	fx_demo(fx)->asleep.saved->damaged = true;
+	fx_put(fx, TOP "in", "y");
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_expect_error(fx, "python/demo", "damaged");
+	assert_int_equal(fx_put(fx, TOP "in", "z"), -ESTALE);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_put(fx, TOP "in", "z");
+	assert_string_equal(fx_woken(fx)->code, "z");
+}
+
 static void test_kill_and_close_and_reset_of_a_sleeper(void **state)
 {
 	struct fixture *fx = *state;
@@ -453,6 +476,7 @@ int main(void)
 		fx_test(test_reading_wakes_nothing),
 		fx_test(test_a_wake_that_fails),
 		fx_test(test_memory_that_does_not_fit),
+		fx_test(test_what_was_saved_is_damaged),
 		fx_test(test_kill_and_close_and_reset_of_a_sleeper),
 		fx_test(test_reset_while_waking),
 		fx_test(test_a_job_tells_of_its_wake),

@@ -75,6 +75,8 @@ static void damaged(void **state)
 				assert_null(saved_point(t));
 				/* Its files are there, if they are whole. */
 				assert_int_equal(saved_pack(t) != NULL, f > 1);
+				assert_int_equal(saved_is_damaged(t),
+						 f == 1 && !strstr(why.cause, "another key"));
 				if (f > 1)
 					vf_same(t, 8, false);
 				saved_unref(t);
