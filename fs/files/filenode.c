@@ -290,6 +290,22 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 	put(fns, fn);
 }
 
+void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
+{
+	assert(fn->class == FILENODE_DIR);
+	hide(fns, fn);
+	if (fn->single)
+		RB_REMOVE(filenode_dirs, &fns->dirs, fn);
+	fn->epoch = epoch;
+	fn->remote = remote;
+	fn->told = 1;
+	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
+	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
+	fn->single = !RB_INSERT(filenode_dirs, &fns->dirs, fn);
+	fns->doubled = fns->doubled || !fn->single;
+	touch(fns, fn);
+}
+
 void filenode_lock(struct filenodes *fns, uint32_t index)
 {
 	struct filenode *fn = filenode_get(fns, index);

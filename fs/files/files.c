@@ -146,19 +146,21 @@ void files_renew(struct files *f, uint64_t before)
 
 static void on_loaded(struct file_op *op, const struct problem *why);
 
-/* Is it about files/ itself, and no node that only a certain sandbox has? */
-static bool is_of_any(const struct file_op *op)
+/* Does it use what only a sandbox has that there is no more? */
+static bool is_past(const struct file_op *op)
 {
-	return !op->index && !op->newparent && !op->rq.handle;
+	return op->rq.handle && op->epoch != op->s->epoch;
 }
 
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e;
+	int e = is_past(op) ? -ESTALE : files_follow(op, op_send);
 
-	if (op->epoch != s->epoch && !is_of_any(op)) {
-		files_op_fail(op, -ESTALE);
+	if (e > 0)
+		return;
+	if (e < 0) {
+		files_op_fail(op, e);
 		return;
 	}
 	op->epoch = s->epoch;
@@ -195,7 +197,8 @@ static void answer_empty(struct file_op *op)
 	files_op_free(op);
 }
 
-/* Fills in the agent's numbers for what the kernel named. Return: 0 or -ESTALE. */
+/* Fills in the agent's numbers for what the kernel named; of a directory of another sandbox, files_follow() does. Return: 0 or
+ * -ESTALE. */
 static int resolve(const struct session *s, const struct node *n, uint64_t *ret_remote)
 {
 	const struct filenode *fn;
@@ -205,7 +208,8 @@ static int resolve(const struct session *s, const struct node *n, uint64_t *ret_
 		return 0;
 	}
 	fn = filenode_get(&s->files->nodes, n->sub);
-	if (!fn || fn->epoch != s->epoch || (!s->ready && !s->asleep.saved))
+	if (!fn || (fn->epoch != s->epoch && fn->class != FILENODE_DIR) ||
+	    (!s->ready && !s->asleep.saved))
 		return -ESTALE;
 	*ret_remote = fn->remote;
 	return 0;
@@ -273,10 +277,12 @@ static void op_answer_saved(struct file_op *op, struct saved *saved)
 
 	if (!pack && !op->give_up) {
 		packed_load(op, saved, on_loaded);
-		return;
+	} else if (pack && op->kind == NODE_FILE && files_follow_saved(op, pack) < 0) {
+		files_op_fail(op, -ESTALE);
+	} else {
+		packed_answer(op, pack);
+		files_op_free(op);
 	}
-	packed_answer(op, pack);
-	files_op_free(op);
 }
 
 /* It needs a sandbox, which is asked for. */
@@ -304,7 +310,9 @@ static void op_route(struct file_op *op, struct session *s)
 			op_send(op);
 		return;
 	}
-	if (s->dead || s->state == SESSION_CLOSED) {
+	/* Without a sandbox, and without what was saved of one, there is nothing but `files/`. */
+	if (s->dead || s->state == SESSION_CLOSED ||
+	    ((op->index || op->newparent) && !s->asleep.saved)) {
 		files_op_fail(op, -ESTALE);
 		return;
 	}
@@ -328,8 +336,7 @@ static void on_loaded(struct file_op *op, const struct problem *why)
 		if (!s->dead)
 			session_problem(s, why);
 		files_op_fail(op, -EIO);
-	} else if (of_checkpoint ? !checkpoint_by_number(s, op->epoch)
-				 : op->epoch != s->epoch && !is_of_any(op)) {
+	} else if (of_checkpoint ? !checkpoint_by_number(s, op->epoch) : is_past(op)) {
 		files_op_fail(op, -ESTALE);
 	} else if (of_checkpoint) {
 		op_answer_saved(op, op->saved);

@@ -22,14 +22,14 @@
  *
  * Of a session that is asleep, or whose sandbox is not up yet that begins from what was saved, it
  * is answered from that what only reads (packed.h); what would write, or lock, waits for the
- * sandbox. The nodes are others then, so that what is about one of them ends with ESTALE: the
- * kernel looks up such a path again, and finds the sandbox's. While a sandbox is being saved, what
+ * sandbox. The nodes are others then: what is about a file ends with ESTALE, and the kernel looks
+ * up such a path again, and finds the sandbox's; directories are found again here (follow.c). While a sandbox is being saved, what
  * would change its files is held back. The files of checkpoints are read like that as well.
  *
  * While a session has no sandbox, its `files/` is an empty directory, and reading it starts
  * nothing. The first request that would write requests a sandbox and waits for it in `pending`, and
- * later requests wait behind it. When the sandbox ends, requests and nodes of its epoch fail with
- * ESTALE.
+ * later requests wait behind it. When the sandbox ends, requests of its epoch, files and handles
+ * fail with ESTALE.
  *
  * A path walk asks for the attributes of everything on its way. During a lease the kernel may keep
  * those for a moment; kept.c knows which, and has it drop them before the sandbox is sent anything

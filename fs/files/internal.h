@@ -34,6 +34,9 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
+	uint32_t
+		followed; /* index of the directory that is looked up for it, see files_follow(); then: */
+	void (*go_on)(struct file_op *op);
 	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
 	bool resumed; /* it was asked by a daemon before this one */
 	/* While what was saved is being read from a disk, see packed_load(): */
@@ -58,6 +61,17 @@ uint64_t files_shown_offset(uint64_t offset);
 /* "." and "..", at the head of fs->io, as far as they are behind the kernel's @offset. Return:
  * their bytes. */
 size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t offset);
+
+/**
+ * files_follow() - Find directories that the kernel knows of another sandbox in the one that there is now
+ * @op: Its node and other directory are filled in
+ * @go_on: Called when one of them was looked up, to try it again
+ *
+ * Return: 0; 1: it is asked for; -ESTALE: one is not there any more, or can't be found by its name, as files can't; -errno.
+ */
+int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
+/* The same in what was saved of the session. Return: 0 or -ESTALE. */
+int files_follow_saved(struct file_op *op, const struct pack *pack);
 
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

@@ -217,32 +217,116 @@ static void test_creating_wakes(void **state)
 }
 
 /* What is about one of the files that were read is asked for again by the kernel: it is told that it is stale when the
- * sandbox is up. */
+ * sandbox is up. A directory is looked up there, and is that one from then on. */
 static void test_writing_a_file_wakes(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s;
 	struct stat st;
 	struct req *req, *dir;
-	uint64_t file;
+	uint64_t file, dir_ino;
 
 	fx_asleep(fx);
 	file = fx_ino(fx, FILES "/a.txt");
-	dir = fx_create(fx, fx_ino(fx, FILES "/d"), "new");
+	dir_ino = fx_ino(fx, FILES "/d");
+	dir = fx_create(fx, dir_ino, "new");
 	req = fx_open_ino(fx, file, O_WRONLY);
 	assert_waits(req);
 	assert_waits(dir);
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
 	assert_error(req, -ESTALE);
-	assert_error(dir, -ESTALE);
-	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
+	assert_int_equal(s->file[0].rq.node, VM_FILES_ROOT);
+	assert_string_equal(s->file[0].rq.name, "d");
+	fake_answer(s, 0, &fx_a_dir);
+	assert_waits(dir);
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	assert_int_equal(s->file[0].rq.node, fx_a_dir.node);
+	fake_answer(s, -ENOSPC, NULL);
+	assert_error(dir, -ENOSPC);
+	dir = fx_create(fx, dir_ino, "new"); /* it is known */
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	fake_answer(s, -ENOSPC, NULL);
+	assert_error(dir, -ENOSPC);
+	assert_int_equal(s->forgotten, 0);
+	fx_forget_ino(dir_ino, 1);
+	assert_int_equal(s->forgotten, 1); /* the one that was asked for here */
+	s->forgotten = 0;
 	assert_int_equal(fx_stat_ino(fx, file, &st), -ESTALE);
 	fx_forget_ino(file, 1);
 	assert_int_equal(s->forgotten, 0); /* the sandbox knows nothing of it */
 	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
 	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
+}
+
+/* Return: of two requests about the directory, which is looked up, for each of them, the first one. */
+static struct req *in_two(struct fixture *fx, struct sandbox **ret_s, uint64_t *ret_dir,
+			  struct req **ret_second)
+{
+	struct req *first;
+
+	fx_asleep(fx);
+	*ret_dir = fx_ino(fx, FILES "/d");
+	first = fx_lookup(fx, *ret_dir, "b");
+	assert_int_equal(first->kind, ANSWER_ENTRY); /* asleep */
+	fx_forget_ino(first->ino, 1);
+	fx_put(fx, TOP "in", "y");
+	*ret_s = fx_woken(fx);
+	first = fx_lookup(fx, *ret_dir, "b");
+	*ret_second = fx_lookup(fx, *ret_dir, "c");
+	assert_int_equal((*ret_s)->nfiles, 2);
+	assert_int_equal((*ret_s)->file[1].rq.op, VM_LOOKUP);
+	assert_string_equal((*ret_s)->file[1].rq.name, "d");
+	return first;
+}
+
+static void test_two_find_a_directory(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *first, *second;
+	uint64_t dir;
+
+	first = in_two(fx, &s, &dir, &second);
+	fake_answer(s, 0, &fx_a_dir);
+	assert_int_equal(s->forgotten, 0);
+	fake_answer(s, 0, &fx_a_dir);
+	assert_int_equal(s->forgotten, 1); /* once is enough */
+	assert_int_equal(s->nfiles, 2);
+	assert_string_equal(s->file[0].rq.name, "b");
+	assert_int_equal(s->file[0].rq.node, fx_a_dir.node);
+	assert_string_equal(s->file[1].rq.name, "c");
+	fake_answer(s, -ENOENT, NULL);
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(first, -ENOENT);
+	assert_error(second, -ENOENT);
+	fx_forget_ino(dir, 1);
+	assert_int_equal(s->forgotten, 2);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* It is gone; it is something else; the sandbox dies meanwhile. */
+static void test_a_directory_that_is_none(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *first, *second;
+	uint64_t dir;
+
+	first = in_two(fx, &s, &dir, &second);
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(first, -ESTALE);
+	fake_answer(s, 0, &fx_a_file);
+	assert_error(second, -ESTALE);
+	assert_int_equal(s->forgotten, 1);
+	first = fx_lookup(fx, dir, "b");
+	assert_waits(first);
+	fake_die(s, PROBLEM_CLOSED);
+	assert_error(first, -ESTALE);
+	fx_forget_ino(dir, 1);
 }
 
 /* What is open when it wakes belongs to what was saved. */
@@ -467,7 +551,7 @@ static void test_goes_while_the_disk_is_read(void **state)
 	assert_int_equal(req->kind, ANSWER_ENTRY);
 	dir = req->ino;
 	saved_unload(saved);
-	/* It wakes: what is about files/ itself is asked of the sandbox, what is about nodes that were read is stale. */
+	/* It wakes: all is asked of the sandbox, of a directory that was read first where that is. */
 	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
 	below = fx_lookup(fx, dir, "b");
 	assert_waits(req);
@@ -476,11 +560,14 @@ static void test_goes_while_the_disk_is_read(void **state)
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
 	fake_saved_loaded(saved, NULL);
-	assert_error(below, -ESTALE);
+	assert_waits(below);
 	assert_waits(req);
+	assert_int_equal(s->nfiles, 2);
 	fake_answer(s, 0, &fx_a_file);
 	assert_int_equal(req->kind, ANSWER_ENTRY);
 	fx_forget_ino(req->ino, 1);
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(below, -ESTALE);
 	fx_forget_ino(dir, 1);
 	saved_unref(saved);
 }
@@ -530,6 +617,8 @@ int main(void)
 		fx_test(test_tree_of_a_sleeper),
 		fx_test(test_creating_wakes),
 		fx_test(test_writing_a_file_wakes),
+		fx_test(test_two_find_a_directory),
+		fx_test(test_a_directory_that_is_none),
 		fx_test(test_open_when_it_wakes),
 		fx_test(test_other_files_after_a_restore),
 		fx_test(test_a_wake_that_fails),

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `files/`: directories that the kernel knows from before the session fell asleep, or woke up. */
+#include <assert.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "internal.h"
+#include "fs/session/session.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * A process may stand in a directory, or have it open for *at() calls, when the session falls asleep or wakes up. cp(1) of a
+ * file into a directory does: what it makes there first wakes the session. The kernel looks such a directory up no more, it
+ * has the node. But that is a name in a directory (filenode.h): it is looked up by its names here, from `files/` on, before
+ * the first request about it, in the sandbox or in what was saved. Then it is that of the session as it is now.
+ *
+ * One that is not there any more, or is no directory now, is ESTALE. So are files and links, whose path the kernel walks once
+ * more then, and handles.
+ */
+
+/* The uppermost on the way to @index that is of another sandbox. Return: NULL if there is none. */
+static struct filenode *first_stale(const struct file_op *op, uint32_t index)
+{
+	struct filenode *fn = filenode_get(op->nodes, index), *stale = NULL;
+
+	for (; fn; fn = filenode_get(op->nodes, fn->parent))
+		stale = fn->epoch != op->s->epoch ? fn : stale;
+	return stale;
+}
+
+static struct filenode *next_stale(const struct file_op *op)
+{
+	struct filenode *fn = first_stale(op, op->index);
+
+	return fn ? fn : first_stale(op, op->newparent);
+}
+
+/* Return: the number that the agent, or the pack, has for the node @index; @root for `files/`. */
+static uint64_t remote_of(const struct file_op *op, uint32_t index, uint64_t root)
+{
+	const struct filenode *fn = index ? filenode_get(op->nodes, index) : NULL;
+
+	return fn ? fn->remote : root;
+}
+
+static bool is_there(const struct file_op *op, uint32_t index)
+{
+	return !index || filenode_get(op->nodes, index);
+}
+
+/* ---- in the sandbox ---- */
+
+static void on_found(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct file_op *op = data;
+	struct session *s = op->s;
+	struct filenode *fn = filenode_get(op->nodes, op->followed);
+	const bool wanted =
+		err == 0 && op->epoch == s->epoch && op->req && fn && S_ISDIR(reply->attr.mode);
+
+	if (wanted && fn->epoch != s->epoch)
+		filenode_follow(op->nodes, fn, s->epoch, reply->node);
+	else if (err == 0 && op->epoch == s->epoch && s->sandbox) /* or another one was faster */
+		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
+	if (wanted)
+		op->go_on(op);
+	else
+		files_op_fail(op, err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE);
+}
+
+int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
+{
+	struct session *s = op->s;
+	struct filenode *fn = next_stale(op);
+	struct vm_file rq = {.op = VM_LOOKUP};
+	int e;
+
+	if (!is_there(op, op->index) || !is_there(op, op->newparent) ||
+	    (fn && fn->class != FILENODE_DIR))
+		return -ESTALE;
+	if (!fn) {
+		op->rq.node = remote_of(op, op->index, VM_FILES_ROOT);
+		op->rq.newparent = remote_of(op, op->newparent, VM_FILES_ROOT);
+		return 0;
+	}
+	rq.node = remote_of(op, fn->parent, VM_FILES_ROOT);
+	rq.name = fn->name;
+	op->followed = fn->index;
+	op->epoch = s->epoch;
+	op->go_on = go_on;
+	files_op_list(op, &s->files->sent);
+	e = sandbox_file(s->sandbox, &rq, on_found, op);
+	return e < 0 ? e : 1;
+}
+
+/* ---- in what was saved ---- */
+
+int files_follow_saved(struct file_op *op, const struct pack *pack)
+{
+	struct filenode *fn;
+
+	while ((fn = next_stale(op))) {
+		const uint64_t dir = remote_of(op, fn->parent, PACK_ROOT);
+		struct pack_attr a;
+		uint32_t entry;
+
+		if (fn->class != FILENODE_DIR ||
+		    pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
+			return -ESTALE;
+		pack_attr(pack, entry, &a);
+		if (!S_ISDIR(a.mode))
+			return -ESTALE;
+		filenode_follow(op->nodes, fn, op->s->epoch, entry);
+	}
+	op->epoch = op->s->epoch;
+	return 0;
+}

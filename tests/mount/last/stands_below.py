@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who stands in a directory below files/, or has it open, when the session falls asleep or wakes up, goes on there; so do
+programs whose own first change wakes it."""
+# backends: local process vm
+# timeout: 240
+import shutil
+import tempfile
+
+from xsbx import *
+
+CODE = "mkdir -p sub/deep many; echo a > sub/a; echo d > sub/deep/d; ln -s a sub/l\n" \
+       "i=0; while [ $i -lt 300 ]; do echo $i > many/$i; i=$((i + 1)); done\n"
+
+
+def asleep(s):
+    s.ctl("sleep")
+    ok(f"{s.path}: it sleeps", s.wait_state("asleep"), s.text("error"))
+    return s
+
+
+def forks():
+    """Each begins asleep."""
+    s = Session("of")
+    same("made", s.run(CODE).code, 0)
+    os.mkdir(s / "checkpoints/c")
+    same("whole", s.word("checkpoints/c/wait"), "whole")
+    with tempfile.TemporaryDirectory() as top:
+        shell(f"mkdir {top}/e; echo n > {top}/e/n; echo x > {top}/x; tar -C {top} -cf {top}/t e x; "
+              f"printf '%s\\n' '--- a' '+++ a' '@@ -1 +1 @@' '-a' '+b' > {top}/p")
+        for n, (line, then, out) in enumerate((
+                (f"cp {top}/x files/sub/", "cat sub/x", "x\n"),
+                (f"cp -r {top}/e files/sub/deep/", "cat sub/deep/e/n", "n\n"),
+                (f"rsync -r {top}/ files/sub/deep/", "cat sub/deep/e/n sub/deep/x", "n\nx\n"),
+                (f"tar -C files/sub/deep -xf {top}/t", "cat sub/deep/e/n sub/deep/x", "n\nx\n"),
+                ("rm -r files/sub", "ls", "many\n"),
+                ("rm -r files/many", "ls", "sub\n"),
+                ("find files/sub -name d -type f -delete", "ls sub/deep", ""),
+                ("mv files/sub/deep files/many/", "cat many/deep/d; ls sub", "d\na\nl\n"),
+                ("mv files/sub files/other", "cat other/deep/d", "d\n"),
+                (f"patch -s -d files/sub a {top}/p", "cat sub/a", "b\n"),
+                ("mkdir -p files/sub/deep/e/f", "ls sub/deep", "d\ne\n"),
+                ("cd files/sub/deep && echo w > w && mv w ../v && cat ../v", "cat sub/v", "w\n"),
+                ("ln -s ../a files/sub/deep/m", "cat sub/deep/m", "a\n"),
+                ("touch files/sub/deep/t files/sub/a", "ls sub/deep", "d\nt\n"))):
+            copy = Session(f"copy{n}", config="from = of@c\n")
+            code, output, _ = shell(f"cd {copy.path} && {line} 2>&1")
+            same(line, (code, output if code else b"", copy.run(then).out), (0, b"", out))
+            copy.remove()
+        copy = Session("tree", config="from = of@c\n")
+        shutil.rmtree(copy / "files/sub")
+        same("shutil.rmtree", copy.run("ls").out, "many\n")
+
+
+def stands():
+    """A shell that goes on where it is, through all that becomes of the session."""
+    s = Session("stands")
+    same("made", s.run(CODE).code, 0)
+    here = os.open(s / "files/sub/deep", os.O_RDONLY | os.O_DIRECTORY)
+    path = os.open(s / "files/sub", os.O_PATH)
+    for n in range(3):
+        asleep(s)
+        for fd, name in ((here, "d"), (path, "a")):
+            f = os.open(name, os.O_RDONLY, dir_fd=fd)
+            same("it is read, asleep", os.read(f, 9), f"{name}\n".encode())
+            os.close(f)
+        same("listed from there", "d\n" in shell(f"ls /proc/{os.getpid()}/fd/{here}/")[1].decode(), True)
+        same("and it sleeps still", s.word(), "asleep")
+        os.mkdir(f"new{n}", dir_fd=here)
+        os.rename(f"new{n}", f"moved{n}", src_dir_fd=here, dst_dir_fd=path)
+        same("it has woken, and what was made is there", s.run("ls sub").out.split().count(f"moved{n}"), 1)
+    asleep(s)
+    same("code", s.run("mv sub/deep sub/elsewhere; mkdir sub/deep; echo o > sub/deep/o").code, 0)
+    f = os.open("o", os.O_RDONLY, dir_fd=here)
+    same("it is the directory of that name", os.read(f, 9), b"o\n")
+    os.close(f)
+    asleep(s)
+    same("code", s.run("rm -r sub; echo file > sub").code, 0)
+    for fd in here, path:
+        with raises("one that is none any more", errno.ESTALE):
+            os.mkdir("x", dir_fd=fd)
+        os.close(fd)
+    same("nothing came of that", s.run("cat sub").out, "file\n")
+
+
+main(forks, stands)
