@@ -353,17 +353,6 @@ static int get_state(struct keep_in *in, const struct record_field *f)
 	return -EBADMSG;
 }
 
-int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why)
-{
-	if (in->io->live) /* by the same configuration they are */
-		return 0;
-	problem_set(&in->not_allowed, why->code,
-		    "Mount with a configuration that allows it; until then it stays as it is in "
-		    "state_dir. rmdir removes it.",
-		    "%s settings are not allowed in this mount: %s", whose, why->cause);
-	return -EACCES;
-}
-
 static int get_settings(struct keep_in *in, const struct record_field *f)
 {
 	struct problem why = {0};

@@ -171,6 +171,17 @@ int keep_get_settings(struct keep_in *in, const struct record_field *f, struct s
 	return 0;
 }
 
+int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why)
+{
+	if (in->io->live) /* by the same configuration they are */
+		return 0;
+	problem_set(&in->not_allowed, why->code,
+		    "Mount with a configuration that allows it; until then it stays as it is in "
+		    "state_dir. rmdir removes it.",
+		    "%s settings are not allowed in this mount: %s", whose, why->cause);
+	return -EACCES;
+}
+
 /* ---- bytes that grow ---- */
 
 enum { TEXT_ID = 1, TEXT_AT, TEXT_LEN, TEXT_BYTES }; /* never reuse */

@@ -26,26 +26,6 @@ static void thaw(struct session *s)
 		sandbox_thaw(s->sandbox);
 }
 
-/* Waiting helps only where there is a sandbox, or will be. */
-const char *pause_fix(const struct session *s)
-{
-	switch (s->state) {
-	case SESSION_NEW: return "It has no sandbox yet: run something first.";
-	case SESSION_FAILED:
-		return "It has no sandbox: run again, which tries to start one; `console` says how "
-		       "the last try ended.";
-	case SESSION_CLOSED:
-		return "It has no sandbox: echo reset > ctl gives it a new one with its next run.";
-	case SESSION_ASLEEP: return "It is asleep: echo wake > ctl wakes it.";
-	case SESSION_STARTING:
-	case SESSION_IDLE:
-	case SESSION_RUNNING:
-	case SESSION_PAUSED: break;
-	case SESSION_NSTATES: assert(0);
-	}
-	return "Wait until the state is idle.";
-}
-
 int pause_begin(struct session *s)
 {
 	struct pause *p = &s->pause;
@@ -55,7 +35,7 @@ int pause_begin(struct session *s)
 	if (p->asked)
 		return 0;
 	if (s->state != SESSION_IDLE || s->active || s->nqueued || s->changes.committing) {
-		session_problemf(s, PROBLEM_BUSY, pause_fix(s),
+		session_problemf(s, PROBLEM_BUSY, session_idle_fix(s),
 				 "only an idle session can be paused");
 		return -EBUSY;
 	}

@@ -35,9 +35,6 @@ int pause_end(struct session *s);
 int pause_until_still(struct session *s, void (*still)(struct session *s, int err));
 void pause_still_over(struct session *s);
 
-/* What somebody should do who wants the session to be idle. */
-const char *pause_fix(const struct session *s);
-
 /* The agent's answer. Runs may start again, and readers go on. */
 void pause_answered(struct session *s, int err);
 

@@ -57,7 +57,7 @@ int saving_may(const struct session *s, bool when_idle, struct problem *why)
 	if (s->settings.spec.work || s->settings.fresh)
 		return refuse_kind(s, why);
 	if (!s->sandbox) {
-		problem_set(why, PROBLEM_BUSY, pause_fix(s),
+		problem_set(why, PROBLEM_BUSY, session_idle_fix(s),
 			    "there is nothing to save: the session is %s",
 			    session_state_str(s->state));
 		return -EBUSY;

@@ -24,6 +24,26 @@ const char *session_state_str(enum session_state state)
 	return session_state_names[state];
 }
 
+/* Waiting helps only where there is a sandbox, or will be. */
+const char *session_idle_fix(const struct session *s)
+{
+	switch (s->state) {
+	case SESSION_NEW: return "It has no sandbox yet: run something first.";
+	case SESSION_FAILED:
+		return "It has no sandbox: run again, which tries to start one; `console` says how "
+		       "the last try ended.";
+	case SESSION_CLOSED:
+		return "It has no sandbox: echo reset > ctl gives it a new one with its next run.";
+	case SESSION_ASLEEP: return "It is asleep: echo wake > ctl wakes it.";
+	case SESSION_STARTING:
+	case SESSION_IDLE:
+	case SESSION_RUNNING:
+	case SESSION_PAUSED: break;
+	case SESSION_NSTATES: assert(0);
+	}
+	return "Wait until the state is idle.";
+}
+
 /* ---- table ---- */
 
 struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generation)

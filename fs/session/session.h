@@ -161,6 +161,9 @@ static inline uint64_t session_key(const struct session *s)
 
 const char *session_state_str(enum session_state state);
 
+/* What somebody should do who wants the session to be idle. */
+const char *session_idle_fix(const struct session *s);
+
 /* Whose a line of the log is; run_label() for as long as the statement takes that it is in. */
 #define run_label(s, r) (&(const struct log_label){(s)->path, (r)->number, (r)->began})
 
