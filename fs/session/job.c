@@ -183,9 +183,11 @@ static struct job *new_job(struct session *s, const char *name, bool of_session,
 
 int job_create(struct session *s, const char *name, bool of_session, struct job **ret_j)
 {
-	int e = check(s, name, of_session);
+	int e = session_check_damaged(s);
 	struct job *j;
 
+	if (e == 0)
+		e = check(s, name, of_session);
 	if (e < 0)
 		return e;
 	j = new_job(s, name, of_session, next_number(s));

@@ -28,9 +28,6 @@ int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *
 
 	if (dir_lookup(dir, name, &old) == 0)
 		return -EEXIST;
-	e = dir->s ? session_check_damaged(dir->s) : 0;
-	if (e < 0)
-		return e;
 	if (node_child(dir->kind, name) != NODE_NONE) {
 		if (dir->s)
 			session_problemf(dir->s, PROBLEM_BAD_NAME, "Take another name.",

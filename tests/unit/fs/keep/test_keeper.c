@@ -10,6 +10,7 @@
 
 #include "fs/keep/keeper.h"
 #include "fs/keep/keeper_internal.h"
+#include "fs/session/job.h"
 #include "fs/tree/nodes.h"
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/keeper_fixture.h"
@@ -456,6 +457,7 @@ static void test_damaged(void **data)
 	struct buf code = {0};
 	struct checkpoint *cp;
 	struct kf_next n;
+	struct job *j;
 
 	assert_int_equal(fx_mkdir(fx, "python/good"), 0);
 	fx_put(fx, TOP "config", "timeout_s = 5\n");
@@ -472,6 +474,7 @@ static void test_damaged(void **data)
 	assert_int_equal(session_checkpoint(kf_found(&n, "demo"), "a", true, &cp), -ESTALE);
 	assert_int_equal(config_replace(kf_found(&n, "demo"), "timeout_s = 3\n", 14), -ESTALE);
 	assert_int_equal(config_allow(kf_found(&n, "demo"), "", 0), -ESTALE);
+	assert_int_equal(job_create(kf_found(&n, "demo"), "j", false, &j), -ESTALE);
 	assert_int_equal(session_check_damaged(kf_found(&n, "demo")), -ESTALE);
 	/* Whoever looks at the root sees it as well. */
 	assert_int_equal(complaint_of(n.fs, getuid())->problem.code, PROBLEM_DAMAGED);
