@@ -564,7 +564,7 @@ static void test_saved(void **state)
 	assert_non_null(fx_demo(fx)->asleep.saved);
 	fx_expect_in(fx, TOP "checkpoints/point/status.json", "\"whole\"");
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore point\n"), -ESTALE);
-	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), -EBUSY);
+	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), -ESTALE);
 	go(&h);
 	clear(&all);
 }
