@@ -34,8 +34,8 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
-	uint32_t
-		followed; /* index of the directory that is looked up for it, see files_follow(); then: */
+	/* While a directory is looked up for it, see files_follow(): its index. */
+	uint32_t followed;
 	void (*go_on)(struct file_op *op);
 	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
 	bool resumed; /* it was asked by a daemon before this one */
