@@ -33,6 +33,7 @@ void files_op_free(struct file_op *op)
 	saved_unref(op->saved);
 	free(op->name);
 	free(op->newname);
+	free(op->was);
 	free(op);
 	session_unref(s);
 }
@@ -63,7 +64,7 @@ struct filenode_move files_move_of(const struct file_op *op)
 
 /* ---- what needs no answer ---- */
 
-static void tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
+void files_tell_forget(struct session *s, uint64_t remote, uint64_t lookups)
 {
 	const struct vm_file rq = {.op = VM_FORGET, .node = remote, .lookups = lookups};
 
@@ -85,7 +86,7 @@ void files_node_gone(void *data, struct filenode *fn)
 
 	files_unkeep(s->files, fn);
 	if (fn->epoch == s->epoch && s->ready)
-		tell_forget(s, fn->remote, fn->told);
+		files_tell_forget(s, fn->remote, fn->told);
 }
 
 /* The caller is gone: what the agent gave it must be given back. */
@@ -229,6 +230,7 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 	h->remote = reply->handle;
 	h->epoch = op->epoch;
 	h->packed = op->packed;
+	h->was = steal_ptr(op->was);
 	/* FLUSH tells when a process gives up its locks, for reading too. */
 	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
 	return 0;

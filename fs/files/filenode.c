@@ -292,7 +292,6 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 
 void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
 {
-	assert(fn->class == FILENODE_DIR);
 	hide(fns, fn);
 	if (fn->single)
 		RB_REMOVE(filenode_dirs, &fns->dirs, fn);
@@ -301,8 +300,8 @@ void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch,
 	fn->told = 1;
 	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
 	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
-	fn->single = !RB_INSERT(filenode_dirs, &fns->dirs, fn);
-	fns->doubled = fns->doubled || !fn->single;
+	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
+	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
 	touch(fns, fn);
 }
 

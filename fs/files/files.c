@@ -155,8 +155,10 @@ static bool is_past(const struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = is_past(op) ? -ESTALE : files_follow(op, op_send);
+	int e = op->reopens ? files_reopen(op, op_send) : 0;
 
+	if (e == 0)
+		e = is_past(op) ? -ESTALE : files_follow(op, op_send);
 	if (e > 0)
 		return;
 	if (e < 0) {
@@ -416,6 +418,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		   const struct node *newparent, int open_flags)
 {
 	struct session *s = n->s;
+	const bool reopens = h && reopen_may(h, rq);
 	struct file_op *op;
 	bool asked;
 	int e;
@@ -424,10 +427,10 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		request_saved(n, h, req, rq, open_flags);
 		return;
 	}
-	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
+	e = newparent && is_saved(newparent) ? -EROFS : reopens ? 0 : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
-	if (e == 0 && h && h->epoch != s->epoch)
+	if (e == 0 && h && h->epoch != s->epoch && !reopens)
 		e = -ESTALE;
 	if (e < 0) {
 		reply_err(req, e);
@@ -442,6 +445,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		reply_err(req, -ENOMEM);
 		return;
 	}
+	op->reopens = reopens ? h : NULL;
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
 	asked = files_is_asked(op);

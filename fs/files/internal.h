@@ -37,8 +37,14 @@ struct file_op {
 	/* While a directory is looked up for it, see files_follow(): its index. */
 	uint32_t followed;
 	void (*go_on)(struct file_op *op);
-	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
-	bool resumed; /* it was asked by a daemon before this one */
+	/* While a file is opened in the sandbox, see files_reopen(): its handle, and the last directory on the way there, with what
+	 * of it comes next. */
+	struct handle *reopens;
+	uint64_t dir;
+	size_t at;
+	struct file_was *was; /* of a saved file that is opened, for the handle */
+	bool renew;	      /* a wait for a lock that is ended because the kernel needs it */
+	bool resumed;	      /* it was asked by a daemon before this one */
 	/* While what was saved is being read from a disk, see packed_load(): */
 	struct wait wait;
 	struct saved *saved; /* reference, or NULL */
@@ -70,7 +76,14 @@ size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t 
  * Return: 0; 1: it is asked for; -ESTALE: one is not there any more, or can't be found by its name, as files can't; -errno.
  */
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
-/* The same in what was saved of the session. Return: 0 or -ESTALE. */
+/* For files_reopen(), of a saved file: what free() frees; NULL if there is no memory. */
+struct file_was *reopen_note(const struct pack *pack, uint32_t entry);
+/* Is @h a handle of a saved file whose session is awake now, and can it be one of the sandbox's instead for that request? */
+bool reopen_may(const struct handle *h, const struct vm_file *rq);
+/* Opens it there; as files_follow(). */
+int files_reopen(struct file_op *op, void (*go_on)(struct file_op *op));
+
+/* The same as files_follow() in what was saved of the session. Return: 0 or -ESTALE. */
 int files_follow_saved(struct file_op *op, const struct pack *pack);
 
 /* Answers a request, unless its process has given up. */
@@ -124,5 +137,6 @@ enum reply_keep files_keep_root(struct files *f, bool leased);
 void files_drop_kept(struct files *f);
 
 void files_tell_release(struct session *s, uint64_t handle);
+void files_tell_forget(struct session *s, uint64_t remote, uint64_t lookups);
 
 #endif

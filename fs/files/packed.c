@@ -97,6 +97,8 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 		return -ENOTDIR;
 	if (op->rq.op == VM_OPEN && !S_ISREG(a.mode))
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
+	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
+		op->was = reopen_note(pack, entry);
 	files_answer_open(op, &r);
 	return 0;
 }

@@ -208,6 +208,7 @@ void handle_free(struct handle *h)
 	if (h->disown)
 		h->disown(h);
 	buf_clear(&h->text);
+	free(h->was);
 	free(h);
 }
 

@@ -95,10 +95,11 @@ struct handle {
 	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for
 	 * writes; `expected` is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
-	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
-	uint64_t remote;   /* files/: the agent's handle */
-	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
-	bool packed;	   /* files/: of what was saved, and not the agent's */
+	uint64_t deadline;    /* uv_now() until which a read waits for the first data; 0: not set */
+	uint64_t remote;      /* files/: the agent's handle */
+	uint32_t epoch;	      /* files/: the sandbox it belongs to, or the checkpoint */
+	bool packed;	      /* files/: of what was saved, and not the agent's */
+	struct file_was *was; /* ... of a file, where that is; or NULL */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */

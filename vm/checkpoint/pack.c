@@ -130,6 +130,12 @@ uint32_t pack_parent(const struct pack *p, uint32_t entry)
 	return p->entries[entry].parent;
 }
 
+const char *pack_name(const struct pack *p, uint32_t entry)
+{
+	assert(entry < p->n && entry != PACK_ROOT);
+	return p->map + p->entries[entry].name_at;
+}
+
 /* The entry that has the file, of which @entry may be another name. */
 static const struct pack_entry *file_of(const struct pack *p, uint32_t entry)
 {

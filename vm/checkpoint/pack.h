@@ -44,6 +44,8 @@ struct pack_flaws pack_flaws(const struct pack *p);
 
 /* The directory that an entry is in; PACK_ROOT of the root. */
 uint32_t pack_parent(const struct pack *p, uint32_t entry);
+/* Its name there. @entry: not the root. */
+const char *pack_name(const struct pack *p, uint32_t entry);
 
 /* Looks up a name in directory @dir. Return: 0, -ENOENT, -ENOTDIR. */
 int pack_lookup(const struct pack *p, uint32_t dir, const char *name, uint32_t *ret_entry);

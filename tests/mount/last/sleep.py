@@ -147,7 +147,14 @@ def open_files():
     file = os.open(s / "files/a", os.O_RDONLY)
     same("it can be opened", os.read(file, 3), b"hel")
     s.run("true\n")
-    with raises("what was open when it woke is stale", errno.ESTALE):
+    same("what was open when it woke is read on", os.read(file, 3), b"lo\n")
+    same("and is the sandbox's now", (s.run("echo more >> a\n").code, os.read(file, 9)), (0, b"more\n"))
+    os.close(file)
+    s.ctl("sleep")
+    ok("it sleeps", s.wait_state("asleep", 10), s.text("error"))
+    file = os.open(s / "files/a", os.O_RDONLY)
+    s.run("echo other > a\n")
+    with raises("what has changed before it was read again is stale", errno.ESTALE):
         os.read(file, 3)
     os.close(file)
 

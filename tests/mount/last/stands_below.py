@@ -42,6 +42,8 @@ def forks():
                 ("mkdir -p files/sub/deep/e/f", "ls sub/deep", "d\ne\n"),
                 ("cd files/sub/deep && echo w > w && mv w ../v && cat ../v", "cat sub/v", "w\n"),
                 ("ln -s ../a files/sub/deep/m", "cat sub/deep/m", "a\n"),
+                ("sed -i s/a/b/ files/sub/a", "cat sub/a", "b\n"),
+                ("perl -pi -e s/d/e/ files/sub/deep/d", "cat sub/deep/d", "e\n"),
                 ("touch files/sub/deep/t files/sub/a", "ls sub/deep", "d\nt\n"))):
             copy = Session(f"copy{n}", config="from = of@c\n")
             code, output, _ = shell(f"cd {copy.path} && {line} 2>&1")
