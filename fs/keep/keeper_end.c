@@ -200,6 +200,9 @@ static void over(struct keeper *k)
 	}
 	if (!n)
 		log_info("sessions are asleep, and written");
+	/* What was let go of while the last round was written. */
+	if (!n && keeper_is_idle(k))
+		keeper_forget(k, vault_mark(k->vault));
 	k->done(k->data);
 }
 
