@@ -59,6 +59,8 @@ static void test_states_of_runs(void **state)
 	back = kx_in_second(&two, "demo");
 	assert_int_equal(back->state, SESSION_CLOSED);
 	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_string_equal(problem_kept(&back->front.error)->fix,
+			    "echo reset > ctl gives the session a new sandbox.");
 	assert_int_equal(back->nruns, 4);
 	r = session_run(back, 1);
 	assert_int_equal(r->state, RUN_DONE);
