@@ -321,22 +321,26 @@ static void test_scratch_files(void **state)
 	kx_check_both(fx);
 }
 
-/* The administrator has changed his mind: the session has the template's settings, and says why. */
+/* The administrator has changed his mind: nothing of it is taken, and why is said. */
 static void test_settings_not_allowed(void **state)
 {
 	struct fixture *fx = *state;
 	struct buf text = {0};
+	struct problem why = {0};
+	struct record_reader r;
+	struct record record;
+	struct session *s;
 	struct second two;
-	struct session *back;
 
 	fx_put(fx, TOP "config", "memory_mb = 1024\nenv.A = b\n");
 	kx_dump(fx->fs, &kx_at_rest, &text);
+	r = record_reader(text.data, text.len);
+	assert_int_equal(record_next(&r, &record), 1);
 	kx_begin(&two, fx);
 	two.conf.limits.max_memory_mb = 512;
-	kx_load(&two, &text, &kx_at_rest);
-	back = kx_in_second(&two, "demo");
-	assert_int_equal(back->settings.spec.memory_mb, 192);
-	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_LIMIT);
+	assert_int_equal(keep_get(two.fs, &record, &kx_at_rest, &why, &s), -EACCES);
+	assert_int_equal(why.code, PROBLEM_LIMIT);
+	assert_null(session_find(two.fs, 0, "demo"));
 	kx_end(&two);
 	buf_clear(&text);
 }
