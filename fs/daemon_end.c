@@ -5,6 +5,7 @@
 #include "background.h"
 #include "daemon_internal.h"
 #include "mount.h"
+#include "mountpoint.h"
 #include "vm/base/log.h"
 #include "vm/base/path.h"
 #include "vm/base/remove.h"
@@ -130,6 +131,8 @@ void daemon_on_signal(uv_signal_t *handle, int signum)
 		d->status = 128 + signum;
 	if (d->stopping && d->keeper && !d->kept)
 		keeper_end(d->keeper, false, on_kept, d); /* he is in a hurry */
+	if (!d->stopping)
+		mountpoint_ends(d->runtime_dir);
 	daemon_stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
 }
 
@@ -143,6 +146,10 @@ void daemon_on_prefetched(void *data, bool failed)
 
 void daemon_on_unmounted(void *data, int err, const char *why)
 {
+	const struct daemon *d = data;
+
+	if (!d->stopping)
+		mountpoint_ends(d->runtime_dir);
 	if (err < 0)
 		daemon_fail(data, why);
 	else

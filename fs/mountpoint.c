@@ -26,6 +26,8 @@
 #define CLAIM_MS       2000u
 #define CLAIM_PAUSE_MS 50u
 
+#define ENDS	       "ends" /* in the lock, behind the process */
+
 static void detach(const char *path)
 {
 	const char *argv[] = {"fusermount3", "-u", "-z", "-q", "--", path, NULL};
@@ -167,17 +169,39 @@ static int try_lock(const char *parent, const char *dir, const char *path, int *
 	return *ret_lock < 0 ? -errno : 0;
 }
 
-/* The process that has the lock, as it wrote itself down. Return: 0 if it did not. */
-static int lock_holder(const char *dir)
+/* Who has the lock, as it wrote itself down. */
+struct holder {
+	int pid; /* or 0 */
+	bool ends;
+};
+
+static struct holder lock_holder(const char *dir)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_file_ FILE *f = NULL;
-	int pid = 0;
+	struct holder h = {0};
+	char ends = 0;
 
 	if (asprintf(&path, "%s/lock", dir) < 0)
 		path = NULL;
 	f = path ? fopen(path, "re") : NULL;
-	return f && fscanf(f, "%d", &pid) == 1 && pid > 0 ? pid : 0;
+	if (!f || fscanf(f, "%d %c", &h.pid, &ends) < 1 || h.pid < 0)
+		h.pid = 0;
+	h.ends = ends == ENDS[0];
+	return h;
+}
+
+void mountpoint_ends(const char *dir)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "%s/lock", dir) < 0)
+		path = NULL;
+	fd = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (fd < 0 || dprintf(fd, ENDS "\n") < 0)
+		log_warn("who mounts here next is not told that this one ends: %s",
+			 strerror(errno));
 }
 
 /* Is anything mounted there, alive or dead? If that is not known, it is. */
@@ -190,7 +214,7 @@ static bool is_mounted(const char *path)
 	return !table || mount_table_at(table, path, device);
 }
 
-/* @ending_ms: as long is one waited for that is not mounted at @at any more. */
+/* @ending_ms: as long is one waited for that says it ends, or is not mounted at @at any more. */
 static int lock(const char *parent, const char *dir, const char *at, unsigned ending_ms,
 		int *ret_lock)
 {
@@ -206,24 +230,33 @@ static int lock(const char *parent, const char *dir, const char *at, unsigned en
 		e = try_lock(parent, dir, path, ret_lock);
 		if (e != -EBUSY && e != -EAGAIN)
 			return e;
-		if (ms >= CLAIM_MS && (ms >= ending_ms || is_mounted(at)))
+		if (ms >= CLAIM_MS &&
+		    (ms >= ending_ms || (!lock_holder(dir).ends && is_mounted(at))))
 			return e;
 		nanosleep(&pause, NULL);
 	}
 }
 
-static void say_busy(const char *path, int pid, char *ret_why, size_t why_size)
+static void say_busy(const char *path, struct holder h, char *ret_why, size_t why_size)
 {
-	int n = snprintf(ret_why, why_size,
-			 "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
-			 path);
+	int n;
 
+	if (h.ends) {
+		snprintf(ret_why, why_size,
+			 "the xsbxfs that was mounted on %s is still ending; wait until it has "
+			 "ended (process %d)",
+			 path, h.pid);
+		return;
+	}
+	n = snprintf(ret_why, why_size,
+		     "another xsbxfs is mounted on %s; end it first: fusermount3 -u %s", path,
+		     path);
 	/* Detached (fusermount3 -uz), it is there as long as somebody has files open. */
-	if (pid && n > 0 && (size_t)n < why_size)
+	if (h.pid && n > 0 && (size_t)n < why_size)
 		snprintf(ret_why + n, why_size - (size_t)n,
 			 ", or, if it is unmounted already and waits for open files to be "
 			 "closed: kill %d",
-			 pid);
+			 h.pid);
 }
 
 /* One that was there before was killed while it removed this. */

@@ -45,7 +45,7 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
  * mountpoint_claim() - Make and lock the runtime directory that belongs to a mountpoint
  * @parent: Parent of all runtime directories; made if necessary
  * @path: Mountpoint
- * @ending_ms: How long another one is waited for that is unmounted, and has not ended
+ * @ending_ms: How long another one is waited for that is unmounted, or see mountpoint_ends(), and has not ended
  * @ret_dir: Result, to be freed
  * @ret_lock: Descriptor that holds the lock, above the standard ones; who outlives the caller may keep a copy
  * @ret_why: On failure, a message
@@ -55,6 +55,9 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
  */
 int mountpoint_claim(const char *parent, const char *path, unsigned ending_ms, char **ret_dir,
 		     int *ret_lock, char *ret_why, size_t why_size);
+
+/* The mount whose runtime directory is @dir, and which has its lock, is ending: who claims it next need only wait. */
+void mountpoint_ends(const char *dir);
 
 /* The name of that directory; NULL if out of memory. Nothing is looked at. */
 char *mountpoint_directory(const char *parent, const char *path);

@@ -131,8 +131,8 @@ int keep_get_name(const struct record *record, struct keep_name *ret_name);
 int keep_get(struct fs *fs, const struct record *record, const struct keep_io *io,
 	     struct problem *why, struct session **ret_s);
 
-/* Why a session is closed that loses its sandbox at the end, and was not saved. */
-const struct problem *keep_lost(const struct session *s);
+/* Why a session is closed that loses its sandbox at the end, and was not saved. @back: there is a checkpoint to go back to. */
+const struct problem *keep_lost(const struct session *s, bool back);
 
 /*
  * Live: append the fields of one record. What is referred to by an id gets one. Return: 0, -ENOMEM, -EFBIG.

@@ -339,6 +339,12 @@ static bool is_all(const struct keeper *k)
 	return TAILQ_EMPTY(&k->dirty) && TAILQ_EMPTY(&k->refused);
 }
 
+void keeper_forget(struct keeper *k, uint64_t mark)
+{
+	if (is_all(k) && !k->left)
+		vault_forget(k->vault, mark);
+}
+
 static void begin(struct keeper *k)
 {
 	int r;
@@ -350,8 +356,7 @@ static void begin(struct keeper *k)
 	fill(k);
 	k->all = TAILQ_EMPTY(&k->dirty);
 	if (!k->job) {
-		if (is_all(k))
-			vault_forget(k->vault, k->mark);
+		keeper_forget(k, k->mark);
 		schedule(k); /* where there was no memory */
 		look(k);
 		return;
@@ -410,10 +415,14 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		if (!k->flushed)
 			changed(s);
 	}
-	if (!good && item->remove && !k->flushed && !is_replaced(k, item))
-		remove_again(k, item);
-	else
+	if (good || !item->remove || is_replaced(k, item)) {
 		keeper_item_free(k, item);
+	} else if (!k->flushed) {
+		remove_again(k, item);
+	} else { /* that was its last turn: it stays there */
+		k->left = true;
+		keeper_item_free(k, item);
+	}
 	return good;
 }
 
@@ -441,8 +450,8 @@ static void on_done(uv_work_t *work, int status)
 	k->busy = false;
 	if (good)
 		tell_success(k);
-	if (good && k->all && is_all(k))
-		vault_forget(k->vault, k->mark);
+	if (good && k->all)
+		keeper_forget(k, k->mark);
 	if (!TAILQ_EMPTY(&k->dirty) && good && !k->all)
 		begin(k); /* the round goes on */
 	else

@@ -29,7 +29,7 @@ static const struct problem not_saved = {.code = PROBLEM_NOT_KEPT,
 static void cut(struct session *s)
 {
 	const struct problem *error = problem_kept(&s->front.error);
-	struct problem lost = *keep_lost(s);
+	struct problem lost = *keep_lost(s, checkpoint_any(s));
 	bool back;
 
 	if (error->code == PROBLEM_TOO_MUCH_SAVED || error->code == PROBLEM_NOT_SAVED)
@@ -200,6 +200,9 @@ static void over(struct keeper *k)
 	}
 	if (!n)
 		log_info("sessions are asleep, and written");
+	/* What was let go of while the last round was written. */
+	if (!n && keeper_is_idle(k))
+		keeper_forget(k, vault_mark(k->vault));
 	k->done(k->data);
 }
 

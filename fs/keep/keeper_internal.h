@@ -89,6 +89,7 @@ struct keeper {
 	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
+	bool left;    /* ... and something that was to be removed is there still */
 
 	bool busy; /* a job is under way */
 	uv_work_t work;
@@ -112,6 +113,8 @@ struct keeper {
 void keeper_flush(struct keeper *k);
 /* Is nothing on its way? */
 bool keeper_is_idle(const struct keeper *k);
+/* If no record names it: what nobody had any more at that vault_mark() is removed. */
+void keeper_forget(struct keeper *k, uint64_t mark);
 /* No more of it. */
 void keeper_stop(struct keeper *k);
 

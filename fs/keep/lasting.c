@@ -82,26 +82,40 @@ enum session_state keep_state(const struct keep_out *o)
 	return SESSION_CLOSED;
 }
 
-const struct problem *keep_lost(const struct session *s)
+#define LOST  "xsbxfs ended before the session was saved: its files and variables are lost"
+#define RESET "echo reset > ctl gives the session a new sandbox."
+
+const struct problem *keep_lost(const struct session *s, bool back)
 {
-	static const struct problem lost = {
-		.code = PROBLEM_NOT_KEPT,
-		.cause = "xsbxfs ended before the session was saved: its files and variables are "
-			 "lost",
-		.fix = "echo reset > ctl gives the session a new sandbox; `restore` goes back to "
-		       "a checkpoint."};
+	static const struct problem lost = {.code = PROBLEM_NOT_KEPT, .cause = LOST, .fix = RESET};
+	static const struct problem goes_back = {.code = PROBLEM_NOT_KEPT,
+						 .cause = LOST,
+						 .fix = RESET
+						 " `restore` goes back to a checkpoint."};
 	static const struct problem work = {
 		.code = PROBLEM_NOT_KEPT,
 		.cause = "xsbxfs ended, and with it the copy of a directory of the host that the "
 			 "session worked on",
 		.fix = "echo reset > ctl gives the session a new one."};
 
-	return s->settings.spec.work ? &work : &lost;
+	return s->settings.spec.work ? &work : back ? &goes_back : &lost;
+}
+
+/* Is there a checkpoint that the record says to be whole? */
+static bool any_checkpoint(const struct keep_out *o)
+{
+	const struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &o->s->checkpoints.list, link)
+		if (cp->state == CHECKPOINT_WHOLE && is_named(o, cp->saved))
+			return true;
+	return false;
 }
 
 const struct problem *keep_closed(const struct keep_out *o)
 {
-	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed) : keep_lost(o->s);
+	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed)
+					     : keep_lost(o->s, any_checkpoint(o));
 }
 
 /* The heir would not have what was saved, and the session be lost for it: there is no record then. */
@@ -159,8 +173,7 @@ static int get_saved(struct keep_in *in, const struct record_field *f)
 	if (e <= 0)
 		return e;
 	problem_set(&in->unsaved, PROBLEM_DAMAGED,
-		    "echo reset > ctl gives the session a new sandbox; `restore` goes back to a "
-		    "checkpoint; rmdir removes it.",
+		    "echo reset > ctl gives the session a new sandbox; rmdir removes it.",
 		    "what was saved of the session when it fell asleep can't be had: %s",
 		    why.cause);
 	return 0;

@@ -499,6 +499,8 @@ static void close_unsaved(struct keep_in *in)
 	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
 		return;
 	s->state = SESSION_CLOSED;
+	if (checkpoint_any(s))
+		problem_advise(&in->unsaved, "`restore` goes back to a checkpoint.");
 	problem_keep(&s->closed, &in->unsaved);
 	session_problem(s, &in->unsaved);
 }

@@ -233,15 +233,15 @@ bool asleep_again(struct session *s, const struct problem *why)
 
 bool asleep_lost(struct session *s)
 {
-	static const struct problem lost = {
-		.code = PROBLEM_DAMAGED,
-		.cause = "what was saved of the session can't be read from state_dir: its files "
-			 "and variables are lost",
-		.fix = "`restore` goes back to a checkpoint; echo reset > ctl gives the session a "
-		       "new sandbox."};
+	struct problem lost;
 
 	if (s->sandbox || !s->asleep.saved || !saved_is_damaged(s->asleep.saved))
 		return false;
+	problem_set(&lost, PROBLEM_DAMAGED, "echo reset > ctl gives the session a new sandbox.",
+		    "what was saved of the session can't be read from state_dir: its files and "
+		    "variables are lost");
+	if (checkpoint_any(s))
+		problem_advise(&lost, "`restore` goes back to a checkpoint.");
 	asleep_end(s);
 	session_set_origin(s, NULL);
 	session_set_closed(s, &lost);
@@ -252,11 +252,10 @@ bool asleep_lost(struct session *s)
 void asleep_stays(const struct session *s, struct problem *why)
 {
 	if (s->asleep.saved)
-		problem_add_fix(why, "%sWhat was saved is kept: the next run tries it again%s.",
-				*why->fix ? " " : "",
-				saved_memory_bytes(s->asleep.saved)
-					? ", and after `reset` with its files alone"
-					: "");
+		problem_advise(why, "What was saved is kept: the next run tries it again%s.",
+			       saved_memory_bytes(s->asleep.saved)
+				       ? ", and after `reset` with its files alone"
+				       : "");
 }
 
 int asleep_reset(struct session *s)

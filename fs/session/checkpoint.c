@@ -39,6 +39,16 @@ enum checkpoint_state checkpoint_shown(const struct session *s, const struct che
 	return cp->unwritten && !s->on_disk.err ? CHECKPOINT_SAVING : cp->state;
 }
 
+bool checkpoint_any(const struct session *s)
+{
+	const struct checkpoint *cp;
+
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->state == CHECKPOINT_WHOLE && !checkpoint_is_lost(cp))
+			return true;
+	return false;
+}
+
 bool checkpoint_problem(const struct session *s, const struct checkpoint *cp, struct problem *ret_p)
 {
 	if (!checkpoint_is_lost(cp))
@@ -278,8 +288,8 @@ void checkpoint_failed(struct session *s, struct checkpoint *cp, const struct pr
 	touch_rest(s);
 	cp->state = CHECKPOINT_FAILED;
 	if (!cp->automatic)
-		problem_add_fix(&p, "%sAgain: echo checkpoint %s > ctl; or rmdir, then mkdir.",
-				*p.fix ? " " : "", cp->name);
+		problem_advise(&p, "Again: echo checkpoint %s > ctl; or rmdir, then mkdir.",
+			       cp->name);
 	problem_keep(&cp->problem, &p);
 	cp->time = s->checkpoints.mtime = clock_now();
 	tell(s, cp, "failed", why->cause);

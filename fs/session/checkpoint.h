@@ -87,6 +87,8 @@ int checkpoint_new(struct session *s, const char *name, const struct saved *save
 void checkpoint_remove(struct session *s, struct checkpoint *cp);
 
 struct checkpoint *checkpoint_find(const struct session *s, const char *name);
+/* Is there one that `restore` can go back to? */
+bool checkpoint_any(const struct session *s);
 struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number);
 
 /* It is WHOLE, with another reference to @saved. */

@@ -60,7 +60,7 @@ static void on_answer(void *data, const char *words, const char *why)
 				">> config",
 				offered);
 	} else if (s) {
-		problem_add_fix(&o->why, " The newest could not be looked up: %.250s", why);
+		problem_advise(&o->why, "The newest could not be looked up: %.250s", why);
 	}
 	if (s) {
 		session_problem(s, &o->why);
@@ -92,9 +92,9 @@ void offer_look_up(struct session *s, const struct settings *with, struct proble
 	if (o) {
 		*o = (struct offer){s->fs, s->slot, s->generation, *why};
 		if (vm_offer(s->fs->vm, &what, words, on_answer, o) == 0)
-			problem_add_fix(
-				why, "%s",
-				" The newest is being looked up: look here again in some seconds.");
+			problem_advise(
+				why,
+				"The newest is being looked up: look here again in some seconds.");
 		else
 			free(o);
 	}

@@ -321,7 +321,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"
 		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how "
 		"|\n"
-		"| `checkpoints/NAME/` | mkdir: saves the session as it is; its `files/` can be "
+		"| `checkpoints/NAME/` | mkdir: saves the session%s; its `files/` can be "
 		"read, "
 		"`wait` waits until it is saved, `error` says why it was not |\n"
 		"| `console` | boot log |\n"
@@ -335,6 +335,8 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 			  "which "
 			  "`commit` changes |\n"
 			: "",
+		s->spec.backend == VM_PROCESS ? "'s files, and of a process nothing else"
+					      : " as it is",
 		s->spec.memory_mb, s->spec.cpus, s->spec.cpus == 1 ? "" : "s",
 		seconds(s->timeout_s, "no time limit for").text, when_idle(s),
 		seconds(s->idle_timeout_s, "never").text,

@@ -80,6 +80,26 @@ void problem_add_fix(struct problem *p, const char *fmt, ...)
 		p->fix[len] = '\0';
 }
 
+void problem_advise(struct problem *p, const char *fmt, ...)
+{
+	char sentence[sizeof(p->fix)];
+	size_t len = strlen(p->fix);
+	const char *end;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	while (len && p->fix[len - 1] == ' ')
+		len--;
+	end = !len ? "" : strchr(".!?", p->fix[len - 1]) ? " " : ". ";
+	if (strlen(sentence) == sizeof(sentence) - 1 ||
+	    len + strlen(end) + strlen(sentence) >= sizeof(p->fix))
+		return;
+	p->fix[len] = '\0';
+	problem_add_fix(p, "%s%s", end, sentence);
+}
+
 /* Where there is no memory for the words, that is said. */
 static struct problem no_words = {.code = PROBLEM_NO_MEMORY,
 				  .cause = "there was no memory to keep what it was"};

@@ -78,6 +78,9 @@ void problem_add(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 /* Appends to `fix`, or leaves it unchanged if the whole text does not fit. */
 void problem_add_fix(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 
+/* The same with a sentence of its own: what is there is ended first, whatever it ends with. */
+void problem_advise(struct problem *p, const char *fmt, ...) printf_like(2, 3);
+
 /* Prepends "line N: " to the cause. */
 void problem_name_line(struct problem *p, unsigned line);
 

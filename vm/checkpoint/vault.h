@@ -88,8 +88,8 @@ struct vault_ops {
 int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
 	       const struct vault_ops *ops, struct vault **ret_vault, struct problem *why);
 
-/* Nothing new is begun: what is under way holds the context, and what has not begun fails. @v may
- * be NULL. */
+/* Nothing new is begun: what is under way, or is removed, holds the context, and what else has not
+ * begun fails. @v may be NULL. */
 void vault_close(struct vault *v);
 
 /* Drops it, when the context has ended; what was saved may outlive it. */

@@ -115,11 +115,19 @@ static void on_worked(uv_work_t *req, int status)
 
 /* ---- all of them ---- */
 
+/* At the end only what takes something away is begun: nobody does it later in this process. */
+static bool begins(const struct vault_jobs *all, unsigned kind)
+{
+	return !all->closing || kind == VAULT_REMOVE;
+}
+
 static void pump(struct vault_jobs *all)
 {
 	struct vault_job *job;
 
-	for (unsigned kind = 0; !all->closing && kind < VAULT_NKINDS; kind++) {
+	for (unsigned kind = 0; kind < VAULT_NKINDS; kind++) {
+		if (!begins(all, kind))
+			continue;
 		while (all->nworking < WORKING_MOST && (job = TAILQ_FIRST(&all->queue[kind]))) {
 			TAILQ_REMOVE(&all->queue[kind], job, link);
 			TAILQ_INSERT_TAIL(&all->working, job, link);
@@ -145,7 +153,7 @@ static void on_cut(struct deferred *d)
 	struct vault_job *job;
 
 	for (unsigned kind = 0; kind < VAULT_NKINDS; kind++) {
-		while ((job = TAILQ_FIRST(&all->queue[kind]))) {
+		while (!begins(all, kind) && (job = TAILQ_FIRST(&all->queue[kind]))) {
 			TAILQ_REMOVE(&all->queue[kind], job, link);
 			job->err = -ECANCELED;
 			over(job);

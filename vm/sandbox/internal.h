@@ -108,21 +108,20 @@ struct sandbox {
 	enum sandbox_needs needs;
 	bool asked, torn_down;
 	bool was_up;
-	bool took_early; /* its guest was begun for the pool, and is not up yet */
-	bool introduced; /* its start was noted on the console, if it did not boot */
-	bool awaits;	 /* its user is to be told what it waits for */
-	bool still;	 /* stopped by sandbox_freeze() */
-	bool kept,
-		files_only; /* it was taken over, and began from a saved one's memory; without that */
-	bool wants;	    /* likewise, and waits for processors; until vm_go() */
-	bool unfreezes;	    /* likewise, and was being saved, of which nothing comes */
+	bool took_early;       /* its guest was begun for the pool, and is not up yet */
+	bool introduced;       /* its start was noted on the console, if it did not boot */
+	bool awaits;	       /* its user is to be told what it waits for */
+	bool still;	       /* stopped by sandbox_freeze() */
+	bool kept, files_only; /* it began from a saved one's memory; without that */
+	bool wants;	       /* it was taken over, and waits for processors; until vm_go() */
+	bool unfreezes;	       /* likewise, and was being saved, of which nothing comes */
 	enum sandbox_start start;
 	struct problem problem;
 	unsigned nopen;
 	struct deferred work; /* reports a new state, or tears everything down */
 
 	struct wait wait;
-	struct saved *from; /* reference, or NULL */
+	struct saved *from; /* reference, or NULL: it begins from nothing, or has begun */
 	struct restore restore;
 	struct save save;
 	struct layer *layer;	   /* of its packages; or NULL */

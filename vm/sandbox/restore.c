@@ -21,6 +21,9 @@
  * has the files alone. What may go well another time ends it with another code, and fs/ keeps all that was saved.
  *
  * Files are loaded when the guest is up that they are put into.
+ *
+ * When it is ready, or ends, it lets go of all that: what only it has would stay on the disk for as long as it is there, and
+ * behind the end of the mount until the next one.
  */
 
 bool restore_has_memory(const struct sandbox *s)

@@ -42,11 +42,23 @@ void sandbox_defer(struct sandbox *s)
 	context_defer(&s->vm->ctx, &s->work);
 }
 
+/* It has begun, or ends: it has no hold any more on what it began from, see restore.c. */
+static void leave_saved(struct sandbox *s)
+{
+	if (!s->from)
+		return;
+	s->kept = saved_has_memory(s->from);
+	s->files_only = !s->kept;
+	s->from = saved_unref(s->from);
+}
+
 void sandbox_set_state(struct sandbox *s, enum sandbox_state state)
 {
 	if (s->state == SANDBOX_CLOSING || s->state == state)
 		return;
 	s->state = state;
+	if (state == SANDBOX_READY)
+		leave_saved(s);
 	sandbox_defer(s);
 }
 
@@ -61,6 +73,7 @@ static void end(struct sandbox *s, const struct problem *problem)
 		s->vm->failed++;
 	}
 	s->state = SANDBOX_CLOSING;
+	leave_saved(s);
 	sandbox_touch(s);
 	save_cancel(&s->save);
 	network_let_go(s);

@@ -70,6 +70,36 @@ def unmount_and_mount():
     same("it ends again", k.end(signal.SIGTERM), 0)
 
 
+def removed_at_the_end():
+    """What was saved of sessions that are awake goes with them, though the mount ends in the next moment."""
+    k = Kept("removed")
+    for name in ("one", "two"):
+        k.make(name).run("echo x > f\n")
+    k.again()
+    ok("they were saved", len(glob.glob(f"{k.state}/saved/*/pack")) == 2)
+    for name in ("one", "two"):
+        same("it wakes", k.there(name).run("cat f\n").out, "x\n")
+    for name in ("one", "two"):
+        k.there(name).remove()
+    same("it ends", k.end(), 0)
+    same("nothing is left of them", glob.glob(f"{k.state}/saved/*/*") + glob.glob(f"{k.state}/sessions/*/*"), [])
+
+
+def next_one_waits():
+    """For one that ends, though that is mounted still: a run goes on in it."""
+    k = Kept("next")
+    k.make("demo").submit("sleep 5; echo x > f\n")
+    ok("it runs", wait_for(lambda: k.there("demo").word() == "running"))
+    before = k.daemon
+    before.send_signal(signal.SIGTERM)
+    ok("it ends", wait_for(lambda: "ending: " in read(k.log, "r")))
+    k.begin()
+    same("the one before it has ended", before.wait(SOON), 0)
+    s = k.there("demo")
+    same("and let its run end", (s.state_of(1), s.word(), read(s / "files/f")), ("done", "asleep", b"x\n"))
+    same("it ends", k.end(), 0)
+
+
 def copies():
     k = Kept("copies")
     s = k.make("demo")
@@ -338,4 +368,4 @@ def sleeps_on():
     k.end()
 
 
-main(unmount_and_mount, copies, a_run_goes_on, power_cut, whole, damaged, long_code, template_gone, refused_directories, sleeps_on)
+main(unmount_and_mount, removed_at_the_end, next_one_waits, copies, a_run_goes_on, power_cut, whole, damaged, long_code, template_gone, refused_directories, sleeps_on)

@@ -48,6 +48,16 @@ def search(*options):
     return (x, steps, re.findall(r"level \d: \d+", text)), words
 
 
+def usage():
+    for option in ("--width", "--levels"):
+        for value, words in (("0", "0 is less than 1"), ("-3", "-3 is less than 1"), ("x", "invalid count value: 'x'")):
+            status, out, err = shell(f"{SEARCH} {option} {value} {TOP}")
+            same(f"{option} {value}", (status, out), (2, b""))
+            has("why", err.decode(), f"argument {option}: {words}")
+            ok("no traceback", b"Traceback" not in err, err)
+    same("nothing was made", there(), [])
+
+
 def in_turns():
     found, words = search("--width 6", "--levels 2")
     same("it says why it takes turns, once", words.count("2 sandboxes may be there at once, and 6 branches take turns"), 1)
@@ -106,4 +116,4 @@ def ended():
     holders[1].remove()
 
 
-main(in_turns, few_sessions, no_session, ended)
+main(usage, in_turns, few_sessions, no_session, ended)

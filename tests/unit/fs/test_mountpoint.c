@@ -118,20 +118,23 @@ static pid_t lingers(int lock, unsigned ms)
 /* With `keep` one that is unmounted writes its sessions before it ends. */
 static void test_one_that_ends(void **state)
 {
-	/* Nothing is mounted at the first, and there is nothing to wait for at the other. */
+	/* Nothing is mounted at the first, and there is nothing to wait for at the second, unless it says that it ends. */
 	static const struct {
 		const char *path;
+		bool ends;
 		int claimed;
-	} cases[] = {{"/mnt/a", 0}, {"/proc", -EBUSY}};
+	} cases[] = {{"/mnt/a", false, 0}, {"/proc", false, -EBUSY}, {"/proc", true, 0}};
 	struct fixture *f = *state;
 	char *dir, *again;
 	int lock, next, r;
 	pid_t pid;
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(mountpoint_claim(f->parent, cases[i].path, 0, &dir, &lock, f->why,
 						  sizeof(f->why)),
 				 0);
+		if (cases[i].ends)
+			mountpoint_ends(dir);
 		pid = lingers(lock, 4000);
 		r = mountpoint_claim(f->parent, cases[i].path, 1000000, &again, &next, f->why,
 				     sizeof(f->why));
@@ -144,6 +147,36 @@ static void test_one_that_ends(void **state)
 		free(dir);
 		give_back(again, next);
 	}
+}
+
+/* Nobody is told to kill it, how ever long it takes; of the next one there, that is not said. */
+static void test_advice(void **state)
+{
+	struct fixture *f = *state;
+	char *dir, *again, me[32];
+	int lock, next;
+
+	snprintf(me, sizeof(me), "kill %d", (int)getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		const bool ends = i == 0;
+
+		assert_int_equal(mountpoint_claim(f->parent, "/proc", 0, &dir, &lock, f->why,
+						  sizeof(f->why)),
+				 0);
+		if (ends)
+			mountpoint_ends(dir);
+		assert_int_equal(mountpoint_claim(f->parent, "/proc", 0, &again, &next, f->why,
+						  sizeof(f->why)),
+				 -EBUSY);
+		assert_true(!strstr(f->why, "kill") == ends);
+		assert_true(!strstr(f->why, "wait until it has ended") == !ends);
+		assert_true(ends || strstr(f->why, me));
+		if (ends) { /* it died, and left all that */
+			close(lock);
+			free(dir);
+		}
+	}
+	give_back(dir, lock);
 }
 
 /* As one leaves it that is killed while it removes its directory. Return: its path. */
@@ -237,6 +270,7 @@ int main(void)
 		test(test_claim),
 		test(test_half_removed),
 		test(test_one_that_ends),
+		test(test_advice),
 		test(test_paths_that_look_alike),
 		test(test_directories_that_are_not_private),
 	};

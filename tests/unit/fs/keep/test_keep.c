@@ -59,6 +59,8 @@ static void test_states_of_runs(void **state)
 	back = kx_in_second(&two, "demo");
 	assert_int_equal(back->state, SESSION_CLOSED);
 	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_string_equal(problem_kept(&back->front.error)->fix,
+			    "echo reset > ctl gives the session a new sandbox.");
 	assert_int_equal(back->nruns, 4);
 	r = session_run(back, 1);
 	assert_int_equal(r->state, RUN_DONE);
@@ -338,6 +340,7 @@ static void test_settings_not_allowed(void **state)
 	assert_int_equal(record_next(&r, &record), 1);
 	assert_int_equal(keep_get(two.fs, &record, &kx_at_rest, &why, &s), -EACCES);
 	assert_null(s);
+	assert_null(session_find(two.fs, 0, "demo"));
 	assert_int_equal(why.code, PROBLEM_LIMIT);
 	assert_non_null(strstr(why.cause, "memory_mb: 1024 is more than"));
 	kx_end(&two);

@@ -15,6 +15,11 @@
 
 #define TOP "python/demo/"
 
+static bool advises(const struct session *s, const char *words)
+{
+	return strstr(problem_kept(&s->front.error)->fix, words);
+}
+
 static void test_asleep(void **state)
 {
 	struct fixture *fx = *state;
@@ -26,6 +31,12 @@ static void test_asleep(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
 	kx_check_both(fx); /* it is being saved */
 	kx_saves(s);
+	fake_settle();
+	kx_check(fx, &kx_at_rest, &two); /* as after a power cut */
+	assert_int_equal(problem_kept(&kx_in_second(&two, "demo")->front.error)->code,
+			 PROBLEM_NOT_KEPT);
+	assert_true(advises(kx_in_second(&two, "demo"), "`restore` goes back to a checkpoint"));
+	kx_end(&two);
 	fx_put(fx, TOP "config", "timeout_s = 9\n");
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
 	kx_saves(s);
@@ -45,6 +56,7 @@ static void test_asleep(void **state)
 	assert_int_equal(kx_in_second(&two, "demo")->state, SESSION_CLOSED);
 	assert_int_equal(problem_kept(&kx_in_second(&two, "demo")->front.error)->code,
 			 PROBLEM_NOT_KEPT);
+	assert_false(advises(kx_in_second(&two, "demo"), "restore"));
 	assert_int_equal(checkpoint_find(kx_in_second(&two, "demo"), "a")->state,
 			 CHECKPOINT_FAILED);
 	kx_end(&two);
@@ -86,6 +98,8 @@ static void test_nothing_there(void **state)
 	assert_int_equal(back->state, SESSION_CLOSED);
 	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_DAMAGED);
 	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "there is no s1"));
+	assert_true(advises(back, "echo reset > ctl") && advises(back, "rmdir removes it."));
+	assert_false(advises(back, "restore")); /* there is none to go back to */
 	assert_int_equal(checkpoint_find(back, "a")->state, CHECKPOINT_FAILED);
 	assert_int_equal(problem_kept(&checkpoint_find(back, "a")->problem)->code, PROBLEM_DAMAGED);
 	assert_int_equal(session_run(back, 1)->state, RUN_DONE);

@@ -410,6 +410,57 @@ static void test_end_without_answer(void **data)
 	kf_over = true;
 }
 
+/* A session is removed, whose checkpoint is on its way to the disk still when the last record is written. */
+static void test_end_lets_go(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	unsigned forgets;
+
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	assert_int_equal(fake_vault_storing(), 1);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	for (int i = 0; i < 4; i++) {
+		clock_advance(2000);
+		clock_work();
+	}
+	assert_false(kf_is_there("demo"));
+	assert_false(kf_over);
+	forgets = fake_vault_forgets();
+	fake_vault_stores(0);
+	clock_advance(100);
+	clock_work();
+	assert_true(kf_over);
+	assert_true(fake_vault_forgets() > forgets);
+}
+
+/* But where a record could not be removed, what it names stays. */
+static void test_end_leaves(void **data)
+{
+	struct fixture *fx = *data;
+	char path[256], in[300];
+	unsigned forgets;
+
+	assert_int_equal(fx_mkdir(fx, "python/gone"), 0);
+	kf_written();
+	snprintf(path, sizeof(path), "%s/sessions/python/gone.rec", kf_state);
+	snprintf(in, sizeof(in), "%s/x", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(mkdir(in, 0700), 0);
+	forgets = fake_vault_forgets();
+	assert_int_equal(fx_rmdir(fx, "python/gone"), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_true(kf_is_there("gone"));
+	assert_int_equal(fake_vault_forgets(), forgets);
+}
+
 /* What there is no room for is not saved again and again; why that is lost is said now, and behind the next mount. */
 static void test_end_without_room(void **data)
 {
@@ -568,6 +619,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_lets_go, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_leaves, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),

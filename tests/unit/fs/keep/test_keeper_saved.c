@@ -186,6 +186,8 @@ static void test_reset_of_what_is_damaged(void **data)
 	clock_work();
 	fake_vault_stores(-EBADMSG);
 	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_string_equal(problem_kept(&fx_demo(fx)->front.error)->fix,
+			    "echo reset > ctl gives the session a new sandbox.");
 	kf_written();
 	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	kf_next_begin(&n, fx);

@@ -135,7 +135,13 @@ static void test_template_and_session(void **state)
 	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
 	assert_shows(&b, "console.log(x + 1)");
 	assert_shows(&b, "333 MiB of memory, 2 processors, 30 s a run");
+	assert_shows(&b, "mkdir: saves the session as it is;");
 	buf_clear(&b);
+	s.spec.backend = VM_PROCESS;
+	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
+	assert_shows(&b, "mkdir: saves the session's files, and of a process nothing else;");
+	buf_clear(&b);
+	s.spec.backend = VM_MICROVM;
 	s.fresh = true;
 	assert_int_equal(help_session(&conf.template[2], &s, &b), 0);
 	assert_shows(&b, "nothing lasts");

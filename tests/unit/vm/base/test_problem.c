@@ -53,6 +53,29 @@ static void set_from_itself(void **state)
 	assert_string_equal(p.cause, "no start: it ended");
 }
 
+/* Sentences do not run together, whatever was the end of the one before. */
+static void advises(void **state)
+{
+	static const struct {
+		const char *fix, *with;
+	} cases[] = {
+		{"", "Try it again."},
+		{"Wait.", "Wait. Try it again."},
+		{"Build it: scripts/images raw", "Build it: scripts/images raw. Try it again."},
+		{"Is there one?", "Is there one? Try it again."},
+		{"Mend it! ", "Mend it! Try it again."},
+		{" ", "Try it again."},
+	};
+	struct problem p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		problem_set(&p, PROBLEM_FAILED, cases[i].fix, "it failed");
+		problem_advise(&p, "Try %s again.", "it");
+		assert_string_equal(p.fix, cases[i].with);
+	}
+}
+
 /* To what is there comes more; half of it does not. */
 static void adds(void **state)
 {
@@ -66,6 +89,8 @@ static void adds(void **state)
 	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
 	memset(many, 'x', sizeof(many) - 1);
 	problem_add_fix(&p, "%s", many);
+	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
+	problem_advise(&p, "%s", many);
 	assert_string_equal(p.fix, "Mend it. Wait 3 s.");
 	problem_add(&p, "; %s", "more");
 	assert_string_equal(p.cause, "it failed; more");
@@ -128,8 +153,14 @@ static void kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names), cmocka_unit_test(set),	  cmocka_unit_test(set_from_itself),
-		cmocka_unit_test(adds),	 cmocka_unit_test(wraps), cmocka_unit_test(lines),
+		cmocka_unit_test(names),
+		cmocka_unit_test(set),
+		cmocka_unit_test(set_from_itself),
+		cmocka_unit_test(advises),
+		cmocka_unit_test(advises),
+		cmocka_unit_test(adds),
+		cmocka_unit_test(wraps),
+		cmocka_unit_test(lines),
 		cmocka_unit_test(kept),
 	};
 

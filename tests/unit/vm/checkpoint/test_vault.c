@@ -345,6 +345,32 @@ static void the_end(void **state)
 
 /* ---- other things that are sealed ---- */
 
+/* What is to be removed is not left there because others were being read when the end came. */
+static void removed_at_the_end(void **state)
+{
+	enum { N = 4 };
+	struct vf_answer a[N] = {0};
+	struct saved *s[N], *gone;
+
+	(void)state;
+	vf_begin();
+	gone = vf_stored(20, false);
+	for (unsigned i = 0; i < N; i++) {
+		s[i] = vf_stored(i, false);
+		a[i].wait.done = vf_loaded_answer;
+	}
+	for (unsigned i = 0; i < N; i++)
+		saved_load(s[i], &a[i].wait);
+	saved_unref(gone);
+	vault_forget(vf_vault, vault_mark(vf_vault));
+	vf_close();
+	assert_int_equal(vf_count(""), N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(a[i].n, 1);
+		saved_unref(s[i]);
+	}
+}
+
 static void small_things(void **state)
 {
 	struct buf sealed = {0}, plain = {0};
@@ -366,10 +392,10 @@ static void small_things(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(comes_back),  VF_TEST(bases_are_shared), VF_TEST(memory_is_bounded),
-		VF_TEST(comes_back),  VF_TEST(many_wait),	 VF_TEST(memory_is_bounded),
-		VF_TEST(files_alone), VF_TEST(is_removed),	 VF_TEST(halves_are_removed),
-		VF_TEST(the_end),     VF_TEST(small_things),
+		VF_TEST(comes_back),  VF_TEST(bases_are_shared),   VF_TEST(memory_is_bounded),
+		VF_TEST(comes_back),  VF_TEST(many_wait),	   VF_TEST(memory_is_bounded),
+		VF_TEST(files_alone), VF_TEST(is_removed),	   VF_TEST(halves_are_removed),
+		VF_TEST(the_end),     VF_TEST(removed_at_the_end), VF_TEST(small_things),
 	};
 
 	return vf_run(tests);

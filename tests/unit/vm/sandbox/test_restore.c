@@ -291,6 +291,77 @@ static void files_are_read(void **state)
 	saved_unref(s);
 }
 
+/* ---- what it began from, when it has begun ---- */
+
+static bool is_on_disk(const char *id)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/saved/%s", top, id);
+	return access(path, F_OK) == 0;
+}
+
+static bool is_removed(void *data)
+{
+	return !is_on_disk(data);
+}
+
+/* The agent takes its files. */
+static void fill(void)
+{
+	struct fake_frame *f = fake_expect(PROTO_UNPACK);
+	uint8_t wire[16];
+	struct proto_out o = {wire, 0, sizeof(wire), false};
+
+	put_u32(&o, PROTO_UNPACK_WINDOW);
+	fake_send(PROTO_UNPACKED, 0, f->h.id, wire, o.len);
+	o.len = 0;
+	put_u32(&o, 0);
+	put_str(&o, proto_cstr(""));
+	fake_send(PROTO_UNPACKED, PROTO_F_EOF, f->h.id, wire, o.len);
+	fake_free(f);
+}
+
+/* A sandbox that goes on, and one that ends, keep nothing on the disk that nobody names any more. */
+static void is_let_go(void **state)
+{
+	struct sandbox_info info;
+	char id[SAVED_ID_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		const bool memory = i == 0, begins = i < 2;
+		struct saved *s = on_disk(memory);
+
+		snprintf(id, sizeof(id), "%s", saved_id(s));
+		memset(&seen[i], 0, sizeof(seen[i]));
+		seen[i].from = s;
+		open_sandbox(&seen[i], 0);
+		until(&seen[i], SANDBOX_STARTING);
+		if (memory)
+			assert_true(fake_spin(has_booted, NULL));
+		if (begins)
+			fake_boot();
+		if (begins && !memory)
+			fill();
+		if (begins)
+			until(&seen[i], SANDBOX_READY);
+		else
+			sandbox_close(seen[i].s);
+		saved_unref(s);
+		vault_forget(vm_vault(vm), vault_mark(vm_vault(vm)));
+		assert_true(fake_spin(is_removed, id));
+		if (begins) {
+			sandbox_info(seen[i].s, &info);
+			assert_true(info.kept == memory);
+			assert_true(!*info.lost == memory);
+			close_it(&seen[i]);
+		} else {
+			until_closed(&seen[i]);
+		}
+	}
+}
+
 /* ---- saving for a disk ---- */
 
 static struct saved *save(struct seen *e, const char *replaced)
@@ -392,7 +463,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(goes_on),	   TEST(is_another_machine), TEST(is_not_known_yet),
 		TEST(is_damaged),  TEST(files_are_read),     TEST(is_described),
-		TEST(is_admitted), TEST(points_are_bounded),
+		TEST(is_admitted), TEST(points_are_bounded), TEST(is_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
