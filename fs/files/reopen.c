@@ -128,7 +128,7 @@ static void on_found(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 	const struct file_was *was = op->req ? op->reopens->was : NULL;
-	const struct vm_attr *a = &reply->attr;
+	const struct vm_attr *a = err == 0 ? &reply->attr : NULL;
 	const char *rest = was ? strchr(was->path + op->at, '/') : NULL;
 	const bool fits = err == 0 && was &&
 			  (rest ? S_ISDIR(a->mode)
