@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `files/`: directories that the kernel knows from before the session fell asleep, or woke up. */
-#include <assert.h>
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -51,27 +50,48 @@ static bool is_there(const struct file_op *op, uint32_t index)
 
 /* ---- in the sandbox ---- */
 
+int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn)
+{
+	struct session *s = op->s;
+
+	op->epoch = s->epoch;
+	files_op_list(op, &s->files->sent);
+	return sandbox_file(s->sandbox, rq, fn, op);
+}
+
+bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
+		   const struct vm_file_reply *reply, bool fits)
+{
+	struct session *s = op->s;
+	const bool same = op->epoch == s->epoch && s->sandbox;
+
+	if (err == 0 && same && op->req && fits)
+		return true;
+	if (err == 0 && same)
+		sandbox_file_undo(s->sandbox, asked, reply);
+	return false;
+}
+
 static void on_found(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 	struct session *s = op->s;
 	struct filenode *fn = filenode_get(op->nodes, op->followed);
-	const bool wanted =
-		err == 0 && op->epoch == s->epoch && op->req && fn && S_ISDIR(reply->attr.mode);
 
-	if (wanted && fn->epoch != s->epoch)
-		filenode_follow(op->nodes, fn, s->epoch, reply->node);
-	else if (err == 0 && op->epoch == s->epoch && s->sandbox) /* or another one was faster */
-		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
-	if (wanted)
-		op->go_on(op);
-	else
+	if (!files_goes_on(op, err, VM_LOOKUP, reply,
+			   err == 0 && fn && S_ISDIR(reply->attr.mode))) {
 		files_op_fail(op, err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE);
+		return;
+	}
+	if (fn->epoch != s->epoch)
+		filenode_follow(op->nodes, fn, s->epoch, reply->node);
+	else /* another one was faster */
+		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
+	op->go_on(op);
 }
 
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 {
-	struct session *s = op->s;
 	struct filenode *fn = next_stale(op);
 	struct vm_file rq = {.op = VM_LOOKUP};
 	int e;
@@ -87,10 +107,8 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 	rq.node = remote_of(op, fn->parent, VM_FILES_ROOT);
 	rq.name = fn->name;
 	op->followed = fn->index;
-	op->epoch = s->epoch;
 	op->go_on = go_on;
-	files_op_list(op, &s->files->sent);
-	e = sandbox_file(s->sandbox, &rq, on_found, op);
+	e = files_ask(op, &rq, on_found);
 	return e < 0 ? e : 1;
 }
 

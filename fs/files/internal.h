@@ -76,15 +76,22 @@ size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t 
  * Return: 0; 1: it is asked for; -ESTALE: one is not there any more, or can't be found by its name, as files can't; -errno.
  */
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
+/* The same in what was saved of the session. Return: 0 or -ESTALE. */
+int files_follow_saved(struct file_op *op, const struct pack *pack);
+
+/* What a request needs to know before it can be sent is asked of the sandbox as well. Return: as sandbox_file(). */
+int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn);
+/* Can it go on with that answer? @fits: it is what was hoped for. Else what the agent has granted is given back, if that one is
+ * still there. */
+bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
+		   const struct vm_file_reply *reply, bool fits);
+
 /* For files_reopen(), of a saved file: what free() frees; NULL if there is no memory. */
 struct file_was *reopen_note(const struct pack *pack, uint32_t entry);
 /* Is @h a handle of a saved file whose session is awake now, and can it be one of the sandbox's instead for that request? */
 bool reopen_may(const struct handle *h, const struct vm_file *rq);
 /* Opens it there; as files_follow(). */
 int files_reopen(struct file_op *op, void (*go_on)(struct file_op *op));
-
-/* The same as files_follow() in what was saved of the session. Return: 0 or -ESTALE. */
-int files_follow_saved(struct file_op *op, const struct pack *pack);
 
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

@@ -65,33 +65,10 @@ bool reopen_may(const struct handle *h, const struct vm_file *rq)
 
 /* ---- the way there ---- */
 
-/* Can it go on? Else what the agent has granted is given back, if that one is still there. */
-static bool goes_on(const struct file_op *op, int err, enum vm_file_op asked,
-		    const struct vm_file_reply *reply, bool fits)
-{
-	struct session *s = op->s;
-	const bool same = op->epoch == s->epoch && s->sandbox;
-
-	if (err == 0 && same && op->req && fits)
-		return true;
-	if (err == 0 && same)
-		sandbox_file_undo(s->sandbox, asked, reply);
-	return false;
-}
-
 static void give_back(const struct file_op *op)
 {
 	if (op->dir != VM_FILES_ROOT && op->epoch == op->s->epoch)
 		files_tell_forget(op->s, op->dir, 1);
-}
-
-static int ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn)
-{
-	struct session *s = op->s;
-
-	op->epoch = s->epoch;
-	files_op_list(op, &s->files->sent);
-	return sandbox_file(s->sandbox, rq, fn, op);
 }
 
 static void on_opened(void *data, int err, const struct vm_file_reply *reply)
@@ -101,7 +78,7 @@ static void on_opened(void *data, int err, const struct vm_file_reply *reply)
 	struct filenode *fn = filenode_get(op->nodes, op->index);
 	struct handle *h = op->reopens;
 
-	if (!goes_on(op, err, VM_OPEN, reply, fn)) {
+	if (!files_goes_on(op, err, VM_OPEN, reply, fn)) {
 		give_back(op);
 		files_op_fail(op, -ESTALE);
 		return;
@@ -136,7 +113,7 @@ static void on_found(void *data, int err, const struct vm_file_reply *reply)
 					   time_compare(&a->mtime, &was->mtime) == 0);
 
 	give_back(op);
-	if (!goes_on(op, err, VM_LOOKUP, reply, fits)) {
+	if (!files_goes_on(op, err, VM_LOOKUP, reply, fits)) {
 		files_op_fail(op, -ESTALE);
 		return;
 	}
@@ -145,8 +122,9 @@ static void on_found(void *data, int err, const struct vm_file_reply *reply)
 		op->at = (size_t)(rest + 1 - was->path);
 		err = look_up(op);
 	} else {
-		err = ask(op, &(struct vm_file){.op = VM_OPEN, .node = op->dir, .flags = O_RDONLY},
-			  on_opened);
+		err = files_ask(
+			op, &(struct vm_file){.op = VM_OPEN, .node = op->dir, .flags = O_RDONLY},
+			on_opened);
 	}
 	if (err < 0) {
 		give_back(op);
@@ -164,7 +142,8 @@ static int look_up(struct file_op *op)
 		return -ESTALE;
 	memcpy(name, at, len);
 	name[len] = '\0';
-	return ask(op, &(struct vm_file){.op = VM_LOOKUP, .node = op->dir, .name = name}, on_found);
+	return files_ask(op, &(struct vm_file){.op = VM_LOOKUP, .node = op->dir, .name = name},
+			 on_found);
 }
 
 int files_reopen(struct file_op *op, void (*go_on)(struct file_op *op))

@@ -79,12 +79,12 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 	struct session *s;
 	struct problem p;
 
-	problem_set(&p, why->code, why->fix, "the session can't be read from state_dir: %s",
-		    why->cause);
-	if (p.code == PROBLEM_DAMAGED)
-		snprintf(p.fix, sizeof(p.fix), "%s",
-			 "rmdir removes it, and what there is of it in state_dir. A copy of "
-			 "state_dir that is whole can be put there while nothing is mounted.");
+	problem_set(&p, why->code,
+		    why->code != PROBLEM_DAMAGED
+			    ? why->fix
+			    : "rmdir removes it, and what there is of it in state_dir. A copy of "
+			      "state_dir that is whole can be put there while nothing is mounted.",
+		    "the session can't be read from state_dir: %s", why->cause);
 	log_warn("%s/%s: %s", template, name, p.cause);
 	f->damaged++;
 	f->unsure = true;

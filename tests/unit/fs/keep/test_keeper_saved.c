@@ -65,17 +65,25 @@ static void test_saved(void **data)
 	kf_next_end(&n);
 }
 
-/* Until it has fallen asleep again, a session that is awake is kept as it was before, and that is told. */
-static void test_awake(void **data)
+/* It has run something, and sleeps, on the disk. */
+static void sleeps(struct fixture *fx)
 {
-	struct fixture *fx = *data;
 	struct sandbox *s = fx_run(fx, "one");
-	struct kf_next n;
 
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	kf_written();
+}
+
+/* Until it has fallen asleep again, a session that is awake is kept as it was before, and that is told. */
+static void test_awake(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s;
+	struct kf_next n;
+
+	sleeps(fx);
 	assert_int_equal(fake_vault_there(), 1);
 	fx_put(fx, TOP "in", "two");
 	s = fake_sandbox();
@@ -158,12 +166,8 @@ static void goes_on(struct fixture *fx, bool memory)
 static void test_reset_asleep(void **data)
 {
 	struct fixture *fx = *data;
-	struct sandbox *s = fx_run(fx, "one");
 
-	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	kf_written();
+	sleeps(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
 	goes_back(fx);
 	goes_on(fx, false);
@@ -173,13 +177,9 @@ static void test_reset_asleep(void **data)
 static void test_reset_of_what_is_damaged(void **data)
 {
 	struct fixture *fx = *data;
-	struct sandbox *s = fx_run(fx, "one");
 	struct kf_next n;
 
-	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	kf_written();
+	sleeps(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
 	fx_demo(fx)->asleep.saved->damaged = true;
 	clock_advance(1100);
