@@ -245,6 +245,52 @@ static bool depth_is_held_down(const struct filenodes *fns, const struct filenod
 	       fn->depth_max < filenode_depth_in(fns, fn->parent, NULL);
 }
 
+/* The first node (@fn is NULL) or the next one that the kernel may know by this name. There can be
+ * several, of which all but one are from the past. */
+static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const char *name,
+				struct filenode *fn)
+{
+	const struct filenode key = {.parent = parent, .name = (char *)name};
+
+	/* RB_NEXT takes three arguments or two, by the version of libuv. */
+	fn = fn ? filenode_tree_RB_NEXT(fn)
+		: RB_NFIND(filenode_tree, &fns->tree, (struct filenode *)&key);
+	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
+}
+
+/* It is what another sandbox has there, of which the agent was told nothing yet. */
+static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
+{
+	hide(fns, fn);
+	if (fn->single)
+		RB_REMOVE(filenode_dirs, &fns->dirs, fn);
+	fn->epoch = epoch;
+	fn->remote = remote;
+	fn->told = 0;
+	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
+	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
+	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
+	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+	touch(fns, fn);
+}
+
+/* The node that @key is of. A directory of another sandbox by the same name is followed: a process may stand there, and if the
+ * kernel were told of a new one, it would take the place of that, which has no path then (getcwd(2)) and moves with it no more. */
+static struct filenode *find(struct filenodes *fns, const struct filenode *key)
+{
+	struct filenode *fn = RB_FIND(filenode_tree, &fns->tree, (struct filenode *)key),
+			*at = NULL;
+
+	if (fn || key->class != FILENODE_DIR || !fns->follows)
+		return fn;
+	while ((at = each_at(fns, key->parent, key->name, at)))
+		if (at->class == FILENODE_DIR && at->epoch != key->epoch)
+			fn = at;
+	if (fn)
+		become(fns, fn, key->epoch, key->remote);
+	return fn;
+}
+
 struct filenode *filenode_look(struct filenodes *fns, const struct filenode_found *found)
 {
 	struct filenode key = {.class = FILENODE_FILE,
@@ -259,7 +305,7 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 		if (!key.name)
 			return NULL;
 	}
-	fn = RB_FIND(filenode_tree, &fns->tree, &key);
+	fn = find(fns, &key);
 	if (fn && depth_is_held_down(fns, fn)) {
 		hide(fns, fn);
 		fn = NULL;
@@ -292,17 +338,8 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 
 void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
 {
-	hide(fns, fn);
-	if (fn->single)
-		RB_REMOVE(filenode_dirs, &fns->dirs, fn);
-	fn->epoch = epoch;
-	fn->remote = remote;
+	become(fns, fn, epoch, remote);
 	fn->told = 1;
-	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
-	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
-	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
-	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
-	touch(fns, fn);
 }
 
 void filenode_lock(struct filenodes *fns, uint32_t index)
@@ -362,19 +399,6 @@ void filenode_count_on(struct filenodes *fns, uint32_t index, uint32_t up)
 
 	if (fn)
 		count_on(fns, fn->parent, up);
-}
-
-/* The first node (@fn is NULL) or the next one that the kernel may know by this name. There can be
- * several, of which all but one are from the past. */
-static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const char *name,
-				struct filenode *fn)
-{
-	const struct filenode key = {.parent = parent, .name = (char *)name};
-
-	/* RB_NEXT takes three arguments or two, by the version of libuv. */
-	fn = fn ? filenode_tree_RB_NEXT(fn)
-		: RB_NFIND(filenode_tree, &fns->tree, (struct filenode *)&key);
-	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
 }
 
 int filenode_may_move(struct filenodes *fns, const struct filenode_move *m)

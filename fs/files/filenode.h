@@ -93,6 +93,7 @@ struct filenodes {
 	filenode_gone_fn gone;
 	filenode_changed_fn changed; /* set by the owner; NULL: nothing is noted */
 	void *data;
+	bool follows; /* set by the owner: one epoch comes after another, and directories go on */
 	struct filenode_notes notes;
 };
 

@@ -564,6 +564,8 @@ static int on_made(struct session *s)
 	filenodes_init(&f->nodes, files_node_gone, s);
 	filenodes_init(&f->saved, saved_gone, s);
 	f->nodes.changed = f->saved.changed = on_changed;
+	f->nodes.follows =
+		true; /* one sandbox comes after another; checkpoints are beside each other */
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->loading);
 	TAILQ_INIT(&f->sent);

@@ -83,4 +83,28 @@ def stands():
     same("nothing came of that", s.run("cat sub").out, "file\n")
 
 
-main(forks, stands)
+def is_known():
+    """Somebody else comes by there: who stands there stays in the same directory, which has a path, and moves with it."""
+    s = Session("known")
+    same("made", s.run("mkdir one; echo mine >one/whose").code, 0)
+    before = os.getcwd()
+    os.chdir(s / "files/one")
+    try:
+        for name, wakes in ("one", False), ("one", True), ("two", False), ("two", True):
+            asleep(s)
+            if wakes:
+                same("awake", s.run("true").code, 0)
+            same("it is looked up by its path", read(s / f"files/{name}/whose"), b"mine\n")
+            same("it has a path", shell("/bin/pwd")[1].decode(), f"{s.path}/files/{name}\n")
+            if name == "one" and wakes:
+                os.rename(s / "files/one", s / "files/two")
+                os.mkdir(s / "files/one")
+        asleep(s)
+        same("it is the one that was moved", read("whose"), b"mine\n")
+        write("made", "x")
+        same("and stays so", s.run("ls one two").out, "one:\n\ntwo:\nmade\nwhose\n")
+    finally:
+        os.chdir(before)
+
+
+main(forks, stands, is_known)

@@ -138,6 +138,37 @@ static void test_epochs(void **state)
 	assert_int_equal(b->epoch, 2);
 }
 
+/* Where one sandbox comes after another, what the kernel knows stays what is found, and so moves along. */
+static void test_a_directory_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct filenode_found found = {1, 5, S_IFDIR, 0, "d"};
+	struct filenode *a = filenode_look(&f->fns, &found), *b;
+	const uint32_t below = dir(f, 6, a->index, "below");
+
+	found.epoch = 2;
+	found.remote = 7;
+	b = filenode_look(&f->fns, &found);
+	assert_ptr_not_equal(a, b); /* these are side by side */
+	forget(f, b->index, 1);
+	f->fns.follows = true;
+	f->told = 0;
+	b = filenode_look(&f->fns, &found);
+	assert_ptr_equal(a, b);
+	assert_int_equal(a->epoch, 2);
+	assert_int_equal(a->remote, 7);
+	assert_int_equal(a->lookups, 2);
+	assert_int_equal(a->told, 1); /* by this one's agent */
+	assert_int_equal(filenode_get(&f->fns, below)->parent, a->index);
+	assert_int_equal(move(f, 0, "d", 0, "e"), 0);
+	assert_string_equal(a->name, "e");
+	found.epoch = 3;
+	assert_ptr_not_equal(filenode_look(&f->fns, &found), a); /* another one of its old name */
+	found.mode = S_IFLNK;
+	found.name = "e";
+	assert_ptr_not_equal(filenode_look(&f->fns, &found), a);
+}
+
 static void test_parents_stay_as_long_as_their_children(void **state)
 {
 	struct fixture *f = *state;
@@ -413,6 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_lookups),
 		test(test_epochs),
+		test(test_a_directory_goes_on),
 		test(test_parents_stay_as_long_as_their_children),
 		test(test_what_the_guest_has_twice),
 		test(test_circles),
