@@ -152,13 +152,26 @@ static bool is_past(const struct file_op *op)
 	return op->rq.handle && op->epoch != op->s->epoch;
 }
 
+static void op_route(struct file_op *op, struct session *s);
+
+/* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
+static void op_again(struct file_op *op)
+{
+	const int e = pause_may(op->s, &op->rq);
+
+	if (e < 0)
+		files_op_fail(op, e);
+	else
+		op_route(op, op->s);
+}
+
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = op->reopens ? files_reopen(op, op_send) : 0;
+	int e = op->reopens ? files_reopen(op, op_again) : 0;
 
 	if (e == 0)
-		e = is_past(op) ? -ESTALE : files_follow(op, op_send);
+		e = is_past(op) ? -ESTALE : files_follow(op, op_again);
 	if (e > 0)
 		return;
 	if (e < 0) {
@@ -263,11 +276,25 @@ static void translate_offset(struct vm_file *rq)
 	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }
 
+int files_own_data(struct file_op *op)
+{
+	if (!op->rq.data || op->data)
+		return 0;
+	op->data = malloc(op->rq.size ? op->rq.size : 1);
+	if (!op->data)
+		return -ENOMEM;
+	memcpy(op->data, op->rq.data, op->rq.size);
+	op->rq.data = op->data;
+	return 0;
+}
+
 /* It waits until the sandbox is up, or was saved. */
 static void op_hold(struct file_op *op)
 {
-	if (op->give_up)
-		files_op_fail(op, -EINTR);
+	const int e = op->give_up ? -EINTR : files_own_data(op);
+
+	if (e < 0)
+		files_op_fail(op, e);
 	else
 		files_op_list(op, &op->s->files->pending);
 }

@@ -53,7 +53,10 @@ static bool is_there(const struct file_op *op, uint32_t index)
 int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn)
 {
 	struct session *s = op->s;
+	const int e = files_own_data(op);
 
+	if (e < 0)
+		return e;
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
 	return sandbox_file(s->sandbox, rq, fn, op);

@@ -21,6 +21,7 @@ struct file_op {
 	struct req *req;   /* NULL: the caller has given up */
 	struct vm_file rq;
 	char *name, *newname;
+	void *data; /* of a WRITE that is held back, or waits for something else than its answer; else NULL */
 	uint32_t epoch;
 	struct filenodes *nodes; /* that it is about; and their kind */
 	enum node_kind kind;
@@ -56,6 +57,10 @@ void files_op_list(struct file_op *op, struct file_ops *list);
 void files_op_free(struct file_op *op);
 /* Answers the request, if its process has not given up, and frees it. */
 void files_op_fail(struct file_op *op, int err);
+
+/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0 or
+ * -ENOMEM. */
+int files_own_data(struct file_op *op);
 
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);

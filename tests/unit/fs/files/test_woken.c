@@ -76,6 +76,35 @@ static void test_a_directory_that_is_none(void **state)
 	fx_forget_ino(dir, 1);
 }
 
+/* What changes something is held back also where the save begins while its directory is looked up. */
+static void test_saved_meanwhile(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *made;
+	uint64_t dir;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	fake_exit(s, VM_DONE, 0);
+	made = fx_create(fx, dir, "new");
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
+	fake_answer(s, 0, &fx_a_dir);
+	assert_waits(made);
+	assert_int_equal(s->nfiles, 0);
+	fx_saved(s);
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	assert_int_equal(s->file[0].rq.node, fx_a_dir.node);
+	fake_answer(s, -EACCES, NULL);
+	assert_error(made, -EACCES);
+	fx_forget_ino(dir, 1);
+}
+
 /* Return: a file that was open, and read, when the session woke. */
 static struct file open_when_it_wakes(struct fixture *fx, const char *name, struct sandbox **ret_s)
 {
@@ -177,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fx_test(test_two_find_a_directory),
 		fx_test(test_a_directory_that_is_none),
+		fx_test(test_saved_meanwhile),
 		fx_test(test_open_when_it_wakes),
 		fx_test(test_open_and_another_when_it_wakes),
 	};
