@@ -35,8 +35,10 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
-	/* While a directory is looked up for it, see files_follow(): its index. */
+	/* While a directory is looked up for it, see files_follow(): its index; and what came of it, if that is known at once. */
 	uint32_t followed;
+	bool asking;
+	int found;
 	void (*go_on)(struct file_op *op);
 	/* While a file is opened in the sandbox, see files_reopen(): its handle, and the last directory on the way there, with what
 	 * of it comes next. */
