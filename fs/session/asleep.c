@@ -64,6 +64,7 @@ void asleep_end(struct session *s)
 				    .lost = s->asleep.lost,
 				    .before = s->asleep.before,
 				    .before_since = s->asleep.before_since};
+	s->epoch++; /* what the host has seen of its files was read from what was saved */
 }
 
 void asleep_tell_back(struct session *s)
@@ -210,9 +211,9 @@ void asleep_woken(struct session *s)
 	a->woken = true;
 	s->fs->stats.wakes++;
 	tell_loss(s);
-	/* What the host has seen of its files was read from what was saved. */
-	s->epoch++;
-	if (!s->settings.fresh) {
+	if (s->settings.fresh) {
+		s->epoch++; /* as in asleep_end() */
+	} else {
 		remember(s);
 		asleep_end(s);
 	}

@@ -76,6 +76,30 @@ static void test_a_directory_that_is_none(void **state)
 	fx_forget_ino(dir, 1);
 }
 
+/* Closed, and reset: what was read from what was saved is nothing of the new sandbox's. */
+static void test_closed_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *req;
+	uint64_t dir;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	fx_put(fx, TOP "ctl", "close");
+	fx_put(fx, TOP "ctl", "reset");
+	fx_put(fx, TOP "in", "y");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	req = fx_lookup(fx, dir, "b");
+	assert_int_equal(s->nfiles, 1);
+	assert_string_equal(s->file[0].rq.name, "d"); /* it is looked for */
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(req, -ESTALE);
+	fx_forget_ino(dir, 1);
+	fake_exit(s, VM_DONE, 0);
+}
+
 /* Return: the directory in so many others, of a sandbox that there is no more; *@ret_s is the one that there is now. */
 static uint64_t deep_below(struct fixture *fx, unsigned levels, struct sandbox **ret_s)
 {
@@ -250,13 +274,10 @@ static void test_open_and_another_when_it_wakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_two_find_a_directory),
-		fx_test(test_a_directory_that_is_none),
-		fx_test(test_a_deep_directory),
-		fx_test(test_too_deep_a_directory),
-		fx_test(test_saved_meanwhile),
-		fx_test(test_open_when_it_wakes),
-		fx_test(test_open_and_another_when_it_wakes),
+		fx_test(test_two_find_a_directory), fx_test(test_a_directory_that_is_none),
+		fx_test(test_closed_asleep),	    fx_test(test_a_deep_directory),
+		fx_test(test_too_deep_a_directory), fx_test(test_saved_meanwhile),
+		fx_test(test_open_when_it_wakes),   fx_test(test_open_and_another_when_it_wakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
