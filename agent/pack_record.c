@@ -59,6 +59,10 @@ void pack_record_put(struct proto_out *o, const struct pack_record *r)
 		put_u32(o, r->entry);
 		break;
 	case PACK_UP: put_head(o, r->kind, 0); break;
+	case PACK_NUMBER:
+		put_head(o, r->kind, 8);
+		put_u64(o, r->number);
+		break;
 	case PACK_DATA: o->bad = true; break;
 	}
 }
@@ -148,6 +152,10 @@ static void get_body(struct proto_in *in, struct pack_record *r)
 		r->entry = get_u32(in);
 		return;
 	case PACK_UP: return;
+	case PACK_NUMBER:
+		r->number = get_u64(in);
+		in->bad = in->bad || !r->number;
+		return;
 	}
 	in->bad = true;
 }

@@ -21,6 +21,7 @@
  *	SAME	name, u32 entry					one more name of a `shared` file that came before
  *	OTHER	u32 mode, u64 mtime, u32 ns, name		a socket, FIFO or device: that it was there
  *	UP
+ *	NUMBER	u64: the inode number that the host was told of the entry before, not 0; none of SAME
  *
  * The first record is the DIR of the working directory itself, without a name, and the last its UP.
  * All that have a name, and the first, are entries, numbered from 0.
@@ -37,6 +38,7 @@ enum pack_kind {
 	PACK_SAME,
 	PACK_OTHER,
 	PACK_UP,
+	PACK_NUMBER,
 };
 
 #define PACK_HEADER	5u	       /* kind and length */
@@ -57,12 +59,14 @@ struct pack_record {
 	const char *target; /* LINK; terminated */
 	uint32_t target_len;
 	uint32_t entry;	 /* SAME */
+	uint64_t number; /* NUMBER */
 	uint64_t offset; /* DATA */
 	const uint8_t *data;
 	uint32_t len;
 };
 
 /* Most bytes that pack_record_put() takes of a record without DATA. */
+#define PACK_NUMBER_SIZE (PACK_HEADER + 8u)
 #define PACK_RECORD_ROOM (PACK_HEADER + 16u + 2u + PROTO_NAME_MAX + 5u + PROTO_LINK_MAX + 8u)
 
 /** pack_record_put() - Write a record that is not DATA. */

@@ -204,7 +204,9 @@ enum proto_unstopped {
 #define PROTO_F_EOF   0x01u /* on STDIN, UNPACK, PACKED, UNPACKED: it is the last */
 #define PROTO_F_FIRST 0x02u /* on UNPACK */
 #define PROTO_F_TRACE 0x01u /* on HELLO */
-#define PROTO_F_WHO   0x01u /* on FREEZE: FROZEN says who could not be stopped; older agents do not */
+#define PROTO_F_NUMBERS \
+	0x01u /* on PACK: with the inode numbers that the host is told, as NUMBER records; older agents have none */
+#define PROTO_F_WHO 0x01u /* on FREEZE: FROZEN says who could not be stopped; older agents do not */
 #define PROTO_F_COPY \
 	0x02u /* on HELLO: this machine is a copy, with a host that knows nothing of it yet */
 

@@ -523,7 +523,7 @@ static int on_pack(struct agent *a, const struct proto_header *h, struct proto_i
 
 	if (!get_end(in))
 		return -EPROTO;
-	packer_start(&a->packer, h->id, bytes, entries);
+	packer_start(&a->packer, h->id, bytes, entries, h->flags & PROTO_F_NUMBERS);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
 	fd = either_fd(f, node, handle);
 	if (fd < 0)
 		return fd;
-	r = files_attr(fd, &a);
+	r = files_attr(f, fd, &a);
 	if (r < 0)
 		return r;
 	proto_attr_pack(out, &a);
@@ -95,7 +95,7 @@ int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
 	if (r == 0 && (s.valid & times))
 		r = set_times(f, n, &s);
 	if (r == 0)
-		r = files_attr(n->fd, &a);
+		r = files_attr(f, n->fd, &a);
 	if (r < 0)
 		return r;
 	proto_attr_pack(out, &a);

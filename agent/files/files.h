@@ -9,6 +9,7 @@
 
 #include "locks.h"
 #include "node.h"
+#include "number.h"
 #include "watch.h"
 #include "agent/protocol.h"
 
@@ -25,6 +26,7 @@ struct files {
 	int root_fd; /* the working directory; node 1's descriptor is a duplicate */
 	int proc_fd; /* /proc/self/fd, to reopen a node's file */
 	dev_t dev;
+	struct numbers numbers;
 	bool leased; /* the host was told that nothing but its requests can change files */
 };
 

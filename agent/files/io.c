@@ -187,9 +187,10 @@ static size_t dir_room(const char *name)
 
 /* Packs the buffered entry, and takes what it needs from @room. Return: false if it has no room. "." and
  * ".." are skipped: the host knows them, and the parent of the working directory is none of its business. */
-static bool dir_put(int dir, const struct dirent64 *d, size_t *room, struct proto_out *out)
+static bool dir_put(const struct files *f, int dir, const struct dirent64 *d, size_t *room,
+		    struct proto_out *out)
 {
-	struct proto_dirent e = {.ino = d->d_ino,
+	struct proto_dirent e = {.ino = number_of(&f->numbers, d->d_ino),
 				 .next = (uint64_t)d->d_off,
 				 .type = (uint32_t)DTTOIF(d->d_type),
 				 .name = proto_cstr(d->d_name)};
@@ -243,7 +244,7 @@ int files_readdir(struct files *f, struct proto_in *in, struct proto_out *out)
 			continue;
 		}
 		/* An answer without entries would say "the end". */
-		if (!dir_put(h->fd, d, &room, out))
+		if (!dir_put(f, h->fd, d, &room, out))
 			return out->len > sizeof(uint32_t) ? 0 : -EINVAL;
 		b->next = (uint64_t)d->d_off;
 		b->first += d->d_reclen;

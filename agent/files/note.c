@@ -51,7 +51,7 @@ static void note_node(const struct files *f, struct conn *conn, uint64_t id)
 	struct proto_attr a;
 	struct frame *frame;
 
-	if (!n || n->fd < 0 || files_attr(n->fd, &a) < 0)
+	if (!n || n->fd < 0 || files_attr(f, n->fd, &a) < 0)
 		return;
 	frame = frame_new(PROTO_NOTED, 0, 128);
 	if (!frame)

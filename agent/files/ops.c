@@ -27,13 +27,13 @@ int files_reopen(const struct files *f, const struct node *n, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int files_attr(int fd, struct proto_attr *ret_a)
+int files_attr(const struct files *f, int fd, struct proto_attr *ret_a)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	*ret_a = (struct proto_attr){.ino = st.st_ino,
+	*ret_a = (struct proto_attr){.ino = number_of(&f->numbers, st.st_ino),
 				     .mode = st.st_mode & (S_IFMT | FILES_MODE_MASK),
 				     .nlink = (uint32_t)st.st_nlink,
 				     .size = (uint64_t)st.st_size,

@@ -71,7 +71,7 @@ struct files_fd_name files_fd_name(int fd);
 int files_reopen(const struct files *f, const struct node *n, int flags);
 
 /** files_attr() - Get the attributes of a descriptor. Return: 0 or -errno. */
-int files_attr(int fd, struct proto_attr *ret_a);
+int files_attr(const struct files *f, int fd, struct proto_attr *ret_a);
 
 /** files_malformed() - Mark a request as malformed. Return: -EPROTO. */
 int files_malformed(struct proto_in *in);

@@ -109,9 +109,12 @@ static struct pack_record record(enum pack_kind kind, const char *name, const st
 				    .mtime_ns = (uint32_t)st->st_mtim.tv_nsec};
 }
 
-static int put_entry(struct packer *p, const struct pack_record *r)
+/* @st: of what it is, or NULL if it is one more name. */
+static int put_entry(struct packer *p, const struct pack_record *r, const struct stat *st)
 {
-	int err = reserve(p, PACK_RECORD_ROOM);
+	const struct pack_record number = {
+		.kind = PACK_NUMBER, .number = st ? number_of(&p->files->numbers, st->st_ino) : 0};
+	int err = reserve(p, PACK_RECORD_ROOM + PACK_NUMBER_SIZE);
 
 	if (err == 0 && p->entries == p->entries_max)
 		err = -EFBIG;
@@ -122,6 +125,8 @@ static int put_entry(struct packer *p, const struct pack_record *r)
 	p->bytes -= r->target_len;
 	p->entries++;
 	pack_record_put(&p->frame->out, r);
+	if (p->numbers && number.number)
+		pack_record_put(&p->frame->out, &number);
 	return 0;
 }
 
@@ -173,7 +178,7 @@ static int put_same(struct packer *p, const char *name, const struct stat *st)
 	f = seen_at(p, st);
 	if (f->entry) {
 		r.entry = f->entry;
-		err = put_entry(p, &r);
+		err = put_entry(p, &r, NULL);
 		return err < 0 ? err : 1;
 	}
 	*f = (struct pack_file){st->st_dev, st->st_ino, p->entries};
@@ -235,7 +240,7 @@ static int put_file(struct packer *p, const char *name)
 		r = record(PACK_FILE, name, &p->st);
 		r.size = (uint64_t)p->st.st_size;
 		r.shared = p->st.st_nlink > 1;
-		err = put_entry(p, &r);
+		err = put_entry(p, &r, &p->st);
 	}
 	if (err != 0) {
 		close(fd);
@@ -261,7 +266,7 @@ static int put_link(struct packer *p, const char *name, const struct stat *st)
 		return -ENAMETOOLONG;
 	r.target = target;
 	r.target_len = (uint32_t)n;
-	return put_entry(p, &r);
+	return put_entry(p, &r, st);
 }
 
 static int put_other(struct packer *p, const char *name, const struct stat *st)
@@ -269,7 +274,7 @@ static int put_other(struct packer *p, const char *name, const struct stat *st)
 	const struct pack_record r = record(PACK_OTHER, name, st);
 
 	p->left_out++;
-	return put_entry(p, &r);
+	return put_entry(p, &r, st);
 }
 
 static int put_name(struct packer *p, const char *name)
@@ -304,7 +309,7 @@ static int go_in(struct packer *p, int fd, const char *name)
 	}
 	note_xattrs(p, d->fd);
 	r = record(PACK_DIR, name, &d->st);
-	err = put_entry(p, &r);
+	err = put_entry(p, &r, &d->st);
 	if (err < 0)
 		walk_leave(&p->walk);
 	return err;
@@ -427,7 +432,7 @@ static int step(struct packer *p, const char **ret_name)
 	return r;
 }
 
-void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries)
+void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, bool numbers)
 {
 	int fd, r;
 
@@ -436,6 +441,7 @@ void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entrie
 	p->id = id;
 	p->bytes = bytes;
 	p->entries_max = entries;
+	p->numbers = numbers;
 	p->entries = p->changed = p->left_out = 0;
 	p->list.first = p->list.end = 0;
 	fd = walk_open(p->files->root_fd, ".");

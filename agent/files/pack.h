@@ -27,6 +27,7 @@ struct packer {
 	uint32_t id;	/* of PACK */
 	uint64_t bytes; /* that may still come */
 	uint32_t entries_max, entries;
+	bool numbers;	   /* are asked for */
 	uint32_t changed;  /* files and directories that were changed while they were read */
 	uint32_t left_out; /* sockets, FIFOs, devices, what is mounted, extended attributes */
 	struct walk walk;
@@ -51,10 +52,11 @@ void packer_init(struct packer *p, struct files *files, struct conn *conn);
  * @id: Of the frame
  * @bytes: Most bytes of files
  * @entries: Most entries
+ * @numbers: With NUMBER records
  *
  * One that was under way is given up.
  */
-void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries);
+void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, bool numbers);
 
 /** packer_advance() - Go on for a moment. */
 void packer_advance(struct packer *p);

@@ -88,7 +88,7 @@ static int put_node(struct files *f, int fd, struct proto_out *out, const struct
 	if (r < 0)
 		return r;
 	/* On top of a directory of the host, files may be of its device. Nothing is mounted there. */
-	r = n->is.dev == f->dev || f->env->store ? files_attr(n->fd, &e.attr) : -EXDEV;
+	r = n->is.dev == f->dev || f->env->store ? files_attr(f, n->fd, &e.attr) : -EXDEV;
 	if (r < 0) {
 		node_forget(&f->table, n->id, 1);
 		return r;

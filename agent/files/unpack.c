@@ -90,6 +90,7 @@ void unpacker_start(struct unpacker *u, uint32_t id)
 	int r = -ENOMEM;
 
 	unpacker_stop(u);
+	numbers_clear(&u->files->numbers);
 	u->id = id;
 	u->first = u->end = u->granted = u->used = 0;
 	u->last = u->starved = u->root_done = false;
@@ -361,16 +362,38 @@ static int go_out(struct unpacker *u)
 	return 0;
 }
 
+/* The host was told another number of the last entry, where it was packed. */
+static int take_number(const struct unpacker *u, uint64_t number)
+{
+	const int dir = u->walk.n ? walk_here(&u->walk)->fd : -1;
+	struct stat st;
+	int r;
+
+	if (dir < 0 || u->kind == PACK_SAME || u->kind == PACK_UP)
+		return -EBADMSG;
+	if (u->kind == PACK_DIR || u->fd >= 0)
+		r = fstat(u->kind == PACK_DIR ? dir : u->fd, &st);
+	else
+		r = fstatat(dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
+	if (r < 0)
+		return errno == ENOENT ? 0 : -errno; /* it was not made, see make_other() */
+	return number_set(&u->files->numbers, st.st_ino, number);
+}
+
 /* ---- turns ---- */
 
 static int take_record(struct unpacker *u, const struct pack_record *r)
 {
-	int err = r->kind == PACK_DATA ? 0 : end_file(u);
+	int err;
 
-	if (err < 0)
-		return err;
 	if (r->kind == PACK_DATA)
 		return add_data(u, r);
+	if (r->kind == PACK_NUMBER)
+		return take_number(u, r->number);
+	err = end_file(u);
+	if (err < 0)
+		return err;
+	u->kind = r->kind;
 	memcpy(u->name, r->name, r->name_len + 1);
 	if (!u->walk.n && r->kind != PACK_DIR)
 		return -EBADMSG;
@@ -381,7 +404,8 @@ static int take_record(struct unpacker *u, const struct pack_record *r)
 	case PACK_SAME: err = make_same(u, r); break;
 	case PACK_OTHER: err = make_other(u, r); break;
 	case PACK_UP: return go_out(u);
-	case PACK_DATA: assert(0);
+	case PACK_DATA:
+	case PACK_NUMBER: assert(0);
 	}
 	u->entries++;
 	return err;

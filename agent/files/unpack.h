@@ -43,6 +43,7 @@ struct unpacker {
 	struct walk walk; /* whose directories' `st` is what they are to be */
 	bool root_done;
 	uint32_t entries;
+	enum pack_kind kind;	    /* of the last one */
 	struct unpack_file *shared; /* in the order of `entry` */
 	size_t nshared, shared_cap;
 	/* The file that is being written. */

@@ -243,6 +243,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 	const struct filenode_found found = {
 		.epoch = op->epoch,
 		.remote = reply->node,
+		.ino = op->unnumbered ? 0 : reply->attr.ino,
 		.mode = reply->attr.mode,
 		.parent = link ? op->newparent : op->index,
 		.name = link ? op->newname : op->name,

@@ -203,6 +203,7 @@ static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 	fn->index = index;
 	fn->epoch = key->epoch;
 	fn->remote = key->remote;
+	fn->ino = key->ino;
 	fn->name = key->name;
 	fn->depth_max = ANY_DEPTH;
 	fns->table[index] = fn;
@@ -258,6 +259,11 @@ static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const ch
 	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
 }
 
+bool filenode_is(const struct filenode *fn, uint64_t ino)
+{
+	return !fn->ino || !ino || fn->ino == ino;
+}
+
 /* It is what another sandbox has there, of which the agent was told nothing yet. */
 static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
 {
@@ -284,10 +290,13 @@ static struct filenode *find(struct filenodes *fns, const struct filenode *key)
 	if (fn || key->class != FILENODE_DIR || !fns->follows)
 		return fn;
 	while ((at = each_at(fns, key->parent, key->name, at)))
-		if (at->class == FILENODE_DIR && at->epoch != key->epoch)
+		if (at->class == FILENODE_DIR && at->epoch != key->epoch &&
+		    filenode_is(at, key->ino))
 			fn = at;
-	if (fn)
+	if (fn) {
 		become(fns, fn, key->epoch, key->remote);
+		fn->ino = key->ino;
+	}
 	return fn;
 }
 
@@ -295,7 +304,8 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 {
 	struct filenode key = {.class = FILENODE_FILE,
 			       .epoch = found->epoch,
-			       .remote = found->remote},
+			       .remote = found->remote,
+			       .ino = found->ino},
 			*fn;
 
 	if (S_ISDIR(found->mode) || S_ISLNK(found->mode)) {
@@ -519,6 +529,7 @@ int filenode_revive(struct filenodes *fns, const struct filenode *like)
 		.index = like->index,
 		.epoch = like->epoch,
 		.remote = like->remote,
+		.ino = like->ino,
 		.parent = like->parent,
 		.depth_max = like->depth_max,
 		.counted = like->counted,

@@ -36,6 +36,8 @@
  *   and is reused only then. Index 0 is the root (`files/` itself), which is not in the table.
  * - Depth: directories between the root and a node; 0 for an entry of the root. A link may climb as
  *   many.
+ * - From one sandbox to the next, and to what is saved, a directory is known again by its name and its inode number: if it was
+ *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers.
  * - `told` lookups were answered by the agent and not yet forgotten there.
  * - What changes is noted by its index, for who writes nodes down as records: with a hundred
  *   thousand of them, one that changes costs no more than itself.
@@ -53,6 +55,7 @@ struct filenode {
 	bool findable; /* in the tree */
 	uint32_t index, epoch;
 	uint64_t remote;
+	uint64_t ino;	 /* its number, awake and asleep; 0: not known */
 	uint32_t parent; /* index; a reference on it. 0 for a file */
 	char *name;	 /* NULL for a file */
 	uint32_t children;
@@ -99,10 +102,10 @@ struct filenodes {
 
 /* The result of a lookup. */
 struct filenode_found {
-	uint32_t epoch; /* of the sandbox */
-	uint64_t remote;
-	uint32_t mode;	 /* S_IFMT determines the class */
-	uint32_t parent; /* index of the directory, 0 for the root */
+	uint32_t epoch;	      /* of the sandbox */
+	uint64_t remote, ino; /* `ino` 0: not known */
+	uint32_t mode;	      /* S_IFMT determines the class */
+	uint32_t parent;      /* index of the directory, 0 for the root */
 	const char *name;
 };
 
@@ -119,6 +122,9 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 
 /* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
+/* Can it be what has this number? Nobody knows of one without. */
+bool filenode_is(const struct filenode *fn, uint64_t ino);
+
 void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote);
 
 /* Depth of the entries of directory @dir; 0 for the root. @ret_exact:
@@ -150,7 +156,7 @@ void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool e
 /* ---- of a daemon before this one ---- */
 
 /* Adds a node like @like: its index, class, epoch, remote, parent, name (copied), depths, lookups,
- * told, and whether it is locked or findable. Return: 0, -EBADMSG if there can be none like that,
+ * told, inode number, and whether it is locked or findable. Return: 0, -EBADMSG if there can be none like that,
  * -ENOMEM. */
 int filenode_revive(struct filenodes *fns, const struct filenode *like);
 

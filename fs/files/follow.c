@@ -13,9 +13,10 @@
  * A process may stand in a directory, or have it open for *at() calls, when the session falls asleep or wakes up. cp(1) of a
  * file into a directory does: what it makes there first wakes the session. The kernel looks such a directory up no more, it
  * has the node. But that is a name in a directory (filenode.h): it is looked up by its names here, from `files/` on, before
- * the first request about it, in the sandbox or in what was saved. Then it is that of the session as it is now.
+ * the first request about it, in the sandbox or in what was saved, and is the same one if its inode number is. Then it is that of
+ * the session as it is now.
  *
- * One that is not there any more, or is no directory now, is ESTALE. So are files and links, whose path the kernel walks once
+ * One that is not there any more, or is another one now, is ESTALE. So are files and links, whose path the kernel walks once
  * more then, and handles.
  */
 
@@ -85,7 +86,9 @@ static int take_found(struct file_op *op, int err, const struct vm_file_reply *r
 	struct session *s = op->s;
 	struct filenode *fn = filenode_get(op->nodes, op->followed);
 
-	if (!files_goes_on(op, err, VM_LOOKUP, reply, err == 0 && fn && S_ISDIR(reply->attr.mode)))
+	if (!files_goes_on(op, err, VM_LOOKUP, reply,
+			   err == 0 && fn && S_ISDIR(reply->attr.mode) &&
+				   filenode_is(fn, reply->attr.ino)))
 		return err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE;
 	if (fn->epoch != s->epoch)
 		filenode_follow(op->nodes, fn, s->epoch, reply->node);
@@ -164,7 +167,7 @@ int files_follow_saved(struct file_op *op, const struct pack *pack)
 		    pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
 			return -ESTALE;
 		pack_attr(pack, entry, &a);
-		if (!S_ISDIR(a.mode))
+		if (!S_ISDIR(a.mode) || !filenode_is(fn, a.number))
 			return -ESTALE;
 		filenode_follow(op->nodes, fn, op->s->epoch, entry);
 	}

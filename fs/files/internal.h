@@ -25,8 +25,9 @@ struct file_op {
 	uint32_t epoch;
 	struct filenodes *nodes; /* that it is about; and their kind */
 	enum node_kind kind;
-	unsigned place; /* of the checkpoint, see struct checkpoint; 0: of none */
-	bool packed;	/* it is answered from what was saved */
+	unsigned place;	 /* of the checkpoint, see struct checkpoint; 0: of none */
+	bool packed;	 /* it is answered from what was saved */
+	bool unnumbered; /* ... which does not have inode numbers */
 	uint64_t ino;
 	uint32_t index;	    /* of the node or directory; 0: the root */
 	uint32_t newparent; /* of the other directory of a LINK or RENAME */

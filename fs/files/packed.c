@@ -38,13 +38,14 @@ bool packed_reads(const struct vm_file *rq)
 	}
 }
 
-static struct vm_attr attr_of(const struct pack *pack, uint32_t entry)
+/* A session's files have the numbers that they have in its sandbox. */
+static struct vm_attr attr_of(const struct file_op *op, const struct pack *pack, uint32_t entry)
 {
 	struct pack_attr a;
 
 	pack_attr(pack, entry, &a);
 	return (struct vm_attr){
-		.ino = a.file,
+		.ino = a.number && !op->place ? a.number : a.file,
 		.mode = a.mode & ~(uint32_t)(S_ISUID | S_ISGID),
 		.nlink = a.nlink,
 		.size = a.size,
@@ -55,13 +56,22 @@ static struct vm_attr attr_of(const struct pack *pack, uint32_t entry)
 	};
 }
 
+static bool is_numbered(const struct pack *pack, uint32_t entry)
+{
+	struct pack_attr a;
+
+	pack_attr(pack, entry, &a);
+	return a.number;
+}
+
 /* An answer that describes an entry. */
 static void describe(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
-	const struct vm_file_reply r = {.node = entry, .attr = attr_of(pack, entry)};
+	const struct vm_file_reply r = {.node = entry, .attr = attr_of(op, pack, entry)};
 	const char *target = S_ISLNK(r.attr.mode) ? pack_target(pack, entry) : NULL;
 	struct vm_file_reply link = {.data = target, .size = target ? strlen(target) : 0};
 
+	op->unnumbered = !is_numbered(pack, entry);
 	op->linked = r;
 	files_answer(op, target ? files_link_measured(op, 0, &link) : &r);
 }
@@ -91,7 +101,7 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
 	const struct vm_file_reply r = {.handle = (uint64_t)entry + 1};
-	const struct vm_attr a = attr_of(pack, entry);
+	const struct vm_attr a = attr_of(op, pack, entry);
 
 	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
 		return -ENOTDIR;
@@ -118,7 +128,7 @@ static int read_file(struct file_op *op, const struct pack *pack, uint32_t entry
 /* Where its holes are, nobody is told: all of it is data, up to its end. */
 static int seek(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
-	const struct vm_attr a = attr_of(pack, entry);
+	const struct vm_attr a = attr_of(op, pack, entry);
 
 	if (op->rq.flags != SEEK_DATA && op->rq.flags != SEEK_HOLE)
 		return -EINVAL;
@@ -150,7 +160,7 @@ struct listing {
 static bool put(void *data, const char *name, uint32_t entry, uint64_t offset)
 {
 	struct listing *l = data;
-	const struct vm_attr a = attr_of(l->pack, entry);
+	const struct vm_attr a = attr_of(l->op, l->pack, entry);
 
 	return reply_dirent(l->req, l->op->s->fs->io, l->cap, &l->len, name,
 			    files_shown_ino(l->op, a.ino), files_shown_mode(a.mode) & S_IFMT,

@@ -27,6 +27,7 @@ enum node_tag {
 	TAG_LOOKUPS,
 	TAG_TOLD,
 	TAG_TABLE, /* 0: of its sandboxes; 1: of its checkpoints */
+	TAG_INO,
 };
 
 #define NTABLES 2u
@@ -54,6 +55,7 @@ static int put_node(const struct session *s, uint64_t table, const struct fileno
 	record_u64(out, TAG_LOCKED, fn->locked);
 	record_u64(out, TAG_EPOCH, fn->epoch);
 	record_u64(out, TAG_REMOTE, fn->remote);
+	record_u64(out, TAG_INO, fn->ino);
 	record_u64(out, TAG_PARENT, fn->parent);
 	record_str(out, TAG_NAME, fn->name);
 	record_u64(out, TAG_DEPTH, fn->depth_max);
@@ -185,6 +187,7 @@ static int get_node_field(struct node_in *in, const struct record_field *f)
 	case TAG_LOCKED: return record_get_bool(f, &fn->locked);
 	case TAG_EPOCH: return record_get_u32(f, UINT32_MAX, &fn->epoch);
 	case TAG_REMOTE: return record_get(f, 0, UINT64_MAX, &fn->remote);
+	case TAG_INO: return record_get(f, 0, UINT64_MAX, &fn->ino);
 	case TAG_PARENT: return record_get_u32(f, UINT32_MAX, &fn->parent);
 	case TAG_NAME: fn->name = in->name; return record_get_str(f, in->name, sizeof(in->name));
 	case TAG_DEPTH: return record_get_u32(f, UINT32_MAX, &fn->depth_max);

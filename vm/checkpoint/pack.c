@@ -161,6 +161,7 @@ void pack_attr(const struct pack *p, uint32_t entry, struct pack_attr *ret_attr)
 		.size = size_of(e),
 		.blocks = S_ISREG(e->mode) ? (e->stored + BLOCK - 1) / BLOCK : 0,
 		.mtime = {.tv_sec = e->mtime, .tv_nsec = e->mtime_ns},
+		.number = e->number,
 		.file = (uint32_t)(e - p->entries),
 	};
 }

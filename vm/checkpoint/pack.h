@@ -20,7 +20,8 @@ struct pack_attr {
 	uint32_t nlink;
 	uint64_t size, blocks; /* `blocks` of 512 bytes, without holes */
 	struct timespec mtime;
-	uint32_t file; /* the same for all names of a file, and for nothing else */
+	uint64_t number; /* the inode number in the sandbox; 0: not known */
+	uint32_t file;	 /* the same for all names of a file, and for nothing else */
 };
 
 struct pack *pack_ref(struct pack *p);

@@ -18,6 +18,7 @@ struct pack_entry {
 		uint64_t target_at; /* in the records */
 	};
 	int64_t mtime;
+	uint64_t number; /* its inode number in the sandbox; 0: not known */
 	uint32_t mtime_ns;
 	uint32_t mode;
 	uint32_t parent, next; /* `next`: in the same directory, or PACK_NONE */

@@ -34,10 +34,11 @@ struct pack_maker {
 	struct pack *pack;
 	struct pack_limits limits;
 	uint64_t bytes;
-	bool done;	   /* the root was left */
-	uint32_t file;	   /* to which DATA belongs, or PACK_NONE */
-	uint64_t file_end; /* of its last extent */
-	uint32_t depth;	   /* directories that it is in */
+	bool done;	     /* the root was left */
+	uint32_t unnumbered; /* the last entry, where NUMBER may come, or PACK_NONE */
+	uint32_t file;	     /* to which DATA belongs, or PACK_NONE */
+	uint64_t file_end;   /* of its last extent */
+	uint32_t depth;	     /* directories that it is in */
 	struct {
 		uint32_t entry, last; /* `last`: the newest entry in it, or PACK_NONE */
 	} dirs[PACK_DEPTH_MAX];
@@ -76,7 +77,7 @@ int pack_maker_new(const struct pack_limits *limits, struct pack_maker **ret_mak
 	}
 	m->pack = p;
 	m->limits = *limits;
-	m->file = PACK_NONE;
+	m->file = m->unnumbered = PACK_NONE;
 	p->refs = 1;
 	p->fd = memfd_create("xsbx-pack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	r = p->fd < 0 ? -errno : slots_init(p, 64);
@@ -261,6 +262,7 @@ static int add_other(struct pack_maker *m, const struct pack_record *r, const ui
 
 	if (err < 0)
 		return err;
+	m->unnumbered = m->pack->n - 1;
 	if (r->kind == PACK_DIR)
 		return add_dir(m, e);
 	e->size = r->size;
@@ -276,6 +278,15 @@ static int add_other(struct pack_maker *m, const struct pack_record *r, const ui
 	return err;
 }
 
+static int add_number(struct pack_maker *m, uint64_t number)
+{
+	if (m->unnumbered == PACK_NONE)
+		return -EPROTO;
+	m->pack->entries[m->unnumbered].number = number;
+	m->unnumbered = PACK_NONE;
+	return 0;
+}
+
 static int add_record(struct pack_maker *m, const struct pack_record *r, const uint8_t *payload,
 		      uint64_t base)
 {
@@ -285,6 +296,9 @@ static int add_record(struct pack_maker *m, const struct pack_record *r, const u
 		return -EPROTO;
 	if (r->kind == PACK_DATA)
 		return add_data(m, r, base + (uint64_t)(r->data - payload));
+	if (r->kind == PACK_NUMBER)
+		return add_number(m, r->number);
+	m->unnumbered = PACK_NONE;
 	m->file = PACK_NONE;
 	if (r->kind == PACK_UP) {
 		m->done = --m->depth == 0;

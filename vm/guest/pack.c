@@ -81,6 +81,7 @@ int guest_pack(struct guest *g)
 		guest_pack_cancel(g);
 		return -ENOMEM;
 	}
+	f->header.flags = PROTO_F_NUMBERS;
 	put_u64(&f->out, limits.bytes);
 	put_u32(&f->out, limits.entries);
 	log_trace(&g->label, "guest", "asks for all files");

@@ -19,8 +19,8 @@ import unittest
 
 from agent_fixture import HEADER, PACK, PACKED, RESET, UNPACK, UNPACKED, Case, integers, main, text
 
-EOF, FIRST = 1, 2
-DIR, FILE, DATA, LINK, SAME, OTHER, UP = range(1, 8)
+EOF, FIRST, NUMBERS = 1, 2, 1
+DIR, FILE, DATA, LINK, SAME, OTHER, UP, NUMBER = range(1, 9)
 DATA_MAX = 128 << 10
 DEPTH_MAX = 1024
 MEASURE = os.environ.get('XSBX_MEASURE')
@@ -112,9 +112,9 @@ class Packs(Case):
             file.write(content)
         os.chmod(self.path(name), mode)
 
-    def pack(self, size=1 << 40, entries=1 << 20, meanwhile=None):
+    def pack(self, size=1 << 40, entries=1 << 20, meanwhile=None, flags=0):
         """Return: errno, changed, left out, path, records."""
-        id = self.agent.send(PACK, integers('QI', size, entries))
+        id = self.agent.send(PACK, integers('QI', size, entries), flags=flags)
         got = bytearray()
         while True:
             kind, flags, data = self.agent.take(id)
@@ -167,6 +167,67 @@ class Packs(Case):
         self.assertEqual(self.whole() if len(list(records(data))) < 3 else data, data)
         first.ping()
         return self.work
+
+
+class Numbers(Packs):
+    """Files that were unpacked have the inode numbers that they had before, and new ones those of none before."""
+
+    def numbered(self):
+        """Return: of each name the number that PACK tells, and all records."""
+        error, _changed, _left_out, _path, got = self.pack(flags=NUMBERS)
+        self.assertEqual(error, 0)
+        numbers, name = {}, None
+        for kind, body in records(got):
+            if kind in (DIR, FILE, LINK, OTHER):
+                name = parse(body)[2]
+            elif kind == NUMBER:
+                self.assertNotIn(name, numbers)
+                numbers[name], = struct.unpack('<Q', body)
+        return numbers, got
+
+    def test_as_they_are(self):
+        self.write('a', b'x')
+        os.mkdir(self.path('d'))
+        os.symlink('a', self.path('l'))
+        os.link(self.path('a'), self.path('b'))
+        os.mkfifo(self.path('f'))
+        numbers, _ = self.numbered()
+        first = 'a' if b'a' in numbers else 'b'  # SAME has none
+        self.assertEqual({name.decode(): number for name, number in numbers.items() if name},
+                         {name: os.lstat(self.path(name)).st_ino for name in (first, 'd', 'l', 'f')})
+
+    def test_through_two_others(self):
+        self.write('a', b'content')
+        os.mkdir(self.path('d'))
+        self.write('d/hole', b'')
+        os.truncate(self.path('d/hole'), 1 << 20)
+        os.symlink('a', self.path('l'))
+        os.mkfifo(self.path('f'))
+        numbers, data = self.numbered()
+        for generation in (1, 2):
+            Case.setUp(self)
+            self.work = os.path.join(self.agent.root, 'files')
+            for n in range(5):  # so that they are other ones
+                self.write(f'before{n}')
+            self.assertEqual(self.unpack(data), (0, ''))
+            self.write(f'new{generation}')
+            again, data = self.numbered()
+            new = again.pop(f'new{generation}'.encode())
+            del again[b''], numbers[b'']
+            self.assertEqual(again, numbers)
+            self.assertEqual(new >> 32, generation)
+            self.assertEqual(new & 0xffffffff, os.stat(self.path(f'new{generation}')).st_ino & 0xffffffff)
+            numbers = {**again, f'new{generation}'.encode(): new, b'': 0}
+
+    def test_bad(self):
+        number = record(NUMBER, struct.pack('<Q', 7))
+        end = record(UP)
+        self.assertEqual(self.unpack(dir_record() + number + file_record('a') + number + end), (0, ''))
+        for data in (number + dir_record() + end, dir_record() + record(NUMBER, struct.pack('<Q', 0)) + end,
+                     dir_record() + record(NUMBER, b'1234') + end,
+                     dir_record() + file_record('a', shared=True) + same_record('b', 1) + number + end,
+                     dir_record() + dir_record('d') + end + number + end):
+            self.assertEqual(self.unpack(data)[0], errno.EBADMSG)
 
 
 class RoundTrip(Packs):

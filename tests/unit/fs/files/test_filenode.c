@@ -50,7 +50,7 @@ static int teardown(void **state)
 static uint32_t look_at(struct fixture *f, uint64_t remote, uint32_t mode, uint32_t parent,
 			const char *name)
 {
-	const struct filenode_found found = {1, remote, mode, parent, name};
+	const struct filenode_found found = {1, remote, 0, mode, parent, name};
 	struct filenode *fn = filenode_look(&f->fns, &found);
 
 	assert_non_null(fn);
@@ -128,7 +128,7 @@ static void test_lookups(void **state)
 static void test_epochs(void **state)
 {
 	struct fixture *f = *state;
-	struct filenode_found found = {1, 5, S_IFREG, 0, "x"};
+	struct filenode_found found = {1, 5, 0, S_IFREG, 0, "x"};
 	struct filenode *a = filenode_look(&f->fns, &found), *b;
 
 	found.epoch = 2;
@@ -142,7 +142,7 @@ static void test_epochs(void **state)
 static void test_a_directory_goes_on(void **state)
 {
 	struct fixture *f = *state;
-	struct filenode_found found = {1, 5, S_IFDIR, 0, "d"};
+	struct filenode_found found = {1, 5, 50, S_IFDIR, 0, "d"};
 	struct filenode *a = filenode_look(&f->fns, &found), *b;
 	const uint32_t below = dir(f, 6, a->index, "below");
 

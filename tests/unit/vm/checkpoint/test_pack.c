@@ -75,6 +75,11 @@ static void symlink_to(const char *name, const char *target)
 		.kind = PACK_LINK, .name = name, .mode = S_IFLNK | 0777, .target = target});
 }
 
+static void number(uint64_t n)
+{
+	put((struct pack_record){.kind = PACK_NUMBER, .number = n});
+}
+
 static void same(const char *name, uint32_t entry)
 {
 	put((struct pack_record){.kind = PACK_SAME, .name = name, .entry = entry});
@@ -612,9 +617,63 @@ static void damage_is_seen(void **state)
 	key = seal_key_free(key);
 }
 
+/* Of each entry the number behind it, and of all names of a file the same; without, there is none. */
+static void inode_numbers(void **state)
+{
+	struct pack *p;
+
+	(void)state;
+	dir("");
+	number(1);
+	file("one", 5, true);
+	number(77);
+	data(0, "hello", 5);
+	file("two", 0, false);
+	same("again", 1);
+	symlink_to("link", "x");
+	number(UINT64_MAX);
+	up();
+	assert_int_equal(make(&p), 0);
+	assert_int_equal(attr_of(p, "one").number, 77);
+	assert_int_equal(attr_of(p, "one").size, 5);
+	assert_int_equal(attr_of(p, "again").number, 77);
+	assert_int_equal(attr_of(p, "two").number, 0);
+	assert_int_equal(attr_of(p, "link").number, UINT64_MAX);
+	pack_unref(p);
+}
+
+static void wrong_numbers(void **state)
+{
+	(void)state;
+	number(1);
+	dir("");
+	up();
+	refused(-EPROTO);
+	dir("");
+	file("one", 5, true);
+	number(77);
+	number(77);
+	up();
+	refused(-EPROTO); /* two of one */
+	dir("");
+	file("one", 0, true);
+	same("again", 1);
+	number(77);
+	up();
+	refused(-EPROTO);
+	dir("");
+	dir("d");
+	up();
+	number(77);
+	up();
+	refused(-EPROTO); /* of one that was left */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(inode_numbers, begin),
+		cmocka_unit_test_setup(wrong_numbers, begin),
 		cmocka_unit_test_setup(looks, begin),
 		cmocka_unit_test_setup(lists, begin),
 		cmocka_unit_test_setup(reads_holes, begin),
