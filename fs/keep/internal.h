@@ -83,6 +83,14 @@ void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t a
 /* At most @most bytes; @ret_at: or NULL. */
 int keep_get_text_of(struct keep_in *in, const struct record_field *f, struct trail *t,
 		     struct buf *dest, size_t most, uint64_t *ret_at);
+/* Who is told of names of what was saved. */
+struct keep_naming {
+	int (*fn)(void *data, const char *name);
+	void *data;
+};
+
+/* Tells one. Return: 0, -EBADMSG, or as `fn`. */
+int keep_name(const struct keep_naming *to, const struct record_field *f);
 /* What is saved, by name. Return: whether it could be named. */
 bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved);
 /* Return: 0; 1 with @why: it is not there; -EBADMSG, -ENOMEM. */
@@ -144,6 +152,9 @@ enum session_state keep_state(const struct keep_out *o);
 const struct problem *keep_closed(const struct keep_out *o);
 void keep_put_asleep(struct keep_out *o, unsigned tag);
 int keep_get_asleep(struct keep_in *in, const struct record_field *f);
+/* Their names, see keep_get_names(): of keep_fields(), @to is a struct keep_naming. */
+int keep_name_asleep(struct keep_in *in, void *to, const struct record_field *f);
+int keep_name_checkpoint(struct keep_in *in, void *to, const struct record_field *f);
 void keep_put_origin(struct keep_out *o, unsigned tag);
 int keep_get_origin(struct keep_in *in, const struct record_field *f);
 void keep_put_saving(struct keep_out *o, unsigned tag);

@@ -337,6 +337,26 @@ int keep_get_name(const struct record *record, struct keep_name *ret_name)
 	return e;
 }
 
+/* ---- what it names ---- */
+
+static int name_saved(struct keep_in *in, void *to, const struct record_field *f)
+{
+	switch (f->tag) {
+	case S_ASLEEP: return keep_inside(in, f, keep_name_asleep, to);
+	case S_CHECKPOINT: return keep_inside(in, f, keep_name_checkpoint, to);
+	default: return 0;
+	}
+}
+
+int keep_get_names(const struct record *record, int (*fn)(void *data, const char *name), void *data)
+{
+	struct keep_naming to = {fn, data};
+
+	if (record->kind != KEEP_SESSION)
+		return -EBADMSG;
+	return keep_fields(NULL, record->fields, name_saved, &to);
+}
+
 /* ---- reading ---- */
 
 static int get_state(struct keep_in *in, const struct record_field *f)

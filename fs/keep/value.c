@@ -254,15 +254,28 @@ bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved)
 	return name;
 }
 
+static int get_name(const struct record_field *f, char name[KEEP_NAME_MAX])
+{
+	const int r = record_get_str(f, name, KEEP_NAME_MAX);
+
+	return r == 0 && !*name ? -EBADMSG : r;
+}
+
+int keep_name(const struct keep_naming *to, const struct record_field *f)
+{
+	char name[KEEP_NAME_MAX];
+	const int r = get_name(f, name);
+
+	return r < 0 ? r : to->fn(to->data, name);
+}
+
 int keep_get_saved(struct keep_in *in, const struct record_field *f, struct saved **dest,
 		   struct problem *why)
 {
 	char name[KEEP_NAME_MAX];
 	struct saved *saved;
-	int r = record_get_str(f, name, sizeof(name));
+	int r = get_name(f, name);
 
-	if (r == 0 && !*name)
-		r = -EBADMSG;
 	if (r < 0)
 		return r;
 	r = in->io->find(in->io->data, name, &saved, why);
