@@ -71,11 +71,11 @@ bool keep_env_is_sound(const struct buf *env);
 void keep_put_u64(struct buf *out, unsigned tag, uint64_t v);
 /* Whole settings, as text. */
 int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s);
-/* Replaces @dest. Where what the text says is not allowed any more, it stays, and @why says so. Return: 1 then, 0, -EBADMSG,
- * -ENOMEM. */
+/* Replaces @dest. Where what the text says is not allowed any more (live it is), or can't be, it stays, and @why says so. Return: 1
+ * then, 0, -EBADMSG, -ENOMEM. */
 int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
 		      struct problem *why);
-/* With others it would be another session, and be written as that: another mount may allow them. Return: -EACCES; 0 for an heir. */
+/* With others it would be another session, and be written as that: another mount may allow them. Return: -EACCES. */
 int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why);
 /* Bytes that grow, live: here or elsewhere. Nothing, if there are none at the beginning of their positions. */
 void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
