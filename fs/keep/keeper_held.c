@@ -68,7 +68,7 @@ static int on_name(void *data, const char *name)
 	struct saved *saved;
 	const int r = vault_find(n->k->vault, name, &saved, &why);
 
-	if (r == -ENOENT || r == -EBADMSG || r == -EKEYREJECTED)
+	if (r == -ENOENT || r == -EBADMSG || r == -EKEYREJECTED || r == -EPROTONOSUPPORT)
 		return 0;
 	return r < 0 ? r : add(n->h, saved);
 }

@@ -608,7 +608,9 @@ int keep_fill(struct keep_in *in, const struct record *record)
 	if (e == -EACCES)
 		*in->why = in->not_allowed;
 	else if (e < 0)
-		problem_set(in->why, PROBLEM_FAILED, "Free some memory, and mount again.",
+		problem_set(in->why, PROBLEM_FAILED,
+			    e == -ENOMEM ? "Free some memory, and mount again."
+					 : "Mend what is wrong, and mount again.",
 			    "it can't be made again: %s", strerror(-e));
 	return e;
 }
