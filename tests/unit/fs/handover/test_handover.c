@@ -519,13 +519,13 @@ static void test_templates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		handover_test(test_nothing),	 handover_test(test_places), handover_test(test_other_limits),
-		handover_test(test_handles),	 handover_test(test_limits),
-		handover_test(test_generations), handover_test(test_jobs),
-		handover_test(test_locks),	 handover_test(test_files),
-		handover_test(test_asleep),	 handover_test(test_long_output),
-		handover_test(test_blocks),	 handover_test(test_lost),
-		handover_test(test_templates),
+		handover_test(test_nothing),	  handover_test(test_places),
+		handover_test(test_other_limits), handover_test(test_handles),
+		handover_test(test_limits),	  handover_test(test_generations),
+		handover_test(test_jobs),	  handover_test(test_locks),
+		handover_test(test_files),	  handover_test(test_asleep),
+		handover_test(test_long_output),  handover_test(test_blocks),
+		handover_test(test_lost),	  handover_test(test_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,11 +154,8 @@ static void test_woken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_texts),
-		fx_test(test_others),
-		fx_test(test_saved),
-		fx_test(test_bases),
-		fx_test(test_woken),
+		fx_test(test_texts), fx_test(test_others), fx_test(test_saved),
+		fx_test(test_bases), fx_test(test_woken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

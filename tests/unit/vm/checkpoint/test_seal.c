@@ -93,10 +93,9 @@ static void damage_is_seen(void **state)
 		const bool id = bit / 8 >= 12 && bit / 8 < 20;
 
 		sealed.data[bit / 8] = (char)(sealed.data[bit / 8] ^ 1 << bit % 8);
-		assert_int_equal(open_it(key, "it", &sealed, &plain),
-				 version ? -EPROTONOSUPPORT
-				 : id	 ? -EKEYREJECTED
-					 : -EBADMSG);
+		assert_int_equal(open_it(key, "it", &sealed, &plain), version ? -EPROTONOSUPPORT
+								      : id    ? -EKEYREJECTED
+									      : -EBADMSG);
 		sealed.data[bit / 8] = (char)(sealed.data[bit / 8] ^ 1 << bit % 8);
 	}
 	for (size_t n = 0; n < sealed.len; n++) {

@@ -343,9 +343,13 @@ static void the_disk_is_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(damaged),	   VF_TEST(cut_off),
-		VF_TEST(exchanged),	   VF_TEST(another_key),
-		VF_TEST(not_damaged), VF_TEST(a_damaged_check),  VF_TEST(a_damaged_base_is_not_passed_on),
+		VF_TEST(damaged),
+		VF_TEST(cut_off),
+		VF_TEST(exchanged),
+		VF_TEST(another_key),
+		VF_TEST(not_damaged),
+		VF_TEST(a_damaged_check),
+		VF_TEST(a_damaged_base_is_not_passed_on),
 		VF_TEST(the_disk_is_full),
 	};
 
