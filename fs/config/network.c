@@ -139,7 +139,7 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 int netset_check(const struct settings *s, const struct settings_limits *limits,
 		 struct problem *why)
 {
-	if (s->spec.network && limits->deny_network)
+	if (limits && s->spec.network && limits->deny_network)
 		return problem_set(why, PROBLEM_NOT_ALLOWED,
 				   "Write network = off, or ask the administrator for "
 				   "allow_network = yes.",

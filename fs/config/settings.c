@@ -339,7 +339,7 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 {
 	int r = 0;
 
-	if (s->spec.backend == VM_PROCESS && !limits->allow_process)
+	if (limits && s->spec.backend == VM_PROCESS && !limits->allow_process)
 		r = problem_set(why, PROBLEM_NOT_ALLOWED,
 				"Write backend = microvm, or ask the administrator for "
 				"allow_process = yes.",

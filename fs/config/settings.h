@@ -106,7 +106,7 @@ int settings_fit(struct settings *s, const struct settings_limits *limits, struc
  * @s: Settings; unchanged unless the whole text is valid
  * @text: Bytes from a user, not terminated
  * @len: Number of bytes
- * @limits: Limits
+ * @limits: Limits; NULL: none, for it is what was allowed once
  * @above: How many lines are above the text, for line numbers
  * @ret_why: Filled in if it fails, names the line
  *

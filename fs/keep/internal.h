@@ -71,11 +71,11 @@ bool keep_env_is_sound(const struct buf *env);
 void keep_put_u64(struct buf *out, unsigned tag, uint64_t v);
 /* Whole settings, as text. */
 int keep_put_settings(struct buf *out, unsigned tag, const struct settings *s);
-/* Replaces @dest. Where what the text says is not allowed any more, it stays, and @why says so. Return: 1 then, 0, -EBADMSG,
- * -ENOMEM. */
+/* Replaces @dest. Where what the text says is not allowed any more (live it is), or can't be, it stays, and @why says so. Return: 1
+ * then, 0, -EBADMSG, -ENOMEM. */
 int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
 		      struct problem *why);
-/* With others it would be another session, and be written as that: another mount may allow them. Return: -EACCES; 0 for an heir. */
+/* With others it would be another session, and be written as that: another mount may allow them. Return: -EACCES. */
 int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why);
 /* Bytes that grow, live: here or elsewhere. Nothing, if there are none at the beginning of their positions. */
 void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t at,
@@ -83,6 +83,14 @@ void keep_put_text(struct keep_out *o, unsigned tag, struct trail *t, uint64_t a
 /* At most @most bytes; @ret_at: or NULL. */
 int keep_get_text_of(struct keep_in *in, const struct record_field *f, struct trail *t,
 		     struct buf *dest, size_t most, uint64_t *ret_at);
+/* Who is told of names of what was saved. */
+struct keep_naming {
+	int (*fn)(void *data, const char *name);
+	void *data;
+};
+
+/* Tells one. Return: 0, -EBADMSG, or as `fn`. */
+int keep_name(const struct keep_naming *to, const struct record_field *f);
 /* What is saved, by name. Return: whether it could be named. */
 bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved);
 /* Return: 0; 1 with @why: it is not there; -EBADMSG, -ENOMEM. */
@@ -144,6 +152,9 @@ enum session_state keep_state(const struct keep_out *o);
 const struct problem *keep_closed(const struct keep_out *o);
 void keep_put_asleep(struct keep_out *o, unsigned tag);
 int keep_get_asleep(struct keep_in *in, const struct record_field *f);
+/* Their names, see keep_get_names(): of keep_fields(), @to is a struct keep_naming. */
+int keep_name_asleep(struct keep_in *in, void *to, const struct record_field *f);
+int keep_name_checkpoint(struct keep_in *in, void *to, const struct record_field *f);
 void keep_put_origin(struct keep_out *o, unsigned tag);
 int keep_get_origin(struct keep_in *in, const struct record_field *f);
 void keep_put_saving(struct keep_out *o, unsigned tag);

@@ -82,7 +82,8 @@ static int check_settings(const struct keep_in *in, const struct job *j, struct 
 {
 	static const struct settings_limits none;
 	const char *const languages[] = {in->s->settings.spec.language, j->settings.language, NULL};
-	const struct settings_limits *limits = j->front.latest ? &none : &in->fs->conf->limits;
+	const struct settings_limits *limits =
+		j->front.latest || in->io->live ? &none : &in->fs->conf->limits;
 	struct job_settings again;
 	struct buf text = {0};
 	int e;

@@ -115,6 +115,11 @@ struct keep_name {
 /* Return: 0 or -EBADMSG. */
 int keep_get_name(const struct record *record, struct keep_name *ret_name);
 
+/* At rest: what was saved that it names, in no order, some of it perhaps twice. Return: 0; -EBADMSG: there may be more; or the
+ * first -errno of @fn. */
+int keep_get_names(const struct record *record, int (*fn)(void *data, const char *name),
+		   void *data);
+
 /**
  * keep_get() - Make the session of a record, at rest
  * @fs: Mount; there is none of that name in it

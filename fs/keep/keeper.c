@@ -204,10 +204,13 @@ static void removed(struct session *s)
 	delist(k, s);
 	if (k->closed)
 		return;
-	if (keeper_remove(k, &of, 0) < 0)
+	if (keeper_remove(k, &of, 0) < 0) {
 		tell_failure(k, NULL, -ENOMEM); /* it would come back */
-	else
-		schedule(k);
+		k->left = true;
+		return;
+	}
+	keeper_let_go(k, &of);
+	schedule(k);
 }
 
 /* ---- what is saved goes first ---- */
@@ -318,7 +321,9 @@ static void fill(struct keeper *k)
 		delist(k, s);
 		if (!item) {
 			tell_failure(k, s, err);
-			if (!k->flushed) /* at the end that was its last turn */
+			if (k->flushed) /* that was its last turn */
+				k->left = true;
+			else
 				enlist(k, s);
 			n++;
 			continue;
@@ -412,7 +417,9 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		is_written(s);
 	} else if (s) {
 		s->on_disk.sum = 0; /* the one of before, or this one: nobody knows */
-		if (!k->flushed)
+		if (k->flushed)
+			k->left = true;
+		else
 			changed(s);
 	}
 	if (good || !item->remove || is_replaced(k, item)) {
@@ -507,6 +514,7 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	TAILQ_INIT(&k->dirty);
 	TAILQ_INIT(&k->refused);
 	TAILQ_INIT(&k->removing);
+	TAILQ_INIT(&k->held);
 	uv_timer_init(fs->loop, &k->timer);
 	k->timer.data = k;
 	uv_timer_init(fs->loop, &k->end_timer);
@@ -539,6 +547,7 @@ int keeper_inherit(struct keeper *k, int lock)
 
 void keeper_go(struct keeper *k)
 {
+	keeper_hold_again(k);
 	k->loading = false;
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		struct session *s = roster_at(&k->fs->roster, i);
@@ -567,6 +576,7 @@ bool keeper_close(struct keeper *k)
 		return true;
 	k->fs->keeping = NULL;
 	k->fs->keeper = NULL;
+	keeper_held_clear(k);
 	if (k->busy || k->bringing)
 		return false;
 	while ((item = k->removals)) {

@@ -203,6 +203,7 @@ static void over(struct keeper *k)
 	/* What was let go of while the last round was written. */
 	if (!n && keeper_is_idle(k))
 		keeper_forget(k, vault_mark(k->vault));
+	keeper_held_clear(k);
 	k->done(k->data);
 }
 

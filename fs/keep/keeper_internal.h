@@ -89,7 +89,9 @@ struct keeper {
 	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
-	bool left;    /* ... and something that was to be removed is there still */
+	bool left; /* a record that is there may name what nobody holds any more: nothing is forgotten from now on */
+	TAILQ_HEAD(keeper_held_list, keeper_held) held;
+	struct keeper_held *held_found; /* see keeper_held.c */
 
 	bool busy; /* a job is under way */
 	uv_work_t work;
@@ -127,6 +129,10 @@ struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *re
 void keeper_write(struct store *st, struct keeper_item *items);
 /* Of a record's bytes. */
 uint64_t keeper_sum(const struct buf *record);
+/* One that is there. Return: 0 with the record, which points into @text, also to be cleared if not; -EBADMSG, -EKEYREJECTED,
+ * -errno. */
+int keeper_read(const struct keeper *k, const char *template, const char *name, struct buf *text,
+		struct record *ret);
 /* It was written: its outputs and code need not be again. */
 void keeper_item_kept(const struct keeper_item *item, struct session *s);
 void keeper_item_free(struct keeper *k, struct keeper_item *item);
@@ -137,6 +143,22 @@ struct store_output keeper_code_name(const struct keep_output *o, const struct r
 const char *keeper_saved_name(void *data, const struct saved *saved);
 /* See keeping.h. */
 void keeper_bring(struct session *s, struct run *r, unsigned which);
+
+/* ---- keeper_held.c ---- */
+
+/* What it names has references from now on. @record: NULL: it can't be read. Return: NULL if out of memory: nothing at all is
+ * removed from the vault then. */
+struct keeper_held *keeper_hold(struct keeper *k, const char *template, const char *name,
+				const struct record *record);
+/* This mount does write it. @h may be NULL. */
+void keeper_hold_no_more(struct keeper *k, struct keeper_held *h);
+/* All records were looked at. */
+void keeper_hold_found(struct keeper *k);
+/* Likewise of who goes on, who did not: it looks at those that it does not write. */
+void keeper_hold_again(struct keeper *k);
+/* The record of that name is about to be removed. */
+void keeper_let_go(struct keeper *k, const struct store_name *of);
+void keeper_held_clear(struct keeper *k);
 
 /* ---- keeper_removal.c ---- */
 

@@ -149,6 +149,18 @@ uint64_t keeper_sum(const struct buf *record)
 	return sum ? sum : 1;
 }
 
+int keeper_read(const struct keeper *k, const char *template, const char *name, struct buf *text,
+		struct record *ret)
+{
+	struct record_reader r;
+	const int e = store_read(&k->store, template, name, text);
+
+	if (e < 0)
+		return e;
+	r = record_reader(text->data, text->len);
+	return record_next(&r, ret) > 0 ? 0 : -EBADMSG;
+}
+
 struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err)
 {
 	struct keeper_item *item = calloc(1, sizeof(*item));

@@ -105,13 +105,8 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 static int read_record(struct finding *f, const char *template, const char *name, struct buf *text,
 		       struct record *ret, struct problem *why)
 {
-	struct record_reader r;
-	int e = store_read(&f->k->store, template, name, text);
+	const int e = keeper_read(f->k, template, name, text, ret);
 
-	if (e == 0) {
-		r = record_reader(text->data, text->len);
-		e = record_next(&r, ret) > 0 ? 0 : -EBADMSG;
-	}
 	if (e == -EBADMSG)
 		problem_set(why, PROBLEM_DAMAGED, "", "its record is damaged");
 	else if (e == -EKEYREJECTED)
@@ -154,15 +149,18 @@ static void load_one(void *data, const char *template, const char *name)
 	struct buf text = {0};
 	struct record record;
 	struct session *s = NULL;
-	int e;
+	struct keeper_held *held;
+	int e = read_record(f, template, name, &text, &record, &why);
 
+	/* Before anything is found of it, and let go of. */
+	held = keeper_hold(k, template, name, e == 0 ? &record : NULL);
 	if (conf_template_index(k->fs->conf, template) < 0) {
 		if (!f->homeless++)
 			snprintf(f->first, sizeof(f->first), "%s/%s", template, name);
 		f->unsure = true;
+		buf_clear(&text);
 		return;
 	}
-	e = read_record(f, template, name, &text, &record, &why);
 	if (e == 0) {
 		e = keep_get_name(&record, &is);
 		if (e < 0)
@@ -176,6 +174,8 @@ static void load_one(void *data, const char *template, const char *name)
 		show_damaged(f, template, name, *is.name && e != -EPERM ? &is : NULL, &why);
 	else if (s)
 		found(f, s, &text);
+	if (e == 0)
+		keeper_hold_no_more(k, held);
 	buf_clear(&text);
 	aim_at("kept: is read, %s/%s", template, name);
 }
@@ -249,12 +249,14 @@ void keeper_load(struct keeper *k)
 	keep_join(k->fs);
 	if (r < 0) {
 		f.unsure = true;
+		(void)keeper_hold(k, "", "", NULL);
 		problem_set(&p, PROBLEM_FAILED, "Mend its disk, and mount again.",
 			    "the sessions in state_dir can't be listed, or not all of them: %s",
 			    strerror(-r));
 		log_error("%s", p.cause);
 		complaint_tell(k->fs, k->fs->uid, &p);
 	}
+	keeper_hold_found(k);
 	sweep(&f);
 	tell(&f);
 	buf_clear(&f.ids);

@@ -235,6 +235,12 @@ int keep_get_asleep(struct keep_in *in, const struct record_field *f)
 	return e;
 }
 
+int keep_name_asleep(struct keep_in *in, void *to, const struct record_field *f)
+{
+	(void)in;
+	return f->tag == ASLEEP_SAVED || f->tag == ASLEEP_BEFORE ? keep_name(to, f) : 0;
+}
+
 /* ---- whose copy ---- */
 
 void keep_put_origin(struct keep_out *o, unsigned tag)
@@ -432,6 +438,12 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 	case CP_BEHIND: return record_get_u32(f, UINT32_MAX, &cp->behind);
 	default: return 0;
 	}
+}
+
+int keep_name_checkpoint(struct keep_in *in, void *to, const struct record_field *f)
+{
+	(void)in;
+	return f->tag == CP_SAVED ? keep_name(to, f) : 0;
 }
 
 static bool is_free(const struct session *s, const struct checkpoint *cp)

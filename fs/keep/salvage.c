@@ -16,7 +16,7 @@
  * itself, and was checked by itself. All that may be under way (its sandbox, runs, jobs, handles, nodes below files/) is not.
  *
  * Where sessions are kept, what the disk has of it may be whole. So nothing is written there any more (kept.damaged), and what its
- * record there names keeps its references: the vault removes what has none.
+ * record there names is held: see keeper_held.c.
  */
 
 /* What the new one gets. Owned by nobody else. */

@@ -337,6 +337,26 @@ int keep_get_name(const struct record *record, struct keep_name *ret_name)
 	return e;
 }
 
+/* ---- what it names ---- */
+
+static int name_saved(struct keep_in *in, void *to, const struct record_field *f)
+{
+	switch (f->tag) {
+	case S_ASLEEP: return keep_inside(in, f, keep_name_asleep, to);
+	case S_CHECKPOINT: return keep_inside(in, f, keep_name_checkpoint, to);
+	default: return 0;
+	}
+}
+
+int keep_get_names(const struct record *record, int (*fn)(void *data, const char *name), void *data)
+{
+	struct keep_naming to = {fn, data};
+
+	if (record->kind != KEEP_SESSION)
+		return -EBADMSG;
+	return keep_fields(NULL, record->fields, name_saved, &to);
+}
+
 /* ---- reading ---- */
 
 static int get_state(struct keep_in *in, const struct record_field *f)
@@ -588,7 +608,9 @@ int keep_fill(struct keep_in *in, const struct record *record)
 	if (e == -EACCES)
 		*in->why = in->not_allowed;
 	else if (e < 0)
-		problem_set(in->why, PROBLEM_FAILED, "Free some memory, and mount again.",
+		problem_set(in->why, PROBLEM_FAILED,
+			    e == -ENOMEM ? "Free some memory, and mount again."
+					 : "Mend what is wrong, and mount again.",
 			    "it can't be made again: %s", strerror(-e));
 	return e;
 }

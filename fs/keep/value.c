@@ -148,6 +148,8 @@ static int unset_all(const struct conf_template *t, struct buf *text)
 int keep_get_settings(struct keep_in *in, const struct record_field *f, struct settings *dest,
 		      struct problem *why)
 {
+	/* What a session has that goes on was allowed, whatever is by now. */
+	const struct settings_limits *limits = in->io->live ? NULL : &in->fs->conf->limits;
 	struct settings with = {0};
 	struct buf text = {0};
 	int r;
@@ -160,7 +162,7 @@ int keep_get_settings(struct keep_in *in, const struct record_field *f, struct s
 	if (r == 0)
 		r = buf_append(&text, f->data, f->len);
 	if (r == 0)
-		r = settings_parse(&with, text.data, text.len, 0, &in->fs->conf->limits, why);
+		r = settings_parse(&with, text.data, text.len, 0, limits, why);
 	buf_clear(&text);
 	if (r < 0) {
 		settings_clear(&with);
@@ -173,12 +175,14 @@ int keep_get_settings(struct keep_in *in, const struct record_field *f, struct s
 
 int keep_not_allowed(struct keep_in *in, const char *whose, const struct problem *why)
 {
-	if (in->io->live) /* by the same configuration they are */
-		return 0;
-	problem_set(&in->not_allowed, why->code,
-		    "Mount with a configuration that allows it; until then it stays as it is in "
-		    "state_dir. rmdir removes it.",
-		    "%s settings are not allowed in this mount: %s", whose, why->cause);
+	if (in->io->live)
+		problem_set(&in->not_allowed, why->code, why->fix, "%s settings can't be: %s",
+			    whose, why->cause);
+	else
+		problem_set(&in->not_allowed, why->code,
+			    "Mount with a configuration that allows it; until then it stays as it "
+			    "is in state_dir. rmdir removes it.",
+			    "%s settings are not allowed in this mount: %s", whose, why->cause);
 	return -EACCES;
 }
 
@@ -254,15 +258,28 @@ bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved)
 	return name;
 }
 
+static int get_name(const struct record_field *f, char name[KEEP_NAME_MAX])
+{
+	const int r = record_get_str(f, name, KEEP_NAME_MAX);
+
+	return r == 0 && !*name ? -EBADMSG : r;
+}
+
+int keep_name(const struct keep_naming *to, const struct record_field *f)
+{
+	char name[KEEP_NAME_MAX];
+	const int r = get_name(f, name);
+
+	return r < 0 ? r : to->fn(to->data, name);
+}
+
 int keep_get_saved(struct keep_in *in, const struct record_field *f, struct saved **dest,
 		   struct problem *why)
 {
 	char name[KEEP_NAME_MAX];
 	struct saved *saved;
-	int r = record_get_str(f, name, sizeof(name));
+	int r = get_name(f, name);
 
-	if (r == 0 && !*name)
-		r = -EBADMSG;
 	if (r < 0)
 		return r;
 	r = in->io->find(in->io->data, name, &saved, why);

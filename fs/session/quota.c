@@ -188,12 +188,14 @@ static void add_saved(struct buf *all, uid_t uid, const struct saved *saved)
 		(void)buf_append(all, &h, sizeof(h));
 }
 
-static void add_saved_of(struct buf *all, uid_t uid, const struct session *s)
+/* @before: what it woke from as well. */
+static void add_saved_of(struct buf *all, uid_t uid, const struct session *s, bool before)
 {
 	const struct checkpoint *cp;
 
 	add_saved(all, uid, s->asleep.saved);
-	add_saved(all, uid, s->asleep.before);
+	if (before)
+		add_saved(all, uid, s->asleep.before);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		add_saved(all, uid, cp->saved);
 }
@@ -231,24 +233,21 @@ uint64_t quota_saved_total(const struct fs *fs)
 	struct buf all = {0};
 
 	LIST_FOREACH(s, &fs->sessions, kept)
-		add_saved_of(&all, 0, s); /* what users have in common counts once as well */
+		add_saved_of(&all, 0, s, true); /* what users have in common counts once as well */
 	return sum_up(&all);
 }
 
-/* Of one user, with @more of @of, which may be instead of what that one woke from; likewise. */
+/* Of one user, with @more of @of, which may be instead of what that one woke from: what others have of that stays. Likewise. */
 static uint64_t saved_by(const struct fs *fs, const struct session *of, const struct saved *more)
 {
-	const struct saved *before = of->asleep.before;
 	const struct session *s;
 	struct buf all = {0};
-	uint64_t n;
 
 	add_saved(&all, of->uid, more);
 	LIST_FOREACH(s, &fs->sessions, kept)
 		if (s->uid == of->uid)
-			add_saved_of(&all, s->uid, s);
-	n = sum_up(&all);
-	return n == UINT64_MAX || !before || before == more ? n : n - saved_bytes(before);
+			add_saved_of(&all, s->uid, s, s != of);
+	return sum_up(&all);
 }
 
 int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,

@@ -47,7 +47,7 @@ static void sealed(const uint8_t *data, size_t size)
 	struct buf out = {.limit = 1u << 20};
 	int r = unseal_bytes(key(), "it", data, size, &out);
 
-	assert(r == -EBADMSG || r == -EKEYREJECTED);
+	assert(r == -EBADMSG || r == -EKEYREJECTED || r == -EPROTONOSUPPORT);
 	buf_clear(&out);
 }
 
@@ -56,7 +56,7 @@ static void head(const uint8_t *data, size_t size)
 	struct vault_head h;
 	int r = vault_head_parse(data, size, &h);
 
-	assert(r == 0 || r == -EBADMSG);
+	assert(r == 0 || r == -EBADMSG || r == -EPROTONOSUPPORT);
 	if (r < 0)
 		return;
 	assert(h.entries && h.records <= 1ull << 42);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "pack_internal.h"
 #include "vm/base/util.h"
@@ -84,8 +85,10 @@ static int get_header(struct source *from, struct header *ret)
 	if (r < 0)
 		return r;
 	get_bytes(&in, magic, sizeof(magic));
-	if (memcmp(magic, MAGIC, sizeof(magic)) != 0 || get_u32(&in) != VERSION)
+	if (memcmp(magic, MAGIC, sizeof(magic)) != 0)
 		return -EBADMSG;
+	if (get_u32(&in) != VERSION)
+		return -EPROTONOSUPPORT;
 	*ret = (struct header){0};
 	ret->flaws.changed = get_u32(&in);
 	ret->flaws.left_out = get_u32(&in);
@@ -131,8 +134,9 @@ static int unpack(struct load *l, ZSTD_inBuffer *in, bool *done)
 		const size_t left = ZSTD_decompressStream(l->z, &out, in);
 		int r;
 
-		if (ZSTD_isError(left))
-			return -EBADMSG;
+		if (ZSTD_isError(left)) /* it takes memory when it sees how large its window is */
+			return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? -ENOMEM
+										       : -EBADMSG;
 		*done = left == 0;
 		full = out.pos == out.size;
 		r = take(l, out.pos);

@@ -19,8 +19,8 @@ int pack_store(const struct pack *p, struct sink *to);
  * @limits: What it may be
  * @ret_pack: The pack; the reference is the caller's
  *
- * Return: 0; -EBADMSG if it is none, is damaged, or of another version; -EFBIG, -ENOMEM, or another
- * -errno.
+ * Return: 0; -EBADMSG if it is none, or is damaged; -EPROTONOSUPPORT: it is of another version;
+ * -EFBIG, -ENOMEM, or another -errno.
  */
 int pack_load(struct source *from, const struct pack_limits *limits, struct pack **ret_pack);
 

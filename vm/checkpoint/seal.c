@@ -342,8 +342,10 @@ static int get_header(const struct seal_key *key, struct source *from, unsigned 
 	if (r < 0)
 		return r;
 	get_bytes(&in, magic, sizeof(magic));
-	if (memcmp(magic, MAGIC, sizeof(magic)) != 0 || get_u32(&in) != VERSION)
+	if (memcmp(magic, MAGIC, sizeof(magic)) != 0)
 		return -EBADMSG;
+	if (get_u32(&in) != VERSION)
+		return -EPROTONOSUPPORT;
 	get_bytes(&in, id, KEY_ID);
 	get_bytes(&in, ret_salt, SALT);
 	return CRYPTO_memcmp(id, key->id, KEY_ID) == 0 ? 0 : -EKEYREJECTED;

@@ -35,7 +35,8 @@ int seal_name(const struct seal_key *key, const char *content, char ret_hex[SEAL
  * it. Long texts and any bytes may be in it.
  *
  * Whatever opens sealed data returns -EBADMSG if it is none, is damaged, cut off, or sealed for
- * something else; and -EKEYREJECTED if it was sealed with another key.
+ * something else; -EKEYREJECTED if it was sealed with another key; and -EPROTONOSUPPORT if it is of
+ * another version, or says so because it is damaged.
  */
 
 /* What most are for: a file, and of what it is. */

@@ -152,6 +152,11 @@ static void explain(struct problem *why, const char *what, int err)
 			    "Mount with the key that it was sealed with.",
 			    "%s was sealed with another key", what);
 		break;
+	case EPROTONOSUPPORT:
+		problem_set(why, PROBLEM_NO_RESOURCES,
+			    "Mount with the version of xsbxfs that wrote it.",
+			    "%s is damaged on the disk, or of another version", what);
+		break;
 	case ENOENT:
 		problem_set(why, PROBLEM_NOT_RESTORED, "", "%s is not on the disk any more", what);
 		break;
@@ -596,7 +601,9 @@ int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
 						 "directory; nothing was removed."
 					       : "",
 			    "what was saved: %s",
-			    r == -EKEYREJECTED ? "it was sealed with another key" : strerror(-r));
+			    r == -EKEYREJECTED	    ? "it was sealed with another key"
+			    : r == -EPROTONOSUPPORT ? "it is of another version"
+						    : strerror(-r));
 		vault_disk_close(&v->disk);
 		free(v);
 		return r;

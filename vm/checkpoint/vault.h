@@ -40,7 +40,7 @@ void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *d
  * @why: On failure, in words; or NULL
  *
  * Reads a small file. Return: 0, -ENOENT, -EBADMSG if it is damaged, -EKEYREJECTED if it was sealed
- * with another key, or -errno.
+ * with another key, -EPROTONOSUPPORT if it is of another version, or -errno.
  */
 int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why);
 

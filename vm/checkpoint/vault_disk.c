@@ -169,8 +169,10 @@ int vault_head_parse(const void *data, size_t len, struct vault_head *ret_head)
 	struct record_field f;
 	int r = record_next(&in, &record);
 
-	if (r <= 0 || record.kind != KIND_HEAD || record.key != VERSION)
+	if (r <= 0 || record.kind != KIND_HEAD)
 		return -EBADMSG;
+	if (record.key != VERSION)
+		return -EPROTONOSUPPORT;
 	while ((r = record_field(&record.fields, &f)) > 0) {
 		r = head_get(&f, &h);
 		if (r < 0)
@@ -209,7 +211,8 @@ int vault_disk_head(const struct vault_disk *d, const char *id, struct buf *text
 
 /* ---- opening ---- */
 
-/* Is anything here that this key opens? Return: 0; -EKEYREJECTED: none of what is here; -ENOENT: nothing here tells. */
+/* Is anything here that this key opens? Return: 0; -EKEYREJECTED: none of what is here; -EPROTONOSUPPORT: it is of another version;
+ * -ENOENT: nothing here tells. */
 static int heads_fit(const struct vault_disk *d)
 {
 	_cleanup_dir_ DIR *dir = fileio_list(d->dir, ".");
@@ -223,7 +226,7 @@ static int heads_fit(const struct vault_disk *d)
 					? vault_disk_head(d, e->d_name, &text, &head)
 					: -ENOENT;
 
-		if (one == 0 || one == -EKEYREJECTED)
+		if (one == 0 || one == -EKEYREJECTED || one == -EPROTONOSUPPORT)
 			r = one;
 	}
 	buf_clear(&text);
@@ -238,11 +241,13 @@ static int check_key(const struct vault_disk *d)
 	int r = read_small(d, d->dir, CHECK, CHECK, &plain), heads;
 
 	buf_clear(&plain);
-	if (r != -ENOENT && r != -EBADMSG && r != -EKEYREJECTED)
+	if (r != -ENOENT && r != -EBADMSG && r != -EKEYREJECTED && r != -EPROTONOSUPPORT)
 		return r;
 	heads = heads_fit(d);
-	if (heads == -EKEYREJECTED || (heads < 0 && r == -EKEYREJECTED))
-		return -EKEYREJECTED;
+	if (heads == -EKEYREJECTED || heads == -EPROTONOSUPPORT)
+		return heads;
+	if (heads < 0 && r == -EKEYREJECTED)
+		return r;
 	if (r != -ENOENT)
 		(void)unlinkat(d->dir, CHECK, 0);
 	r = write_small(d, d->dir, CHECK, CHECK, &none);

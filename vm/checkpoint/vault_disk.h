@@ -53,7 +53,8 @@ bool vault_disk_id_ok(const char *id);
 const char *vault_disk_unfinished(const char *name);
 
 /*
- * These block. All return 0; -ENOENT; -EBADMSG if it is damaged; -EKEYREJECTED; or another -errno.
+ * These block. All return 0; -ENOENT; -EBADMSG if it is damaged; -EKEYREJECTED; -EPROTONOSUPPORT if it is of
+ * another version, which is no damage; or another -errno.
  */
 
 /* @id: a new one, of which all is on the disk then, or nothing. @point: or NULL, see point_store(). */
@@ -69,7 +70,7 @@ int vault_disk_pack(const struct vault_disk *d, const char *id, const struct vau
 int vault_disk_point(const struct vault_disk *d, const char *id, const struct vault_head *h,
 		     int base, struct point **ret_point);
 
-/* Head as the fuzzer knows it: what is in the seal. Return: 0 or -EBADMSG. */
+/* Head as the fuzzer knows it: what is in the seal. Return: 0, -EBADMSG, -EPROTONOSUPPORT. */
 int vault_head_parse(const void *data, size_t len, struct vault_head *ret_head);
 
 /* @name: an id, or of something unfinished. */

@@ -303,6 +303,29 @@ def refused():
     s.remove()
 
 
+def limits():
+    """Of time there may be less for the sessions to come; those that are there have what they had."""
+    mnt, conf, text = f"{SCRATCH}/limits", f"{SCRATCH}/limits.conf", read(CONF, "r")
+    os.makedirs(mnt)
+    write(conf, text + "\n[limits]\nmax_timeout_s = 1000\n")
+    daemon = start_daemon(mnt, log=f"{SCRATCH}/limits.log", conf=conf)
+    settings = "env.A = b\ntimeout_s = 77\n"
+    idle, asleep = Session("idle", config=settings, mnt=mnt), Session("asleep", config=settings, mnt=mnt)
+    for s in (idle, asleep):
+        same("a variable", s.run("echo $A\n").out, "b\n")
+    asleep.ctl("sleep")
+    ok("it sleeps", asleep.wait_state("asleep", 60 * SLOW), asleep.text("error"))
+    write(conf, text + "\n[limits]\nmax_timeout_s = 50\n")
+    taken("with less", mnt, conf)
+    for s in (idle, asleep):
+        has("its time", s.text("config"), "\ntimeout_s = 77\n")
+        same("its variable", s.run("echo $A\n").out, "b\n")
+        with raises("new ones have the limit", errno.EINVAL):
+            write(s / "config", settings)
+    subprocess.run(["fusermount3", "-u", mnt], check=True)
+    ok("it ends", wait_for(lambda: daemon.poll() is not None, 30))
+
+
 def kept():
     """With keep = yes the next daemon goes on keeping: what was removed stays removed, what is there comes back."""
     mnt, state = f"{SCRATCH}/kept", f"{SCRATCH}/state"
@@ -349,4 +372,4 @@ def ends():
         ok(f"{how}: nothing is left", not mounted(mnt))
 
 
-main(plain, handles, waiting, locks, results, living, files, jobs, refused, kept, ends)
+main(plain, handles, waiting, locks, results, living, files, jobs, refused, limits, kept, ends)

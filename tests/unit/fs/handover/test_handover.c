@@ -160,6 +160,50 @@ static void test_places(void **state)
 	fx_close(fx, &gone);
 }
 
+/* The configuration has other limits by now. What a session has was allowed. */
+static void test_other_limits(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct buf first = {0};
+	struct fdbag fds = {0}, unused = {.owned = true};
+	const struct settings *with;
+	struct settings_limits *limits;
+	struct second two;
+	struct session *demo;
+
+	fx_put(fx, TOP "config",
+	       "memory_mb = 300\nenv.A = b\ntimeout_s = 77\nnetwork = on\nallow = a.example\n");
+	s = fx_run(fx, "one");
+	fake_exit(s, VM_DONE, 0);
+	fx_checkpoint(fx, s, "a");
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
+	fx_put(fx, TOP "config", "memory_mb = 350\nenv.A = b\ntimeout_s = 77\n");
+	assert_int_equal(fx_mkdir(fx, TOP "jobs/j"), 0);
+	fx_put(fx, TOP "jobs/j/config", "timeout_s = 66\n");
+	write_down(fx->fs, &first, &fds);
+	begin(&two, fx);
+	limits = &two.conf.limits;
+	limits->max_memory_mb = 256;
+	limits->max_timeout_s = 50;
+	limits->deny_network = true;
+	limits->allow_process = false;
+	assert_int_equal(load(&two, &first, &unused), 0);
+	demo = session_find(two.fs, 0, "demo");
+	with = &demo->settings;
+	assert_int_equal(with->spec.memory_mb, 350);
+	assert_int_equal(with->spec.nenv, fx_demo(fx)->settings.spec.nenv);
+	assert_int_equal(with->timeout_s, 77);
+	with = &checkpoint_find(demo, "a")->settings;
+	assert_int_equal(with->spec.memory_mb, 300);
+	assert_true(with->spec.network);
+	assert_int_equal(TAILQ_FIRST(&demo->jobs)->settings.timeout_s, 66);
+	end(&two);
+	fdbag_clear(&fds);
+	fdbag_clear(&unused);
+	buf_clear(&first);
+}
+
 static void test_handles(void **state)
 {
 	struct fixture *fx = *state;
@@ -475,13 +519,13 @@ static void test_templates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		handover_test(test_nothing),	 handover_test(test_places),
-		handover_test(test_handles),	 handover_test(test_limits),
-		handover_test(test_generations), handover_test(test_jobs),
-		handover_test(test_locks),	 handover_test(test_files),
-		handover_test(test_asleep),	 handover_test(test_long_output),
-		handover_test(test_blocks),	 handover_test(test_lost),
-		handover_test(test_templates),
+		handover_test(test_nothing),	  handover_test(test_places),
+		handover_test(test_other_limits), handover_test(test_handles),
+		handover_test(test_limits),	  handover_test(test_generations),
+		handover_test(test_jobs),	  handover_test(test_locks),
+		handover_test(test_files),	  handover_test(test_asleep),
+		handover_test(test_long_output),  handover_test(test_blocks),
+		handover_test(test_lost),	  handover_test(test_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,13 +134,28 @@ static void test_bases(void **state)
 	assert_true(save(fx, sessions[3]));
 }
 
+/* What one woke from stays, where others have it as well. */
+static void test_woken(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *from = fake_saved_new(500, true), *more = fake_saved_new(500, true);
+	struct problem why;
+
+	make(fx);
+	fx->conf.saved_bytes = 2000; /* two take 3000 */
+	sessions[1]->asleep.before = saved_ref(from);
+	assert_int_equal(quota_saved(fx->fs, sessions[1], more, &why), 0);
+	asleep_begin(sessions[0], saved_ref(from)); /* another copy of it */
+	assert_int_equal(quota_saved(fx->fs, sessions[1], more, &why), -EDQUOT);
+	saved_unref(from);
+	saved_unref(more);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_texts),
-		fx_test(test_others),
-		fx_test(test_saved),
-		fx_test(test_bases),
+		fx_test(test_texts), fx_test(test_others), fx_test(test_saved),
+		fx_test(test_bases), fx_test(test_woken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

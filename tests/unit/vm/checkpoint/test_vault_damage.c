@@ -2,6 +2,7 @@
 /* What becomes of what was saved when the disk is not as it was, or refuses. */
 /* modules: vm tests/unit/fixture/saved_fixture.c tests/unit/fixture/vault_fixture.c */
 /* libs: uv crypto jansson seccomp zstd */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +12,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <cmocka.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include "tests/unit/fixture/saved_fixture.h"
 #include "tests/unit/fixture/vault_fixture.h"
@@ -121,6 +124,57 @@ static void cut_off(void **state)
 			vf_close();
 		}
 	}
+}
+
+/* Instead of the library's, which takes memory when it sees how large the window is. */
+static bool without_memory;
+
+size_t ZSTD_decompressStream(ZSTD_DStream *z, ZSTD_outBuffer *out, ZSTD_inBuffer *in)
+{
+	static size_t (*real)(ZSTD_DStream *, ZSTD_outBuffer *, ZSTD_inBuffer *);
+	void *found;
+
+	if (without_memory)
+		return (size_t)-ZSTD_error_memory_allocation;
+	if (!real) {
+		found = dlsym(RTLD_NEXT, "ZSTD_decompressStream");
+		assert_non_null(found);
+		memcpy(&real, &found, sizeof(real));
+	}
+	return real(z, out, in);
+}
+
+/* What can't be read now, or by this version, is not damaged, and nothing is given up for it. */
+static void not_damaged(void **state)
+{
+	struct saved *s;
+	struct problem why;
+	char id[SAVED_ID_MAX], path[PATH_MAX + 64];
+	const char another = 99;
+	int fd;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(8, true);
+	snprintf(id, sizeof(id), "%s", saved_id(s));
+	without_memory = true;
+	why = vf_load(s, true);
+	without_memory = false;
+	assert_int_equal(why.code, PROBLEM_NO_RESOURCES);
+	assert_false(saved_is_damaged(s));
+	assert_int_equal(vf_load(s, false).code, 0);
+	vf_same(s, 8, true);
+	saved_unload(s);
+	path_of(path, id, "pack");
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, &another, 1, 8), 1);
+	close(fd);
+	why = vf_load(s, true);
+	assert_int_equal(why.code, PROBLEM_NO_RESOURCES);
+	assert_non_null(strstr(why.cause, "of another version"));
+	assert_false(saved_is_damaged(s));
+	saved_unref(s);
+	vf_close();
 }
 
 /* A file of one does not stand for that of another, nor a whole directory. */
@@ -289,9 +343,13 @@ static void the_disk_is_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(damaged),	   VF_TEST(cut_off),
-		VF_TEST(exchanged),	   VF_TEST(another_key),
-		VF_TEST(a_damaged_check),  VF_TEST(a_damaged_base_is_not_passed_on),
+		VF_TEST(damaged),
+		VF_TEST(cut_off),
+		VF_TEST(exchanged),
+		VF_TEST(another_key),
+		VF_TEST(not_damaged),
+		VF_TEST(a_damaged_check),
+		VF_TEST(a_damaged_base_is_not_passed_on),
 		VF_TEST(the_disk_is_full),
 	};
 
