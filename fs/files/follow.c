@@ -15,7 +15,7 @@
  * the first request about it, in the sandbox or in what was saved. Then it is that of the session as it is now.
  *
  * One that is not there any more, or is no directory now, is ESTALE. So are files and links, whose path the kernel walks once
- * more then, and handles.
+ * more then, and handles, but for those of files that are open when the session wakes (reopen.c).
  */
 
 /* The uppermost on the way to @index that is of another sandbox. Return: NULL if there is none. */

@@ -55,6 +55,7 @@ void asleep_begin(struct session *s, struct saved *saved)
 void asleep_end(struct session *s)
 {
 	touch_session(s);
+	s->epoch += s->asleep.saved != NULL; /* its files are not there any more, whatever comes */
 	saved_unref(s->asleep.saved);
 	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
