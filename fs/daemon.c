@@ -178,9 +178,10 @@ int daemon_run(struct daemon *d)
 	idle = keeper_close(d->keeper) && idle;
 	devfuse_free(&d->fuse);
 	survival_free(&d->survival);
+	(void)uv_loop_close(
+		&d->loop); /* where the end took too long, it still has handles, the spawner's too */
 	spawner_stop(d->spawner);
 	policy_free(d->policy);
-	uv_loop_close(&d->loop);
 	if (!idle)
 		_exit(d->status); /* which does not wait for the thread, as exit(3) does */
 	free(d->runtime_dir);

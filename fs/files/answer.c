@@ -33,6 +33,7 @@ void files_op_free(struct file_op *op)
 	saved_unref(op->saved);
 	free(op->name);
 	free(op->newname);
+	free(op->data);
 	free(op->was);
 	free(op);
 	session_unref(s);

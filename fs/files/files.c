@@ -162,10 +162,23 @@ static bool is_past(struct file_op *op)
 	return op->rq.handle && op->epoch != s->epoch;
 }
 
+static void op_route(struct file_op *op, struct session *s);
+
+/* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
+static void op_again(struct file_op *op)
+{
+	const int e = pause_may(op->s, &op->rq);
+
+	if (e < 0)
+		files_op_fail(op, e);
+	else
+		op_route(op, op->s);
+}
+
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = is_past(op) ? -ESTALE : files_follow(op, op_send);
+	int e = is_past(op) ? -ESTALE : files_follow(op, op_again);
 
 	if (e > 0)
 		return;
@@ -271,11 +284,25 @@ static void translate_offset(struct vm_file *rq)
 	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }
 
+int files_own_data(struct file_op *op)
+{
+	if (!op->rq.data || op->data)
+		return 0;
+	op->data = malloc(op->rq.size ? op->rq.size : 1);
+	if (!op->data)
+		return -ENOMEM;
+	memcpy(op->data, op->rq.data, op->rq.size);
+	op->rq.data = op->data;
+	return 0;
+}
+
 /* It waits until the sandbox is up, or was saved. */
 static void op_hold(struct file_op *op)
 {
-	if (op->give_up)
-		files_op_fail(op, -EINTR);
+	const int e = op->give_up ? -EINTR : files_own_data(op);
+
+	if (e < 0)
+		files_op_fail(op, e);
 	else
 		files_op_list(op, &op->s->files->pending);
 }
@@ -496,11 +523,6 @@ void files_release(struct handle *h)
  * What was saved is the daemon's own: so are locks there, until the session wakes (reopen.c).
  */
 
-static struct filenode *node_of(const struct node *n)
-{
-	return filenode_get(&n->s->files->nodes, n->sub);
-}
-
 /* Is it a handle of what was saved, and that is what there is? */
 static bool is_of_saved(const struct node *n, const struct handle *h)
 {
@@ -550,7 +572,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 
 void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner)
 {
-	const struct filenode *fn = is_saved(n) ? NULL : node_of(n);
+	const struct filenode *fn = is_saved(n) ? NULL : filenode_get(&n->s->files->nodes, n->sub);
 	struct vm_file rq = {.op = VM_DROP_LOCKS, .lock = {.owner = owner}};
 	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
 		   wakes = had && n->s->files->reopening;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "internal.h"
+#include "agent/pack_record.h"
 #include "fs/session/session.h"
 
 /*
@@ -18,21 +19,24 @@
  * more then, and handles, but for those of files that are open when the session wakes (reopen.c).
  */
 
-/* The uppermost on the way to @index that is of another sandbox. Return: NULL if there is none. */
-static struct filenode *first_stale(const struct file_op *op, uint32_t index)
+/* The uppermost on the way to @index that is of another sandbox: *@ret_fn, NULL if there is none. Return: 0; -ESTALE: deeper
+ * than what is saved can be. */
+static int first_stale(const struct file_op *op, uint32_t index, struct filenode **ret_fn)
 {
-	struct filenode *fn = filenode_get(op->nodes, index), *stale = NULL;
+	struct filenode *fn = filenode_get(op->nodes, index);
+	uint32_t depth = 0;
 
-	for (; fn; fn = filenode_get(op->nodes, fn->parent))
-		stale = fn->epoch != op->s->epoch ? fn : stale;
-	return stale;
+	*ret_fn = NULL;
+	for (; fn; fn = filenode_get(op->nodes, fn->parent), depth++)
+		*ret_fn = fn->epoch != op->s->epoch ? fn : *ret_fn;
+	return *ret_fn && depth > PACK_DEPTH_MAX ? -ESTALE : 0;
 }
 
-static struct filenode *next_stale(const struct file_op *op)
+static int next_stale(const struct file_op *op, struct filenode **ret_fn)
 {
-	struct filenode *fn = first_stale(op, op->index);
+	const int e = first_stale(op, op->index, ret_fn);
 
-	return fn ? fn : first_stale(op, op->newparent);
+	return e < 0 || *ret_fn ? e : first_stale(op, op->newparent, ret_fn);
 }
 
 /* Return: the number that the agent, or the pack, has for the node @index; @root for `files/`. */
@@ -53,7 +57,10 @@ static bool is_there(const struct file_op *op, uint32_t index)
 int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn)
 {
 	struct session *s = op->s;
+	const int e = files_own_data(op);
 
+	if (e < 0)
+		return e;
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
 	return sandbox_file(s->sandbox, rq, fn, op);
@@ -72,44 +79,73 @@ bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
 	return false;
 }
 
-static void on_found(void *data, int err, const struct vm_file_reply *reply)
+/* What the sandbox has there by that name. Return: 0 or -errno. */
+static int take_found(struct file_op *op, int err, const struct vm_file_reply *reply)
 {
-	struct file_op *op = data;
 	struct session *s = op->s;
 	struct filenode *fn = filenode_get(op->nodes, op->followed);
 
-	if (!files_goes_on(op, err, VM_LOOKUP, reply,
-			   err == 0 && fn && S_ISDIR(reply->attr.mode))) {
-		files_op_fail(op, err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE);
-		return;
-	}
+	if (!files_goes_on(op, err, VM_LOOKUP, reply, err == 0 && fn && S_ISDIR(reply->attr.mode)))
+		return err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE;
 	if (fn->epoch != s->epoch)
 		filenode_follow(op->nodes, fn, s->epoch, reply->node);
 	else /* another one was faster */
 		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
-	op->go_on(op);
+	return 0;
+}
+
+static void on_found(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct file_op *op = data;
+
+	err = take_found(op, err, reply);
+	if (op->asking) { /* known without the sandbox: files_follow() goes on */
+		op->asking = false;
+		op->found = err;
+	} else if (err < 0) {
+		files_op_fail(op, err);
+	} else {
+		op->go_on(op);
+	}
+}
+
+/* Return: 0: it is followed; 1: it will be; -errno. */
+static int follow(struct file_op *op, const struct filenode *fn)
+{
+	const struct vm_file rq = {.op = VM_LOOKUP,
+				   .node = remote_of(op, fn->parent, VM_FILES_ROOT),
+				   .name = fn->name};
+	int e;
+
+	if (fn->class != FILENODE_DIR)
+		return -ESTALE;
+	op->followed = fn->index;
+	op->asking = true;
+	e = files_ask(op, &rq, on_found);
+	if (e == 0)
+		e = op->asking ? 1 : op->found;
+	op->asking = false;
+	return e;
 }
 
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 {
-	struct filenode *fn = next_stale(op);
-	struct vm_file rq = {.op = VM_LOOKUP};
+	struct filenode *fn = NULL;
 	int e;
 
-	if (!is_there(op, op->index) || !is_there(op, op->newparent) ||
-	    (fn && fn->class != FILENODE_DIR))
+	if (!is_there(op, op->index) || !is_there(op, op->newparent))
 		return -ESTALE;
-	if (!fn) {
-		op->rq.node = remote_of(op, op->index, VM_FILES_ROOT);
-		op->rq.newparent = remote_of(op, op->newparent, VM_FILES_ROOT);
-		return 0;
-	}
-	rq.node = remote_of(op, fn->parent, VM_FILES_ROOT);
-	rq.name = fn->name;
-	op->followed = fn->index;
 	op->go_on = go_on;
-	e = files_ask(op, &rq, on_found);
-	return e < 0 ? e : 1;
+	while ((e = next_stale(op, &fn)) == 0 && fn) {
+		e = follow(op, fn);
+		if (e)
+			return e;
+	}
+	if (e < 0)
+		return e;
+	op->rq.node = remote_of(op, op->index, VM_FILES_ROOT);
+	op->rq.newparent = remote_of(op, op->newparent, VM_FILES_ROOT);
+	return 0;
 }
 
 /* ---- in what was saved ---- */
@@ -117,8 +153,9 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 int files_follow_saved(struct file_op *op, const struct pack *pack)
 {
 	struct filenode *fn;
+	int e;
 
-	while ((fn = next_stale(op))) {
+	while ((e = next_stale(op, &fn)) == 0 && fn) {
 		const uint64_t dir = remote_of(op, fn->parent, PACK_ROOT);
 		struct pack_attr a;
 		uint32_t entry;
@@ -131,6 +168,7 @@ int files_follow_saved(struct file_op *op, const struct pack *pack)
 			return -ESTALE;
 		filenode_follow(op->nodes, fn, op->s->epoch, entry);
 	}
-	op->epoch = op->s->epoch;
-	return 0;
+	if (e == 0)
+		op->epoch = op->s->epoch;
+	return e;
 }

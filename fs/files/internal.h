@@ -21,6 +21,7 @@ struct file_op {
 	struct req *req;   /* NULL: the caller has given up */
 	struct vm_file rq;
 	char *name, *newname;
+	void *data; /* of a WRITE that is held back, or waits for something else than its answer; else NULL */
 	uint32_t epoch;
 	struct filenodes *nodes; /* that it is about; and their kind */
 	enum node_kind kind;
@@ -34,8 +35,10 @@ struct file_op {
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;
-	/* While a directory is looked up for it, see files_follow(): its index. */
+	/* While a directory is looked up for it, see files_follow(): its index; and what came of it, if that is known at once. */
 	uint32_t followed;
+	bool asking;
+	int found;
 	void (*go_on)(struct file_op *op);
 	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
@@ -52,6 +55,10 @@ void files_op_list(struct file_op *op, struct file_ops *list);
 void files_op_free(struct file_op *op);
 /* Answers the request, if its process has not given up, and frees it. */
 void files_op_fail(struct file_op *op, int err);
+
+/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0 or
+ * -ENOMEM. */
+int files_own_data(struct file_op *op);
 
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);

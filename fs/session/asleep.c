@@ -55,7 +55,6 @@ void asleep_begin(struct session *s, struct saved *saved)
 void asleep_end(struct session *s)
 {
 	touch_session(s);
-	s->epoch += s->asleep.saved != NULL; /* its files are not there any more, whatever comes */
 	saved_unref(s->asleep.saved);
 	problem_keep(&s->asleep.unfit, NULL);
 	s->asleep = (struct asleep){.woken = s->asleep.woken,
@@ -65,6 +64,7 @@ void asleep_end(struct session *s)
 				    .lost = s->asleep.lost,
 				    .before = s->asleep.before,
 				    .before_since = s->asleep.before_since};
+	s->epoch++; /* what the host has seen of its files was read from what was saved */
 }
 
 void asleep_tell_back(struct session *s)
@@ -211,9 +211,9 @@ void asleep_woken(struct session *s)
 	a->woken = true;
 	s->fs->stats.wakes++;
 	tell_loss(s);
-	/* What the host has seen of its files was read from what was saved. */
-	s->epoch++;
-	if (!s->settings.fresh) {
+	if (s->settings.fresh) {
+		s->epoch++; /* as in asleep_end() */
+	} else {
 		remember(s);
 		asleep_end(s);
 	}

@@ -121,7 +121,8 @@ void spawner_stop(struct spawner *sp)
 		return;
 	turn_hush(sp->turn, &sp->acknowledges);
 	free(sp->over);
-	if (sp->attached) { /* a start that failed: the process ends next */
+	/* A start that failed, or an end that takes too long: the process ends next. */
+	if (sp->attached && !uv_is_closing((uv_handle_t *)&sp->poll)) {
 		uv_poll_stop(&sp->poll);
 		uv_timer_stop(&sp->retry);
 	}

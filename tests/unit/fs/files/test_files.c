@@ -483,6 +483,32 @@ static void test_during_commit(void **state)
 	assert_error(req, -EIO);
 }
 
+/* What the kernel's request lies in is used again for the next one. */
+static void test_written_while_it_is_saved(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct req *made = fx_create(fx, fx_ino(fx, FILES), "new"), *req;
+	struct file f;
+	char bytes[] = "mine";
+
+	fake_answer(s, 0, &fx_a_file);
+	f = (struct file){.ino = made->ino, .fh = made->fh, .flags = O_WRONLY};
+	assert_int_equal(fx_mkdir(fx, "python/demo/checkpoints/c"), 0);
+	req = fx_write_req(fx, &f, bytes, 4, 0);
+	memcpy(bytes, "next", 4);
+	assert_waits(req);
+	assert_int_equal(s->nfiles, 0);
+	fx_saved(s);
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_WRITE);
+	assert_memory_equal(s->file[0].rq.data, "mine", 4);
+	fake_answer(s, 0, &(struct vm_file_reply){.size = 4});
+	assert_int_equal(req->size, 4);
+	fx_close(fx, &f);
+	fx_forget_ino(made->ino, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +528,7 @@ int main(void)
 		fx_test(test_interrupted_before_it_was_sent),
 		fx_test(test_interrupted_in_flight),
 		fx_test(test_waits_that_are_too_long),
+		fx_test(test_written_while_it_is_saved),
 		fx_test(test_sandbox_goes),
 		fx_test(test_session_removed_in_flight),
 		fx_test(test_closed_by_an_idle_timeout_but_not_in_use),

@@ -247,7 +247,7 @@ static void test_the_session_goes(void **state)
 }
 
 /* Of one that was closed asleep, nothing is taken for another sandbox'. */
-static void test_closed_asleep(void **state)
+static void test_open_and_closed_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct file f = opened(fx, A);
@@ -566,7 +566,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fx_test(test_before_anybody_else), fx_test(test_another_file),
 		fx_test(test_nothing_is_open),	   fx_test(test_the_sandbox_dies),
-		fx_test(test_the_session_goes),	   fx_test(test_closed_asleep),
+		fx_test(test_the_session_goes),	   fx_test(test_open_and_closed_asleep),
 		fx_test(test_restored_asleep),	   fx_test(test_closed_meanwhile),
 		fx_test(test_no_answer),	   fx_test(test_many),
 		fx_test(test_locks_of_it),	   fx_test(test_lock_refused),

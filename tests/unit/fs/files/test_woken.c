@@ -75,11 +75,111 @@ static void test_a_directory_that_is_none(void **state)
 	fx_forget_ino(dir, 1);
 }
 
+/* Closed, and reset: what was read from what was saved is nothing of the new sandbox's. */
+static void test_closed_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *req;
+	uint64_t dir;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	fx_put(fx, TOP "ctl", "close");
+	fx_put(fx, TOP "ctl", "reset");
+	fx_put(fx, TOP "in", "y");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	req = fx_lookup(fx, dir, "b");
+	assert_int_equal(s->nfiles, 1);
+	assert_string_equal(s->file[0].rq.name, "d"); /* it is looked for */
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(req, -ESTALE);
+	fx_forget_ino(dir, 1);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* Return: the directory in so many others, of a sandbox that there is no more; *@ret_s is the one that there is now. */
+static uint64_t deep_below(struct fixture *fx, unsigned levels, struct sandbox **ret_s)
+{
+	struct sandbox *s = fx_ready(fx);
+	uint64_t dir = fx_ino(fx, FILES);
+
+	s->known = &fx_a_dir;
+	for (unsigned i = 0; i < levels; i++)
+		dir = fx_lookup(fx, dir, "n")->ino;
+	fake_die(s, PROBLEM_CLOSED);
+	fx_put(fx, TOP "ctl", "reset");
+	fx_put(fx, TOP "in", "y");
+	*ret_s = fake_sandbox();
+	fake_state(*ret_s, SANDBOX_READY);
+	(*ret_s)->known = &fx_a_dir;
+	return dir;
+}
+
+/* Answers that are known at once do not nest. */
+static void test_a_deep_directory(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	const uint64_t dir = deep_below(fx, 1000, &s);
+
+	assert_int_equal(fx_lookup(fx, dir, "x")->kind, ANSWER_ENTRY);
+	assert_int_equal(s->nknown, 1001);
+	assert_in_range(s->known_stack, (uintptr_t)__builtin_frame_address(0) - (32u << 10),
+			(uintptr_t)__builtin_frame_address(0));
+	assert_int_equal(fx_lookup(fx, dir, "x")->kind, ANSWER_ENTRY);
+	assert_int_equal(s->nknown, 1002);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* So deep nothing can have been saved, and it is not walked through for each request. */
+static void test_too_deep_a_directory(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	const uint64_t dir = deep_below(fx, 1026, &s);
+
+	assert_error(fx_lookup(fx, dir, "x"), -ESTALE);
+	assert_int_equal(s->nknown, 0);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* What changes something is held back also where the save begins while its directory is looked up. */
+static void test_saved_meanwhile(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *made;
+	uint64_t dir;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	fake_exit(s, VM_DONE, 0);
+	made = fx_create(fx, dir, "new");
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/c"), 0);
+	fake_answer(s, 0, &fx_a_dir);
+	assert_waits(made);
+	assert_int_equal(s->nfiles, 0);
+	fx_saved(s);
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_CREATE);
+	assert_int_equal(s->file[0].rq.node, fx_a_dir.node);
+	fake_answer(s, -EACCES, NULL);
+	assert_error(made, -EACCES);
+	fx_forget_ino(dir, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_two_find_a_directory),
-		fx_test(test_a_directory_that_is_none),
+		fx_test(test_two_find_a_directory), fx_test(test_a_directory_that_is_none),
+		fx_test(test_closed_asleep),	    fx_test(test_a_deep_directory),
+		fx_test(test_too_deep_a_directory), fx_test(test_saved_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,13 +352,41 @@ static void unsendable_kill(void **state)
 	spawner_fixture_teardown(state);
 }
 
+static void on_detached(void *data)
+{
+	(void)data;
+}
+
+/* An end that nobody waits for any longer: the loop has ended, and the spawner is about to be let go of. */
+static void stopped_while_it_detaches(void **state)
+{
+	const pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0) {
+		spawner_fixture_start(&free_rules);
+		spawner_detach(sp, on_detached, NULL);
+		uv_run(&loop, UV_RUN_NOWAIT);
+		spawner_stop(sp);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(started_unsendable),  cmocka_unit_test(ended_unheard),
-		cmocka_unit_test(killed_unheard),      cmocka_unit_test(unsendable_request),
-		cmocka_unit_test(failed_unsayable),    cmocka_unit_test(request_waits),
-		cmocka_unit_test(request_is_given_up), cmocka_unit_test(unsendable_kill),
+		cmocka_unit_test(started_unsendable),
+		cmocka_unit_test(ended_unheard),
+		cmocka_unit_test(killed_unheard),
+		cmocka_unit_test(unsendable_request),
+		cmocka_unit_test(failed_unsayable),
+		cmocka_unit_test(request_waits),
+		cmocka_unit_test(request_is_given_up),
+		cmocka_unit_test(unsendable_kill),
+		cmocka_unit_test(stopped_while_it_detaches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

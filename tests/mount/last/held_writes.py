@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is written below files/ while a session is being saved waits, and is what was written then: others write meanwhile,
+also to another session."""
+# backends: local process vm
+# timeout: 120
+import multiprocessing
+
+from xsbx import *
+
+ROUNDS = 40 if not VM else 6
+
+
+def pattern(who, n, size):
+    return (f"{who}:{n}|" * size)[:size].encode()
+
+
+def writes(session, who, sizes, end, wrong):
+    os.mkdir(session / f"files/{who}")
+    os.chdir(session / f"files/{who}")
+    n = 0
+    while not end.is_set():
+        n += 1
+        for size in sizes:
+            fd = os.open(f"f{size}", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            want = pattern(who, n, size)
+            written = os.write(fd, want)
+            got = os.pread(fd, size + 10, 0)
+            os.close(fd)
+            if written != size or got != want:
+                wrong.put(f"{who}, {n}: wrote {want[:40]}, is {got[:40]} of {len(got)} bytes")
+    os.chdir("/")
+    wrong.put(n)
+
+
+def held():
+    a, b = Session("a"), Session("b")
+    for s in a, b:
+        s.run("true")
+    end, wrong = multiprocessing.Event(), multiprocessing.Queue()
+    writers = [multiprocessing.Process(target=writes, args=(s, who, sizes, end, wrong))
+               for s, who, sizes in ((a, "one", (30, 500)), (a, "two", (4096,)), (a, "long", (30, 100000)),
+                                     (b, "other", (30, 4096, 200000)))]
+    for w in writers:
+        w.start()
+    for n in range(ROUNDS):
+        os.mkdir(a / f"checkpoints/c{n}")
+        same("saved", read(a / f"checkpoints/c{n}/wait"), b"whole\n")
+        os.rmdir(a / f"checkpoints/c{n}")
+    end.set()
+    rounds = []
+    while len(rounds) < len(writers):
+        said = wrong.get(timeout=60)
+        if isinstance(said, int):
+            rounds.append(said)
+        else:
+            ok(said, False)
+    for w in writers:
+        w.join()
+        same("a writer", w.exitcode, 0)
+    ok(f"all of them wrote: {rounds}", min(rounds) > 1)
+    out = a.run("cat */f30 | tr -d '0-9:|\\n' | tr -s a-z").out
+    ok(f"nothing of another session: {out[:80]}", set(out) <= set("onelongtw"))
+
+
+main(held)
