@@ -10,7 +10,9 @@
 
 #include "internal.h"
 #include "packed.h"
+#include "reopen.h"
 #include "fs/session/fs.h"
+#include "fs/request/nodelock.h"
 #include "fs/request/reply.h"
 #include "fs/session/pause.h"
 #include "fs/session/session.h"
@@ -89,7 +91,7 @@ static void op_leave(struct file_op *op, int err)
 
 uint64_t files_tick(struct files *f, uint64_t now)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = reopen_tick(f->s, now);
 	struct file_op *op;
 
 	TAILQ_FOREACH(op, &f->sent, link) {
@@ -146,10 +148,18 @@ void files_renew(struct files *f, uint64_t before)
 
 static void on_loaded(struct file_op *op, const struct problem *why);
 
-/* Does it use what only a sandbox has that there is no more? */
-static bool is_past(const struct file_op *op)
+/* Does it use what only a sandbox has that there is no more? What was open when the session woke is the sandbox's, though the
+ * request may have come before. */
+static bool is_past(struct file_op *op)
 {
-	return op->rq.handle && op->epoch != op->s->epoch;
+	const struct session *s = op->s;
+	const struct handle *h = op->rq.handle ? handle_get(&s->fs->handles, op->fh) : NULL;
+
+	if (h && h->epoch == s->epoch) {
+		op->epoch = h->epoch;
+		op->rq.handle = h->remote;
+	}
+	return op->rq.handle && op->epoch != s->epoch;
 }
 
 static void op_route(struct file_op *op, struct session *s);
@@ -168,10 +178,8 @@ static void op_again(struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = op->reopens ? files_reopen(op, op_again) : 0;
+	int e = is_past(op) ? -ESTALE : files_follow(op, op_again);
 
-	if (e == 0)
-		e = is_past(op) ? -ESTALE : files_follow(op, op_again);
 	if (e > 0)
 		return;
 	if (e < 0) {
@@ -345,7 +353,7 @@ static void op_route(struct file_op *op, struct session *s)
 		files_op_fail(op, -ESTALE);
 		return;
 	}
-	if (s->saving.of && !starts_sandbox(op->rq.op))
+	if ((s->saving.of && !starts_sandbox(op->rq.op)) || reopen_holds(s, &op->rq))
 		op_hold(op);
 	else if (s->asleep.saved && packed_reads(&op->rq) && TAILQ_EMPTY(&s->files->pending))
 		op_answer_saved(op, s->asleep.saved);
@@ -445,7 +453,6 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		   const struct node *newparent, int open_flags)
 {
 	struct session *s = n->s;
-	const bool reopens = h && reopen_may(h, rq);
 	struct file_op *op;
 	bool asked;
 	int e;
@@ -454,10 +461,10 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		request_saved(n, h, req, rq, open_flags);
 		return;
 	}
-	e = newparent && is_saved(newparent) ? -EROFS : reopens ? 0 : resolve(s, n, &rq->node);
+	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
-	if (e == 0 && h && h->epoch != s->epoch && !reopens)
+	if (e == 0 && h && h->epoch != s->epoch)
 		e = -ESTALE;
 	if (e < 0) {
 		reply_err(req, e);
@@ -472,7 +479,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 		reply_err(req, -ENOMEM);
 		return;
 	}
-	op->reopens = reopens ? h : NULL;
+	op->fh = h ? handle_id(h) : 0;
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
 	asked = files_is_asked(op);
@@ -512,11 +519,25 @@ void files_release(struct handle *h)
  * A wait may last for ever. Interrupted, it is cancelled at the agent, which says whether it was granted
  * at that moment after all. What comes later than the caller is willing to wait is taken back there: only the
  * agent knows what the owner had before, and it is told before anything that the caller asks next.
+ *
+ * What was saved is the daemon's own: so are locks there, until the session wakes (reopen.c).
  */
 
-static struct filenode *node_of(const struct node *n)
+/* Is it a handle of what was saved, and that is what there is? */
+static bool is_of_saved(const struct node *n, const struct handle *h)
 {
-	return filenode_get(&n->s->files->nodes, n->sub);
+	const struct session *s = n->s;
+
+	return h->packed && (is_saved(n) || (h->epoch == s->epoch && !s->files->reopening));
+}
+
+static void lock_saved(struct handle *h, struct req *req, struct lock_ask ask, enum vm_file_op op,
+		       bool wait)
+{
+	if (op == VM_TEST_LOCK)
+		nodelock_test(&h->fs->locks, h, req, &ask);
+	else
+		nodelock_set(&h->fs->locks, h, req, &ask, wait);
 }
 
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
@@ -533,6 +554,10 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 			 .pid = ask->pid},
 	};
 
+	if (is_of_saved(n, h)) {
+		lock_saved(h, req, *ask, op, wait);
+		return;
+	}
 	if (ask->end > INT64_MAX || ask->start > ask->end) {
 		reply_err(req, -EINVAL);
 		return;
@@ -547,10 +572,12 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 
 void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner)
 {
-	const struct filenode *fn = node_of(n);
+	const struct filenode *fn = is_saved(n) ? NULL : filenode_get(&n->s->files->nodes, n->sub);
 	struct vm_file rq = {.op = VM_DROP_LOCKS, .lock = {.owner = owner}};
+	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
+		   wakes = had && n->s->files->reopening;
 
-	if (fn && fn->locked && h->epoch == n->s->epoch && n->s->ready)
+	if (fn && h->epoch == n->s->epoch && (wakes || (fn->locked && n->s->ready)))
 		files_request(n, h, req, &rq, NULL, 0);
 	else
 		reply_err(req, 0);
@@ -563,11 +590,6 @@ static void saved_gone(void *data, struct filenode *fn)
 {
 	(void)data;
 	(void)fn;
-}
-
-void files_touch(struct files *f)
-{
-	touched_add(&f->s->fs->touched, TOUCHED_FILES, &f->touch);
 }
 
 /* Of a node. */
@@ -608,6 +630,7 @@ static void on_ready(struct session *s)
 	struct files *f = s->files;
 	struct file_op *op;
 
+	reopen_end(s, files_lock);
 	while ((op = TAILQ_FIRST(&f->pending)))
 		op_send(op);
 }
@@ -617,6 +640,7 @@ static void on_gone(struct session *s, int err)
 	struct files *f = s->files;
 	struct file_op *op;
 
+	reopen_drop(s);
 	files_drop_kept(f);
 	/* Those that were sent are answered by vm/, with ESTALE. */
 	while (err && (op = TAILQ_FIRST(&f->pending)))
@@ -662,6 +686,7 @@ static void on_freed(struct session *s)
 
 const struct session_watch files_watch = {
 	.made = on_made,
+	.wakes = reopen_begin,
 	.ready = on_ready,
 	.gone = on_gone,
 	.stirs = on_stirs,

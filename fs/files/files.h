@@ -21,8 +21,9 @@
  * sandbox_file() returns.
  *
  * Of a session that is asleep, or whose sandbox is not up yet that begins from what was saved, it
- * is answered from that what only reads (packed.h); what would write, or lock, waits for the
- * sandbox. The nodes are others then: what is about a file ends with ESTALE, and the kernel looks
+ * is answered from that what only reads (packed.h), and locks there are the daemon's; what would write waits for the
+ * sandbox. Files that are open when it is up are opened there before all else (reopen.c). Other nodes are others then: what is
+ * about a file ends with ESTALE, and the kernel looks
  * up such a path again, and finds the sandbox's; directories are found again here (follow.c). While a sandbox is being saved, what
  * would change its files is held back. The files of checkpoints are read like that as well.
  *
@@ -72,8 +73,9 @@ struct files {
 	uint64_t root_kept_until; /* 0: it may not keep those of `files/` */
 	uint64_t last_token;	  /* of a lock request that may wait */
 	SLIST_HEAD(, linked)
-	linked;		    /* of a daemon before this one, until its requests were made again */
-	struct touch touch; /* see files_touch() */
+	linked; /* of a daemon before this one, until its requests were made again */
+	struct reopening *reopening; /* while it wakes, see reopen.h; or NULL */
+	struct touch touch;	     /* see files_touch() */
 };
 
 /* What its own record says changes, or its nodes do, as they note: it is written down anew at the

@@ -17,7 +17,7 @@
  * the session as it is now.
  *
  * One that is not there any more, or is another one now, is ESTALE. So are files and links, whose path the kernel walks once
- * more then, and handles.
+ * more then, and handles, but for those of files that are open when the session wakes (reopen.c).
  */
 
 /* The uppermost on the way to @index that is of another sandbox: *@ret_fn, NULL if there is none. Return: 0; -ESTALE: deeper

@@ -41,11 +41,7 @@ struct file_op {
 	bool asking;
 	int found;
 	void (*go_on)(struct file_op *op);
-	/* While a file is opened in the sandbox, see files_reopen(): its handle, and the last directory on the way there, with what
-	 * of it comes next. */
-	struct handle *reopens;
-	uint64_t dir;
-	size_t at;
+	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
 	bool renew;	      /* a wait for a lock that is ended because the kernel needs it */
 	bool resumed;	      /* it was asked by a daemon before this one */
@@ -93,13 +89,6 @@ int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn);
  * still there. */
 bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
 		   const struct vm_file_reply *reply, bool fits);
-
-/* For files_reopen(), of a saved file: what free() frees; NULL if there is no memory. */
-struct file_was *reopen_note(const struct pack *pack, uint32_t entry);
-/* Is @h a handle of a saved file whose session is awake now, and can it be one of the sandbox's instead for that request? */
-bool reopen_may(const struct handle *h, const struct vm_file *rq);
-/* Opens it there; as files_follow(). */
-int files_reopen(struct file_op *op, void (*go_on)(struct file_op *op));
 
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,33 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
+/* Where it is, for when the session wakes. Return: NULL if there is no memory. */
+static struct file_was *note_of(const struct pack *pack, uint32_t entry)
+{
+	struct file_was *was;
+	struct pack_attr a;
+	size_t len = 0;
+
+	for (uint32_t at = entry; at != PACK_ROOT; at = pack_parent(pack, at))
+		len += strlen(pack_name(pack, at)) + 1;
+	was = len ? malloc(sizeof(*was) + len) : NULL;
+	if (!was)
+		return NULL;
+	pack_attr(pack, entry, &a);
+	was->size = a.size;
+	was->mtime = a.mtime;
+	was->path[--len] = '\0';
+	for (uint32_t at = entry; at != PACK_ROOT; at = pack_parent(pack, at)) {
+		const char *name = pack_name(pack, at);
+
+		len -= strlen(name);
+		memcpy(was->path + len, name, strlen(name));
+		if (len)
+			was->path[--len] = '/';
+	}
+	return was;
+}
+
 /* The handle is never 0, which stands for a directory of no sandbox. */
 static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
@@ -108,7 +136,7 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 	if (op->rq.op == VM_OPEN && !S_ISREG(a.mode))
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
-		op->was = reopen_note(pack, entry);
+		op->was = note_of(pack, entry);
 	files_answer_open(op, &r);
 	return 0;
 }

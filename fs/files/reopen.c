@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: files that were open for reading when the session woke. */
+/* `files/`: files that are open for reading when the session wakes. See reopen.h. */
+#include "reopen.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +12,7 @@
 
 #include "internal.h"
 #include "fs/request/nodelock.h"
+#include "fs/session/binding.h"
 #include "fs/session/fs.h"
 #include "fs/session/session.h"
 #include "vm/base/util.h"
@@ -16,149 +20,450 @@
 /*
  * Theory of operation
  * -------------------
- * sed -i opens a file of a session that is asleep, makes another one beside it, which wakes the session, and reads on. A file
- * has no place (filenode.h), but in what was saved it has: that is noted with the handle. The first read from it when the
- * sandbox is up walks that way there. If the file that it comes to has the size and the time that the saved one had, it is that
- * one, is opened there, and the handle is one of the agent's from then on. Else it is ESTALE, as in every other case.
+ * A file has no place (filenode.h), but in what was saved it has: that is noted with each handle. When the sandbox is READY, and
+ * before anything is sent to it, all handles of the session walk that way there, some at once. What is found there, a regular
+ * file of the size and the time that the saved one had, is that one: nobody on the host could change anything yet, and of the
+ * sandbox' own code only that which goes on with a machine's memory. It is opened, and those locks are asked for that the
+ * daemon gave out (nodelock.h). Then the session is ready, the handles and their nodes become the sandbox's, all in one turn,
+ * and what waited goes on with them: so does a READ that came before. A handle of which anything fails is ESTALE from then on,
+ * and so are its locks, and who waits for one.
  *
- * Of each step's node the agent has granted a lookup, which is given back when the next one is known. That of the file is the
- * node's, which is the sandbox's then.
+ * Until then all is as it was. If the sandbox goes, or this daemon (the next one begins with another sandbox), the
+ * handles are still those of what was saved. But nothing is opened, locked or closed in between that this would miss: such
+ * requests wait (reopen_holds()). Who waits for a lock already may still get it here, when somebody closes his handle; so in the
+ * end it is looked once more whether all locks were asked for.
+ *
+ * Of each step's node the agent has granted a lookup, which is given back when the next one is known. That of the file becomes
+ * the node's. An agent that takes too long is not waited for: what it says later is given back.
  */
 
-struct file_was {
-	uint64_t size;
-	struct timespec mtime;
-	char path[];
+#define WALKS_MAX 64u	 /* at once */
+#define LOCKS_MAX 64u	 /* of one handle */
+#define WALKS_MS  20000u /* in all */
+
+enum walk_step {
+	WALK_FINDS,
+	WALK_OPENS,
+	WALK_LOCKS,
+	WALK_DONE,
+	WALK_FAILED,
 };
 
-struct file_was *reopen_note(const struct pack *pack, uint32_t entry)
+struct walk {
+	TAILQ_ENTRY(walk) link;
+	struct reopening *of; /* NULL: it is given up, and ends with the answer that it waits for */
+	struct session *s;    /* reference */
+	const struct sandbox *sandbox;
+	uint64_t handle; /* its id */
+	uint32_t index;	 /* of its node */
+	enum walk_step step;
+	bool asked, inside;
+	size_t at;	 /* what of the path comes next */
+	uint64_t node;	 /* the last one on the way, in the end that of the file */
+	uint64_t remote; /* the agent's handle; 0: none */
+	struct lock_ask *locks;
+	unsigned nlocks; /* that were asked for */
+};
+
+/* There are walks that have not ended while `going` or `next` is set. */
+struct reopening {
+	struct session *s;
+	TAILQ_HEAD(, walk) walks;
+	struct walk *next; /* the first one that has not begun */
+	unsigned going;
+	uint64_t until; /* uv_now() */
+	bool inside;
+};
+
+/* ---- a walk ---- */
+
+static const struct handle *handle_of(const struct walk *w)
 {
-	struct file_was *was;
-	struct pack_attr a;
-	size_t len = 0;
-
-	for (uint32_t at = entry; at != PACK_ROOT; at = pack_parent(pack, at))
-		len += strlen(pack_name(pack, at)) + 1;
-	was = len ? malloc(sizeof(*was) + len) : NULL;
-	if (!was)
-		return NULL;
-	pack_attr(pack, entry, &a);
-	was->size = a.size;
-	was->mtime = a.mtime;
-	was->path[--len] = '\0';
-	for (uint32_t at = entry; at != PACK_ROOT; at = pack_parent(pack, at)) {
-		const char *name = pack_name(pack, at);
-
-		len -= strlen(name);
-		memcpy(was->path + len, name, strlen(name));
-		if (len)
-			was->path[--len] = '/';
-	}
-	return was;
+	return handle_get(&w->s->fs->handles, w->handle);
 }
 
-bool reopen_may(const struct handle *h, const struct vm_file *rq)
+static bool has_ended(const struct walk *w)
 {
-	return h->was && h->packed && h->epoch != h->s->epoch && h->s->ready &&
-	       (rq->op == VM_READ || rq->op == VM_SEEK);
+	return w->step == WALK_DONE || w->step == WALK_FAILED;
 }
 
-/* ---- the way there ---- */
-
-static void give_back(const struct file_op *op)
+static void forget_node(struct walk *w)
 {
-	if (op->dir != VM_FILES_ROOT && op->epoch == op->s->epoch)
-		files_tell_forget(op->s, op->dir, 1);
+	if (w->node != VM_FILES_ROOT && w->sandbox == w->s->sandbox)
+		files_tell_forget(w->s, w->node, 1);
+	w->node = VM_FILES_ROOT;
 }
 
-static void on_opened(void *data, int err, const struct vm_file_reply *reply)
+/* Gives back what it has. */
+static void walk_free(struct walk *w)
 {
-	struct file_op *op = data;
-	struct session *s = op->s;
-	struct filenode *fn = filenode_get(op->nodes, op->index);
-	struct handle *h = op->reopens;
+	struct session *s = w->s;
 
-	if (!files_goes_on(op, err, VM_OPEN, reply, fn)) {
-		give_back(op);
-		files_op_fail(op, -ESTALE);
-		return;
-	}
-	if (fn->epoch != s->epoch)
-		filenode_follow(op->nodes, fn, s->epoch, op->dir);
-	else
-		give_back(op);
-	if (h->packed) {
-		nodelock_release(&s->fs->locks, h); /* those that were of what was saved */
-		h->remote = reply->handle;
-		h->epoch = s->epoch;
-		h->packed = false;
-		handle_touch(h);
-	} else { /* another read was faster */
-		files_tell_release(s, reply->handle);
-	}
-	op->go_on(op);
+	forget_node(w);
+	if (w->remote && w->sandbox == s->sandbox)
+		files_tell_release(s, w->remote);
+	free(w->locks);
+	free(w);
+	session_unref(s);
 }
 
-static int look_up(struct file_op *op);
-
-static void on_found(void *data, int err, const struct vm_file_reply *reply)
+static bool is_same_lock(const struct lock_ask *a, const struct lock_ask *b)
 {
-	struct file_op *op = data;
-	const struct file_was *was = op->req ? op->reopens->was : NULL;
-	const struct vm_attr *a = err == 0 ? &reply->attr : NULL;
-	const char *rest = was ? strchr(was->path + op->at, '/') : NULL;
-	const bool fits = err == 0 && was &&
-			  (rest ? S_ISDIR(a->mode)
-				: S_ISREG(a->mode) && a->size == was->size &&
-					   time_compare(&a->mtime, &was->mtime) == 0);
+	return a->owner == b->owner && a->whole == b->whole && a->type == b->type &&
+	       a->start == b->start && a->end == b->end;
+}
 
-	give_back(op);
-	if (!files_goes_on(op, err, VM_LOOKUP, reply, fits)) {
-		files_op_fail(op, -ESTALE);
-		return;
-	}
-	op->dir = reply->node;
-	if (rest) {
-		op->at = (size_t)(rest + 1 - was->path);
-		err = look_up(op);
+/* One that was not asked for yet is, next. */
+static bool take_lock(void *data, const struct lock_ask *ask)
+{
+	struct walk *w = data;
+	struct lock_ask *more;
+
+	for (unsigned i = 0; i < w->nlocks; i++)
+		if (is_same_lock(&w->locks[i], ask))
+			return false;
+	more = w->nlocks < LOCKS_MAX ? reallocarray(w->locks, w->nlocks + 1, sizeof(*w->locks))
+				     : NULL;
+	if (more) {
+		w->locks = more;
+		w->locks[w->nlocks++] = *ask;
 	} else {
-		err = files_ask(
-			op, &(struct vm_file){.op = VM_OPEN, .node = op->dir, .flags = O_RDONLY},
-			on_opened);
+		w->step = WALK_FAILED;
 	}
-	if (err < 0) {
-		give_back(op);
-		files_op_fail(op, err);
-	}
+	return true;
 }
 
-static int look_up(struct file_op *op)
+/* Return: whether there is one. */
+static bool next_lock(struct walk *w)
 {
-	const char *at = op->reopens->was->path + op->at;
+	const struct handle *h = handle_of(w);
+
+	return h && nodelock_each(&w->s->fs->locks, h, take_lock, w);
+}
+
+/* What is asked next; or else the walk ends here. */
+static bool next_request(struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
+{
+	const struct handle *h = handle_of(w);
+	const char *at = h ? h->was->path + w->at : "";
 	const size_t len = strcspn(at, "/");
-	char name[NAME_MAX + 1];
+	const struct lock_ask *l;
 
-	if (len >= sizeof(name))
-		return -ESTALE;
-	memcpy(name, at, len);
-	name[len] = '\0';
-	return files_ask(op, &(struct vm_file){.op = VM_LOOKUP, .node = op->dir, .name = name},
-			 on_found);
+	if (!h || len > NAME_MAX) {
+		w->step = WALK_FAILED;
+	} else if (w->step == WALK_FINDS) {
+		memcpy(name, at, len);
+		name[len] = '\0';
+		*rq = (struct vm_file){.op = VM_LOOKUP, .node = w->node, .name = name};
+	} else if (w->step == WALK_OPENS) {
+		*rq = (struct vm_file){.op = VM_OPEN, .node = w->node, .flags = O_RDONLY};
+	} else if (!next_lock(w)) {
+		w->step = WALK_DONE;
+	} else if (w->step == WALK_LOCKS) {
+		l = &w->locks[w->nlocks - 1];
+		*rq = (struct vm_file){.op = VM_LOCK,
+				       .node = w->node,
+				       .handle = w->remote,
+				       .lock = {.owner = l->owner,
+						.token = ++w->s->files->last_token,
+						.start = l->start,
+						.end = l->end,
+						.type = l->type,
+						.whole = l->whole,
+						.pid = l->pid}};
+		files_touch(w->s->files);
+	}
+	return !has_ended(w);
 }
 
-int files_reopen(struct file_op *op, void (*go_on)(struct file_op *op))
+static void found(struct walk *w, const struct vm_file_reply *reply)
 {
-	struct handle *h = op->reopens;
-	int e;
+	const struct handle *h = handle_of(w);
+	const struct file_was *was = h ? h->was : NULL;
+	const struct vm_attr *a = &reply->attr;
+	const char *rest = was ? strchr(was->path + w->at, '/') : NULL;
 
-	if (!h->packed) {
-		op->reopens = NULL;
-		op->rq.handle = h->remote;
-		return h->epoch == op->s->epoch ? 0 : -ESTALE;
+	forget_node(w);
+	w->node = reply->node;
+	if (rest && S_ISDIR(a->mode))
+		w->at = (size_t)(rest + 1 - was->path);
+	else if (was && !rest && S_ISREG(a->mode) && a->size == was->size &&
+		 time_compare(&a->mtime, &was->mtime) == 0)
+		w->step = WALK_OPENS;
+	else
+		w->step = WALK_FAILED;
+}
+
+static void go(struct walk *w);
+
+static void on_answer(void *data, int err, const struct vm_file_reply *reply)
+{
+	struct walk *w = data;
+
+	w->asked = false;
+	if (err < 0) {
+		w->step = WALK_FAILED;
+	} else if (w->step == WALK_FINDS) {
+		found(w, reply);
+	} else if (w->step == WALK_OPENS) {
+		w->remote = reply->handle;
+		w->step = WALK_LOCKS;
 	}
-	op->dir = VM_FILES_ROOT;
-	op->at = 0;
-	op->go_on = go_on;
-	e = look_up(op);
-	return e < 0 ? e : 1;
+	if (!w->inside)
+		go(w);
+}
+
+static void go_on(struct reopening *r);
+
+/* Answers may come at once. */
+static void go(struct walk *w)
+{
+	struct reopening *r = w->of;
+	char name[NAME_MAX + 1];
+	struct vm_file rq;
+
+	w->inside = true;
+	while (w->of && !w->asked && !has_ended(w) && next_request(w, &rq, name)) {
+		w->asked = true;
+		if (sandbox_file(w->s->sandbox, &rq, on_answer, w) < 0) {
+			w->asked = false;
+			w->step = WALK_FAILED;
+		}
+	}
+	w->inside = false;
+	if (w->asked)
+		return;
+	if (!w->of) {
+		walk_free(w);
+		return;
+	}
+	r->going--;
+	go_on(r);
+}
+
+/* ---- all of them ---- */
+
+static bool is_over(const struct reopening *r)
+{
+	return !r->going && !r->next;
+}
+
+/* Locks that were given out meanwhile are asked for as well. */
+static void look_again(struct reopening *r)
+{
+	struct walk *w;
+
+	TAILQ_FOREACH(w, &r->walks, link)
+		if (w->step == WALK_DONE) {
+			w->step = WALK_LOCKS;
+			r->going++;
+			go(w);
+		}
+}
+
+/* A sandbox that has just died is not let in: all that was asked fails before its end is told. */
+static void go_on(struct reopening *r)
+{
+	struct session *s = r->s;
+	struct walk *w;
+
+	if (r->inside)
+		return;
+	r->inside = true;
+	while ((w = r->next) && r->going < WALKS_MAX) {
+		r->next = TAILQ_NEXT(w, link);
+		r->going++;
+		go(w);
+	}
+	if (is_over(r))
+		look_again(r);
+	r->inside = false;
+	if (is_over(r) && r->until && sandbox_is_up(s->sandbox))
+		binding_ready(s);
+}
+
+static bool add(struct reopening *r, const struct handle *h)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return false;
+	w->of = r;
+	w->s = session_ref(r->s);
+	w->sandbox = r->s->sandbox;
+	w->handle = handle_id(h);
+	w->index = (uint32_t)h->ino;
+	w->node = VM_FILES_ROOT;
+	TAILQ_INSERT_HEAD(&r->walks, w, link); /* the newest handle comes first */
+	return true;
+}
+
+/* Is it one of the session's files, as they are? */
+static bool is_own(const struct session *s, const struct handle *h)
+{
+	const enum node_kind kind = ino_kind(h->ino);
+
+	return h->s == s && (kind == NODE_FILE || kind == NODE_FILES);
+}
+
+/* For which there is no memory is ESTALE. */
+static void collect(struct reopening *r)
+{
+	const struct session *s = r->s;
+	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
+	const struct handle *h;
+
+	if (!o)
+		return;
+	LIST_FOREACH(h, &o->handles, opened)
+		if (is_own(s, h) && h->was && h->packed && h->epoch == s->epoch && !add(r, h))
+			break;
+	r->next = TAILQ_FIRST(&r->walks);
+}
+
+bool reopen_begin(struct session *s)
+{
+	struct reopening *r = s->files->reopening;
+
+	if (r)
+		return true;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return false;
+	s->files->reopening = r;
+	r->s = s;
+	TAILQ_INIT(&r->walks);
+	collect(r);
+	go_on(r);
+	if (is_over(r))
+		return false;
+	r->until = uv_now(s->fs->loop) + WALKS_MS;
+	alarm_set(&s->fs->alarm, r->until);
+	return true;
+}
+
+/* Takes them out, and those that have asked for something end with the answer. */
+static void give_up(struct reopening *r, bool unanswered)
+{
+	struct walk *w, *next;
+
+	for (w = TAILQ_FIRST(&r->walks); w; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (unanswered && !w->asked)
+			continue;
+		TAILQ_REMOVE(&r->walks, w, link);
+		w->of = NULL;
+		if (!w->asked)
+			walk_free(w);
+	}
+	r->going = 0;
+	r->next = NULL;
+}
+
+void reopen_drop(struct session *s)
+{
+	struct reopening *r = s->files->reopening;
+
+	if (!r)
+		return;
+	give_up(r, false);
+	free(r);
+	s->files->reopening = NULL;
+}
+
+uint64_t reopen_tick(struct session *s, uint64_t now)
+{
+	struct reopening *r = s->files->reopening;
+
+	if (!r)
+		return UINT64_MAX;
+	if (now < r->until)
+		return r->until;
+	give_up(r, true);
+	if (sandbox_is_up(s->sandbox))
+		binding_ready(s);
+	return UINT64_MAX;
+}
+
+bool reopen_holds(const struct session *s, const struct vm_file *rq)
+{
+	return s->files->reopening && (rq->op == VM_OPEN || rq->op == VM_LOCK ||
+				       rq->op == VM_TEST_LOCK || rq->op == VM_DROP_LOCKS);
+}
+
+/* ---- what comes of it ---- */
+
+/* The handle is the sandbox's from now on, and so is its node. Two files can't have come of one. */
+static bool adopt(struct walk *w)
+{
+	struct session *s = w->s;
+	struct handle *h = handle_get(&s->fs->handles, w->handle);
+	struct filenode *fn = filenode_get(&s->files->nodes, w->index);
+
+	if (w->step != WALK_DONE || !h || !fn || (fn->epoch == s->epoch && fn->remote != w->node))
+		return false;
+	if (fn->epoch != s->epoch)
+		filenode_follow(&s->files->nodes, fn, s->epoch, w->node);
+	else
+		forget_node(w);
+	if (w->nlocks)
+		filenode_lock(&s->files->nodes, w->index);
+	h->remote = w->remote;
+	h->epoch = s->epoch;
+	h->packed = false;
+	free(h->was);
+	h->was = NULL;
+	handle_touch(h);
+	return true;
+}
+
+/* Who waits for a lock waits in the sandbox, behind those who have it there. */
+static void move_waits(struct session *s, struct handle *h, reopen_lock_fn lock)
+{
+	struct fs *fs = s->fs;
+	const struct node n = {
+		.fs = fs, .kind = ino_kind(h->ino), .ino = h->ino, .s = s, .sub = (uint32_t)h->ino};
+	const uint64_t request = fs->request;
+	struct lock_ask ask;
+	struct req *req;
+
+	fs->request = 0; /* it is not that one */
+	while ((req = nodelock_take_wait(&fs->locks, h, &ask)))
+		lock(&n, h, req, &ask, VM_LOCK, true);
+	fs->request = request;
+}
+
+/* What was locked here is in the sandbox, or of no handle that can be used; those who wait are gone when it is given back. */
+static void leave_locks(struct session *s, reopen_lock_fn lock)
+{
+	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
+	struct handle *h;
+
+	if (!o)
+		return;
+	LIST_FOREACH(h, &o->handles, opened)
+		if (is_own(s, h))
+			move_waits(s, h, lock);
+	LIST_FOREACH(h, &o->handles, opened)
+		if (is_own(s, h))
+			nodelock_release(&s->fs->locks, h);
+}
+
+void reopen_end(struct session *s, reopen_lock_fn lock)
+{
+	struct reopening *r = s->files->reopening;
+	struct walk *w;
+
+	s->files->reopening = NULL;
+	while (r && (w = TAILQ_FIRST(&r->walks))) {
+		assert(is_over(r));
+		TAILQ_REMOVE(&r->walks, w, link);
+		if (adopt(w)) {
+			w->node = VM_FILES_ROOT;
+			w->remote = 0;
+		}
+		walk_free(w);
+	}
+	free(r);
+	leave_locks(s, lock);
 }

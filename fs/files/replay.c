@@ -28,6 +28,11 @@ struct linked {
 
 /* ---- from one daemon to the next ---- */
 
+void files_touch(struct files *f)
+{
+	touched_add(&f->s->fs->touched, TOUCHED_FILES, &f->touch);
+}
+
 void files_each_linked(const struct files *f, void (*fn)(void *data, const struct files_linked *l),
 		       void *data)
 {

@@ -234,11 +234,11 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!h)
 		return;
-	if (!h->ops && !h->packed && node_resolve(h->fs, ino, &n) == 0) {
+	if (!h->ops && node_resolve(h->fs, ino, &n) == 0) {
 		files_flush(&n, h, core(req), fi->lock_owner);
 		return;
 	}
-	nodelock_flush(&h->fs->locks, h, fi->lock_owner);
+	(void)nodelock_flush(&h->fs->locks, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
 	if (h->ops && h->ops->flush && handle_writes(h))
 		e = h->ops->flush(h, input_killed(ctx.pid));
@@ -409,9 +409,9 @@ static void lock(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi
 
 	if (!h)
 		return;
-	if ((h->ops || h->packed) && op == VM_TEST_LOCK)
+	if (h->ops && op == VM_TEST_LOCK)
 		nodelock_test(&h->fs->locks, h, core(req), ask);
-	else if (h->ops || h->packed)
+	else if (h->ops)
 		nodelock_set(&h->fs->locks, h, core(req), ask, wait);
 	else if (ops_resolve(req, ino, &n))
 		files_lock(&n, h, core(req), ask, op, wait);

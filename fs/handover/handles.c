@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open handles, as records. See handover.h. */
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fs/session/job.h"
@@ -46,6 +48,14 @@ enum handle_tag {
 	TAG_SERIAL,
 	TAG_LENGTH, /* of its text */
 	TAG_KH,
+	TAG_WAS,
+};
+
+/* Of a file that was saved. Never reuse; the path is the last. */
+enum was_tag {
+	TAG_SIZE = 1,
+	TAG_TIME,
+	TAG_PATH,
 };
 
 #define TEXT_PIECE (64u << 10) /* of a text, which is one record */
@@ -112,6 +122,16 @@ static void put_number(struct buf *out, unsigned tag, uint64_t v)
 		record_u64(out, tag, v);
 }
 
+static void put_was(const struct file_was *was, struct buf *out)
+{
+	const size_t at = record_open(out, TAG_WAS);
+
+	record_u64(out, TAG_SIZE, was->size);
+	record_time(out, TAG_TIME, &was->mtime);
+	record_bytes(out, TAG_PATH, was->path, strlen(was->path));
+	record_close(out, at);
+}
+
 static int put_fields(struct handle *h, struct buf *out)
 {
 	enum waits waits;
@@ -142,6 +162,8 @@ static int put_fields(struct handle *h, struct buf *out)
 	record_time(out, TAG_MTIME, &h->mtime);
 	record_u64(out, TAG_SERIAL, h->serial);
 	put_number(out, TAG_KH, h->kh);
+	if (h->was)
+		put_was(h->was, out);
 	return 0;
 }
 
@@ -263,6 +285,54 @@ static int get_session(struct fs *fs, const struct record_field *f, struct sessi
 	return r == 0 && !*ret_s ? -EBADMSG : r;
 }
 
+/* A path of names that can be looked up. */
+static bool is_path(const char *path, size_t len)
+{
+	const char *const end = path + len;
+
+	for (const char *at = path;; at++) {
+		const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
+		const size_t n = (size_t)((slash ? slash : end) - at);
+
+		if (!n || n > NAME_MAX || memchr(at, '\0', n) ||
+		    (n <= 2 && memcmp(at, "..", n) == 0))
+			return false;
+		if (!slash)
+			return true;
+		at = slash;
+	}
+}
+
+static int get_was(struct record_reader fields, struct file_was **ret_was)
+{
+	struct file_was was = {0}, *made = NULL;
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_SIZE)
+			r = record_get(&f, 0, UINT64_MAX, &was.size);
+		else if (f.tag == TAG_TIME)
+			r = record_get_time(&f, &was.mtime);
+		else if (f.tag == TAG_PATH && (made || !f.is_bytes || !is_path(f.data, f.len)))
+			r = -EBADMSG;
+		else if (f.tag == TAG_PATH && !(made = calloc(1, sizeof(was) + f.len + 1)))
+			r = -ENOMEM;
+		else if (f.tag == TAG_PATH)
+			memcpy(made->path, f.data, f.len);
+		if (r < 0)
+			break;
+	}
+	if (r < 0 || !made || *ret_was) {
+		free(made);
+		return r < 0 ? r : -EBADMSG;
+	}
+	made->size = was.size;
+	made->mtime = was.mtime;
+	*ret_was = made;
+	return 0;
+}
+
 static int get_field(struct fs *fs, struct heritage *g, const struct record_field *f)
 {
 	struct handle *h = &g->like;
@@ -299,6 +369,7 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_SERIAL: return record_get(f, 0, UINT64_MAX / 2, &h->serial);
 	case TAG_LENGTH: return record_get(f, 0, RECORD_MAX, &g->length);
 	case TAG_KH: return record_get(f, 0, UINT64_MAX, &h->kh);
+	case TAG_WAS: return get_was(record_inside(f), &h->was);
 	case TAG_TEXT:
 	default: return 0;
 	}
@@ -417,6 +488,7 @@ static int make(struct fs *fs, uint64_t id, struct heritage *g)
 				  (uint32_t)(id >> 32), &h);
 	if (r < 0)
 		return r;
+	g->like.was = NULL;
 	h->record.fixed = g->fixed;
 	h->record.same = (size_t)g->length;
 	if (h->s)
@@ -439,7 +511,10 @@ int handover_get_handle(struct fs *fs, uint64_t id, struct record_reader fields)
 		if (r < 0)
 			break;
 	}
-	return r < 0 ? r : make(fs, id, &g);
+	if (r >= 0)
+		r = make(fs, id, &g);
+	free(g.like.was);
+	return r;
 }
 
 int handover_get_text(struct fs *fs, uint64_t id, struct record_reader fields)

@@ -143,7 +143,7 @@ static int put_scratch(struct handover_sessions *to, const struct session *s,
 	return end(to, r, KEEP_SCRATCH, session_key(s), file->id);
 }
 
-/* One that was not READY yet the next daemon asks for anew. */
+/* One that nobody was let into yet the next daemon asks for anew. */
 static int put_sandbox(struct handover_sessions *to, const struct session *s)
 {
 	int r;

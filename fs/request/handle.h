@@ -46,6 +46,13 @@ struct handle_ops {
 	bool notes;
 };
 
+/* A file that was saved, by which the sandbox that wakes with it has it. */
+struct file_was {
+	uint64_t size;
+	struct timespec mtime;
+	char path[]; /* from files/ on, without a slash at the beginning */
+};
+
 /*
  * - In the table from handle_new() until handle_free(); the kernel knows it as {index, generation}.
  * - `fs`, `s`, `front`, `job` and `r` are set by the opener and opaque here, and may be NULL;
@@ -99,7 +106,7 @@ struct handle {
 	uint64_t remote;      /* files/: the agent's handle */
 	uint32_t epoch;	      /* files/: the sandbox it belongs to, or the checkpoint */
 	bool packed;	      /* files/: of what was saved, and not the agent's */
-	struct file_was *was; /* ... of a file, where that is; or NULL */
+	struct file_was *was; /* ... of a file, where that is, see files/reopen.c; or NULL */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */

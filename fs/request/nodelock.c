@@ -173,17 +173,18 @@ void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
 		   holder ? range->end : ask->end, holder ? holder->pid : 0);
 }
 
-void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
+bool nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
 {
 	const struct lock_ask all = {
 		.file = file_of(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
 	bool freed = false;
 
 	if (!lockbook_find(b, all.file, owner))
-		return;
+		return false;
 	h->all->relocked = true;
 	(void)try(b, &all, &freed); /* taking all off needs no memory */
 	wake(b);
+	return true;
 }
 
 void nodelock_release(struct lockbook *b, const struct handle *h)
@@ -200,6 +201,63 @@ void nodelock_release(struct lockbook *b, const struct handle *h)
 	}
 	if (any)
 		wake(b);
+}
+
+static struct lock_ask ask_of(const struct lock_holder *holder)
+{
+	return (struct lock_ask){.file = holder->file,
+				 .owner = holder->owner,
+				 .end = INT64_MAX,
+				 .pid = holder->pid,
+				 .uid = holder->uid,
+				 .handle = holder->handle};
+}
+
+static bool each_of(const struct lock_holder *holder,
+		    bool (*fn)(void *data, const struct lock_ask *ask), void *data)
+{
+	struct lock_ask ask = ask_of(holder);
+
+	for (const struct lock_range *r = holder->ranges; r; r = r->next) {
+		ask.start = r->start;
+		ask.end = r->end;
+		ask.type = r->type;
+		if (fn(data, &ask))
+			return true;
+	}
+	ask = ask_of(holder);
+	ask.whole = true;
+	ask.type = holder->whole;
+	return ask.type != PROTO_UNLOCK && fn(data, &ask);
+}
+
+bool nodelock_each(const struct lockbook *b, const struct handle *h,
+		   bool (*fn)(void *data, const struct lock_ask *ask), void *data)
+{
+	const struct lock_holder *holder;
+
+	LIST_FOREACH(holder, &b->holders, link)
+		if (holder->handle == handle_id(h) && each_of(holder, fn, data))
+			return true;
+	return false;
+}
+
+struct req *nodelock_take_wait(struct lockbook *b, const struct handle *h, struct lock_ask *ret_ask)
+{
+	struct lock_waiter *w;
+	struct req *req;
+
+	TAILQ_FOREACH(w, &b->waiters, link)
+		if (w->ask.handle == handle_id(h))
+			break;
+	if (!w)
+		return NULL;
+	*ret_ask = w->ask;
+	req = ((struct node_wait *)w)->req;
+	req_on_interrupt(req, NULL, NULL);
+	TAILQ_REMOVE(&b->waiters, w, link);
+	free(w);
+	return req;
 }
 
 void nodelock_give_up(struct lockbook *b, int err)

@@ -22,10 +22,16 @@ void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, s
 		  bool wait);
 void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
 		   struct lock_ask *ask);
-/* A process has closed a descriptor: releases its ranges of this node. */
-void nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner);
+/* A process has closed a descriptor: releases its ranges of this node. Return: whether it may have had any. */
+bool nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner);
 /* The handle is closed: releases what was last locked through it. */
 void nodelock_release(struct lockbook *b, const struct handle *h);
+/* Calls @fn for each lock that was last taken through @h, until it returns true. Return: whether it has. */
+bool nodelock_each(const struct lockbook *b, const struct handle *h,
+		   bool (*fn)(void *data, const struct lock_ask *ask), void *data);
+/* Takes out who waits longest through @h. Return: his request, which the caller answers; NULL: there is none. */
+struct req *nodelock_take_wait(struct lockbook *b, const struct handle *h,
+			       struct lock_ask *ret_ask);
 /* Ends all waits with @err. */
 void nodelock_give_up(struct lockbook *b, int err);
 

@@ -17,7 +17,8 @@ struct session;
  * -------------------
  * A session that is ASLEEP has `saved`, and its next sandbox begins from that. It keeps it until
  * that sandbox is up: one that does not start leaves the session asleep, and nothing is lost. With
- * fresh = yes it keeps it for good, and each run begins from there.
+ * fresh = yes it keeps it for good, and each run begins from there. Up it is when the files are open there that were open here
+ * (session_watch.wakes()): until then nobody is let in, and neither its end nor the daemon's changes anything.
  *
  * The only one without `saved` is a copy of a session that is being saved (saving.of): what is
  * asked of it waits.

@@ -45,30 +45,43 @@ static struct session *told(void *data)
 	return s;
 }
 
+/* It can be sent the next run. */
+static void go_on(struct session *s)
+{
+	if (!s->active && s->pause.state != PAUSE_STILL)
+		session_set_state(s, SESSION_IDLE);
+	binding_pump(s);
+	wait_wake(&s->front.wait);
+}
+
+void binding_ready(struct session *s)
+{
+	assert(s->sandbox && !s->ready);
+	touch_rest(s);
+	s->ready = true;
+	if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
+	    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
+		session_problem(s, NULL); /* it waits no longer */
+	binding_info(s);
+	if (s->asleep.saved)
+		asleep_woken(s);
+	changes_begin(s);
+	s->files_mtime = clock_now();
+	file_events_ready(s);
+	s->fs->watch->ready(s);
+	go_on(s);
+}
+
 static void on_state(void *data, enum sandbox_state state)
 {
 	struct session *s = reported(data);
 
 	if (!s || state != SANDBOX_READY)
 		return;
-	if (!s->ready) {
-		touch_rest(s);
-		s->ready = true;
-		if (problem_kept(&s->front.error)->code == PROBLEM_IMAGE_MISSING ||
-		    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
-			session_problem(s, NULL); /* it waits no longer */
-		binding_info(s);
-		if (s->asleep.saved)
-			asleep_woken(s);
-		changes_begin(s);
-		s->files_mtime = clock_now();
-		file_events_ready(s);
-		s->fs->watch->ready(s);
-	}
-	if (!s->active && s->pause.state != PAUSE_STILL)
-		session_set_state(s, SESSION_IDLE);
-	binding_pump(s);
-	wait_wake(&s->front.wait);
+	if (s->ready)
+		go_on(s);
+	else if (!s->asleep.saved || !s->fs->watch->wakes(s))
+		binding_ready(s);
 }
 
 /* Starting takes long, and the session's `error` says why. */

@@ -8,6 +8,9 @@
 /* Requests a sandbox; the session is then STARTING, or FAILED. Return: 0 or -errno. */
 int binding_start(struct session *s);
 
+/* Its sandbox is READY, and what session_watch.wakes() has begun is done: everybody is let in. */
+void binding_ready(struct session *s);
+
 /* Sends the next queued run to the sandbox if it can take one; starts a sandbox if there is none. */
 void binding_pump(struct session *s);
 

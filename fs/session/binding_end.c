@@ -98,6 +98,9 @@ void binding_finish(struct session *s, const struct vm_result *result)
 
 void binding_unbind(struct session *s, int err)
 {
+	/* Of one that was to wake, and did not, nobody has seen anything but what was saved, and is. */
+	const bool unseen = !s->ready && s->asleep.saved;
+
 	touch_rest(s);
 	launch_unbind(s);
 	file_events_gone(s);
@@ -105,7 +108,7 @@ void binding_unbind(struct session *s, int err)
 	s->sandbox = NULL;
 	problem_keep(&s->standing, NULL);
 	s->ready = s->reset_asked = false;
-	s->epoch++;
+	s->epoch += !unseen;
 	s->fs->watch->gone(s, err);
 }
 

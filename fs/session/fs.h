@@ -47,6 +47,9 @@ struct fs_stats {
 struct session_watch {
 	/* A session is created. Return: 0, or -errno to fail the creation. */
 	int (*made)(struct session *s);
+	/* Its sandbox is READY, which began from what was saved. Return: whether something has to be done in it before anybody
+	 * else comes; binding_ready() is called then, unless the sandbox goes before. May be called again meanwhile. */
+	bool (*wakes)(struct session *s);
 	/* Its sandbox is up. */
 	void (*ready)(struct session *s);
 	/* Its sandbox is gone: ends what waits for it, with @err; 0: another one is asked for. */

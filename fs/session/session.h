@@ -97,7 +97,7 @@ struct session {
 
 	struct sandbox *sandbox;
 	struct binding *binding;
-	bool ready;	  /* the sandbox has been READY */
+	bool ready;	  /* the sandbox has been READY, and everybody was let in */
 	bool reset_asked; /* requested before the sandbox was READY: done once it is */
 	uint32_t epoch;
 	struct sandbox_info info; /* of the last sandbox, kept after its end, */

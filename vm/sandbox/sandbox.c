@@ -382,20 +382,20 @@ int sandbox_job(struct sandbox *s, const struct sandbox_job *job)
 	return r;
 }
 
-static bool is_up(const struct sandbox *s)
+bool sandbox_is_up(const struct sandbox *s)
 {
 	return s->state != SANDBOX_CLOSING && s->guest;
 }
 
 int sandbox_job_signal(struct sandbox *s, uint32_t id, unsigned sig)
 {
-	return is_up(s) ? guest_job_signal(s->guest, id, sig) : -ESRCH;
+	return sandbox_is_up(s) ? guest_job_signal(s->guest, id, sig) : -ESRCH;
 }
 
 bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len, bool last,
 		   size_t *ret_taken)
 {
-	if (is_up(s))
+	if (sandbox_is_up(s))
 		return guest_write(s->guest, id, data, len, last, ret_taken);
 	*ret_taken = len;
 	return true;
@@ -403,18 +403,18 @@ bool sandbox_write(struct sandbox *s, uint32_t id, const void *data, size_t len,
 
 int sandbox_job_resize(struct sandbox *s, uint32_t id, unsigned rows, unsigned cols)
 {
-	return is_up(s) ? guest_job_resize(s->guest, id, rows, cols) : -ESRCH;
+	return sandbox_is_up(s) ? guest_job_resize(s->guest, id, rows, cols) : -ESRCH;
 }
 
 void sandbox_job_hold(struct sandbox *s, uint32_t id, bool hold)
 {
-	if (is_up(s))
+	if (sandbox_is_up(s))
 		guest_job_hold(s->guest, id, hold);
 }
 
 int sandbox_job_forget(struct sandbox *s, uint32_t id)
 {
-	return is_up(s) ? guest_job_forget(s->guest, id) : -ESRCH;
+	return sandbox_is_up(s) ? guest_job_forget(s->guest, id) : -ESRCH;
 }
 
 void sandbox_hold(struct sandbox *s, bool hold)
@@ -448,7 +448,7 @@ void sandbox_thaw(struct sandbox *s)
 
 int sandbox_watch(struct sandbox *s, bool on)
 {
-	return is_up(s) ? guest_watch(s->guest, on) : -EBUSY;
+	return sandbox_is_up(s) ? guest_watch(s->guest, on) : -EBUSY;
 }
 
 int sandbox_reset(struct sandbox *s)
@@ -465,11 +465,11 @@ int sandbox_reset(struct sandbox *s)
 
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data)
 {
-	return is_up(s) ? guest_file(s->guest, req, fn, data) : -ESTALE;
+	return sandbox_is_up(s) ? guest_file(s->guest, req, fn, data) : -ESTALE;
 }
 
 void sandbox_file_undo(struct sandbox *s, enum vm_file_op op, const struct vm_file_reply *reply)
 {
-	if (is_up(s))
+	if (sandbox_is_up(s))
 		guest_undo_file(s->guest, op, reply);
 }

@@ -192,6 +192,9 @@ void sandbox_close(struct sandbox *s);
  */
 int sandbox_file(struct sandbox *s, const struct vm_file *req, vm_file_fn fn, void *data);
 
+/* Can it be asked? What it is asked is answered with an error as soon as it can't, before `closed` says so. */
+bool sandbox_is_up(const struct sandbox *s);
+
 /* The caller of a request has gone that was answered by @reply: gives back the handle and the
  * lookup that came with it. */
 void sandbox_file_undo(struct sandbox *s, enum vm_file_op op, const struct vm_file_reply *reply);

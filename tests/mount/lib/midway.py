@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Something has been asked for, and goes on for a while; then another daemon follows."""
 
+import fcntl
+
 from xsbx import *
 
 DELAYS = (0, 0.002, 0.01, 0.04) if not VM else (0, 0.05, 0.4)
@@ -79,10 +81,15 @@ class Midway:
             s.ctl("sleep")
             what = self.midway("a sleep", delay)
             ok(f"{what}: it sleeps", wait_for(lambda: s.word() == "asleep", 60), s.text("error"))
-            s.submit("cat file; echo $x")
+            f = os.open(s / "files/file", os.O_RDONLY)
+            same("read, asleep", os.read(f, 2), b"ke")
+            fcntl.flock(f, fcntl.LOCK_EX)
+            s.submit("cat file; echo $x; flock -n file true || echo locked")
             what = self.midway("a waking up", delay)
             out = read(s / "stdout")
-            same(f"{what}: as it was", out, b"kept\n1\n" if VM else b"kept\n\n")
+            same(f"{what}: as it was", out, b"kept\n1\nlocked\n" if VM else b"kept\n\nlocked\n")
+            same(f"{what}: what was open is read on", os.read(f, 9), b"pt\n")
+            os.close(f)
             same(f"{what}: idle", s.word(), "idle")
         s.remove()
 

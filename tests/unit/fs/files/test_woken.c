@@ -2,7 +2,6 @@
 /* What the kernel knows of files/ from before the session woke, and goes on with. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/fixture_files.c */
 #include <errno.h>
-#include <fcntl.h>
 
 #include "tests/unit/fixture/fixture_files.h"
 
@@ -175,109 +174,12 @@ static void test_saved_meanwhile(void **state)
 	fx_forget_ino(dir, 1);
 }
 
-/* Return: a file that was open, and read, when the session woke. */
-static struct file open_when_it_wakes(struct fixture *fx, const char *name, struct sandbox **ret_s)
-{
-	struct file f;
-
-	fx_asleep(fx);
-	f = fx_opened(fx, name, O_RDONLY);
-	assert_bytes(fx_read(fx, &f, 10, 0), "hello");
-	fx_put(fx, TOP "in", "y");
-	assert_bytes(fx_read(fx, &f, 10, 0), "hello"); /* nothing has changed yet */
-	*ret_s = fake_sandbox();
-	fake_state(*ret_s, SANDBOX_READY);
-	return f;
-}
-
-/* Until it is read: then it is opened where it was. */
-static void test_open_when_it_wakes(void **state)
-{
-	struct fixture *fx = *state;
-	struct vm_file_reply same = fx_a_file;
-	struct sandbox *s;
-	struct file f = open_when_it_wakes(fx, FILES "/d/b", &s);
-	struct req *first = fx_read(fx, &f, 10, 0), *second = fx_read(fx, &f, 10, 0);
-
-	same.attr.mtime.tv_sec = 1700000003;
-	assert_waits(first);
-	assert_int_equal(s->nfiles, 2);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
-		assert_string_equal(s->file[0].rq.name, "d");
-		fake_answer(s, 0, &fx_a_dir);
-	}
-	assert_int_equal(s->forgotten, 0);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
-		assert_int_equal(s->file[0].rq.node, fx_a_dir.node);
-		assert_string_equal(s->file[0].rq.name, "b");
-		fake_answer(s, 0, &same);
-	}
-	assert_int_equal(s->forgotten, 2); /* the directory, twice */
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(s->file[0].rq.op, VM_OPEN);
-		assert_int_equal(s->file[0].rq.node, fx_a_file.node);
-		fake_answer(s, 0, &same);
-	}
-	assert_int_equal(s->forgotten, 3); /* the file, once */
-	assert_int_equal(s->nreleases, 1);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(s->file[0].rq.op, VM_READ);
-		assert_int_equal(s->file[0].rq.handle, fx_a_file.handle);
-		fake_answer(s, 0, &(struct vm_file_reply){.data = "hello", .size = 5});
-	}
-	assert_bytes(first, "hello");
-	assert_bytes(second, "hello");
-	first = fx_getattr_ino(fx, f.ino); /* the node is the sandbox's as well */
-	assert_int_equal(s->file[0].rq.node, fx_a_file.node);
-	fake_answer(s, 0, &same);
-	assert_int_equal(first->kind, ANSWER_ATTR);
-	fx_close(fx, &f);
-	assert_int_equal(s->nreleases, 2);
-}
-
-/* It is another one now; it is not there; another thing is on the way; the sandbox dies. */
-static void test_open_and_another_when_it_wakes(void **state)
-{
-	struct fixture *fx = *state;
-	struct sandbox *s;
-	struct file f = open_when_it_wakes(fx, FILES "/a.txt", &s);
-	struct vm_file_reply other = fx_a_file;
-	struct req *req = fx_read(fx, &f, 10, 0);
-
-	other.attr.mtime.tv_sec = 1700000002;
-	fake_answer(s, 0, &other);
-	assert_error(req, -ESTALE);
-	assert_int_equal(s->forgotten, 1);
-	req = fx_read(fx, &f, 10, 0);
-	fake_answer(s, -ENOENT, NULL);
-	assert_error(req, -ESTALE);
-	req = fx_read(fx, &f, 10, 0);
-	fake_answer(s, 0, &fx_a_dir);
-	assert_error(req, -ESTALE);
-	assert_int_equal(s->forgotten, 2);
-	other.attr.mtime.tv_sec = 1700000001;
-	req = fx_read(fx, &f, 10, 0);
-	fake_answer(s, 0, &other);
-	fake_answer(s, -EACCES, NULL);
-	assert_error(req, -ESTALE);
-	assert_int_equal(s->forgotten, 3);
-	req = fx_read(fx, &f, 10, 0);
-	assert_waits(req);
-	fake_die(s, PROBLEM_CLOSED);
-	assert_error(req, -ESTALE);
-	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
-	fx_close(fx, &f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_two_find_a_directory), fx_test(test_a_directory_that_is_none),
 		fx_test(test_closed_asleep),	    fx_test(test_a_deep_directory),
 		fx_test(test_too_deep_a_directory), fx_test(test_saved_meanwhile),
-		fx_test(test_open_when_it_wakes),   fx_test(test_open_and_another_when_it_wakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

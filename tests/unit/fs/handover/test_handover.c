@@ -374,6 +374,7 @@ static void test_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "x");
+	struct file f;
 
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
@@ -382,6 +383,9 @@ static void test_asleep(void **state)
 	fake_settle();
 	fx_expect(fx, TOP "state", "asleep\n");
 	check(fx);
+	f = fx_opened(fx, TOP "files/d/b", O_RDONLY);
+	check(fx); /* and where that is */
+	fx_release(fx, &f);
 }
 
 /* Of which each piece is another one. */
