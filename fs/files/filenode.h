@@ -37,7 +37,8 @@
  * - Depth: directories between the root and a node; 0 for an entry of the root. A link may climb as
  *   many.
  * - From one sandbox to the next, and to what is saved, a directory is known again by its name and its inode number: if it was
- *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers.
+ *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers; and where a file
+ *   system gives the number of what was removed to what is made next (ext4 does), that is taken for it.
  * - `told` lookups were answered by the agent and not yet forgotten there.
  * - What changes is noted by its index, for who writes nodes down as records: with a hundred
  *   thousand of them, one that changes costs no more than itself.

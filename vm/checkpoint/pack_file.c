@@ -20,7 +20,7 @@
  */
 
 #define MAGIC	 "xsbxpack"
-#define VERSION	 2u
+#define VERSION	 3u /* 2: without inode numbers */
 #define HEADER	 (8u + 4 * 4 + 8)
 #define LEVEL	 1 /* zstd */
 #define BUF_SIZE (1u << 20)
@@ -81,13 +81,15 @@ static int get_header(struct source *from, struct header *ret)
 	struct proto_in in = {bytes, bytes + sizeof(bytes), false};
 	int r = source_read(from, bytes, sizeof(bytes));
 	char magic[8];
+	uint32_t version;
 
 	if (r < 0)
 		return r;
 	get_bytes(&in, magic, sizeof(magic));
 	if (memcmp(magic, MAGIC, sizeof(magic)) != 0)
 		return -EBADMSG;
-	if (get_u32(&in) != VERSION)
+	version = get_u32(&in);
+	if (version != VERSION && version != 2u)
 		return -EPROTONOSUPPORT;
 	*ret = (struct header){0};
 	ret->flaws.changed = get_u32(&in);

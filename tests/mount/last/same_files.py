@@ -101,7 +101,8 @@ def not_another():
         s.run("mkdir d; echo mine >d/whose")
         held = os.open(s / "files/d", os.O_RDONLY | os.O_DIRECTORY)
         asleep(s)
-        line = "mv d e; mkdir d; echo other >d/whose" if name == "moved" else "rm -r d; mkdir d; echo other >d/whose"
+        line = "mv d e; mkdir d; echo other >d/whose" if name == "moved" else \
+            "mkdir n; rm -r d; mv n d; echo other >d/whose"  # so that it has another number, whatever the file system
         if by == "guest":
             same(line, s.run(line).code, 0)
         else:
