@@ -122,10 +122,10 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 /* The kernel has forgotten @n lookups of @index. It may go, and its parents. */
 void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 
-/* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
 /* Can it be what has this number? Nobody knows of one without. */
 bool filenode_is(const struct filenode *fn, uint64_t ino);
 
+/* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
 void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote);
 
 /* Depth of the entries of directory @dir; 0 for the root. @ret_exact:

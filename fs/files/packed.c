@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,7 +99,8 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
-/* Where it is, for when the session wakes. Return: NULL if there is no memory. */
+/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is
+ * too deep: each handle has one, and they are in no quota. */
 static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;
@@ -107,7 +109,7 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 
 	for (uint32_t at = entry; at != PACK_ROOT; at = pack_parent(pack, at))
 		len += strlen(pack_name(pack, at)) + 1;
-	was = len ? malloc(sizeof(*was) + len) : NULL;
+	was = len && len <= PATH_MAX ? malloc(sizeof(*was) + len) : NULL;
 	if (!was)
 		return NULL;
 	pack_attr(pack, entry, &a);

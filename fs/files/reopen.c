@@ -335,7 +335,8 @@ bool reopen_begin(struct session *s)
 	TAILQ_INIT(&r->walks);
 	collect(r);
 	go_on(r);
-	if (is_over(r))
+	/* Of a sandbox that has died meanwhile the end is told next. */
+	if (is_over(r) && sandbox_is_up(s->sandbox))
 		return false;
 	r->until = uv_now(s->fs->loop) + WALKS_MS;
 	alarm_set(&s->fs->alarm, r->until);
@@ -400,7 +401,9 @@ static bool adopt(struct walk *w)
 	struct handle *h = handle_get(&s->fs->handles, w->handle);
 	struct filenode *fn = filenode_get(&s->files->nodes, w->index);
 
-	if (w->step != WALK_DONE || !h || !fn || (fn->epoch == s->epoch && fn->remote != w->node))
+	/* What was locked behind the last look, when the time was up, was not asked for. */
+	if (w->step != WALK_DONE || next_lock(w) || !h || !fn ||
+	    (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
 	if (fn->epoch != s->epoch)
 		filenode_follow(&s->files->nodes, fn, s->epoch, w->node);

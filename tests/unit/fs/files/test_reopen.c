@@ -530,6 +530,34 @@ static void test_lock_that_comes_meanwhile(void **state)
 	fake_exit(s, VM_DONE, 0);
 }
 
+/* The same, and then the time is up: what was not asked for is not had by a handle that can be used. */
+static void test_lock_that_comes_too_late(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = opened(fx, A), g = opened(fx, A), h = opened(fx, A);
+	struct req *waiter;
+	struct sandbox *s;
+
+	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
+	waiter = lock_whole(&g, 2, LOCK_EX);
+	s = wake(fx);
+	fake_answer(s, 0, &an_a);
+	fake_answer(s, 0, &an_a);
+	fake_answer_at(s, 1, 0, &an_a);
+	fake_answer_at(s, 1, 0, &an_a);
+	fake_answer_at(s, 1, 0, &granted);
+	assert_int_equal(s->nfiles, 1); /* of the third, which is not answered */
+	fx_release(fx, &f);
+	assert_error(waiter, 0);
+	clock_advance(21000);
+	is_let_in(fx, s, true);
+	assert_error(fx_read(fx, &g, 10, 0), -ESTALE);
+	fake_answer(s, -ENOENT, NULL);
+	fx_release(fx, &g);
+	fx_release(fx, &h);
+	fake_exit(s, VM_DONE, 0);
+}
+
 /* A process that closes it gives up its ranges: there as well. And where the sandbox dies, here. */
 static void test_flush_meanwhile(void **state)
 {
@@ -564,13 +592,21 @@ static void test_flush_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_before_anybody_else), fx_test(test_another_file),
-		fx_test(test_nothing_is_open),	   fx_test(test_the_sandbox_dies),
-		fx_test(test_the_session_goes),	   fx_test(test_open_and_closed_asleep),
-		fx_test(test_restored_asleep),	   fx_test(test_closed_meanwhile),
-		fx_test(test_no_answer),	   fx_test(test_many),
-		fx_test(test_locks_of_it),	   fx_test(test_lock_refused),
-		fx_test(test_lock_that_waits),	   fx_test(test_lock_that_comes_meanwhile),
+		fx_test(test_before_anybody_else),
+		fx_test(test_another_file),
+		fx_test(test_nothing_is_open),
+		fx_test(test_the_sandbox_dies),
+		fx_test(test_the_session_goes),
+		fx_test(test_open_and_closed_asleep),
+		fx_test(test_restored_asleep),
+		fx_test(test_closed_meanwhile),
+		fx_test(test_no_answer),
+		fx_test(test_many),
+		fx_test(test_locks_of_it),
+		fx_test(test_lock_refused),
+		fx_test(test_lock_that_waits),
+		fx_test(test_lock_that_comes_meanwhile),
+		fx_test(test_lock_that_comes_too_late),
 		fx_test(test_flush_meanwhile),
 	};
 
