@@ -24,6 +24,18 @@ void files_op_list(struct file_op *op, struct file_ops *list)
 		TAILQ_INSERT_TAIL(list, op, link);
 }
 
+int files_own_data(struct file_op *op)
+{
+	if (!op->rq.data || op->data)
+		return 0;
+	op->data = malloc(op->rq.size ? op->rq.size : 1);
+	if (!op->data)
+		return -ENOMEM;
+	memcpy(op->data, op->rq.data, op->rq.size);
+	op->rq.data = op->data;
+	return 0;
+}
+
 void files_op_free(struct file_op *op)
 {
 	struct session *s = op->s;

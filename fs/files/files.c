@@ -284,18 +284,6 @@ static void translate_offset(struct vm_file *rq)
 	rq->size -= MIN(rq->size, (size_t)DOTS_SIZE);
 }
 
-int files_own_data(struct file_op *op)
-{
-	if (!op->rq.data || op->data)
-		return 0;
-	op->data = malloc(op->rq.size ? op->rq.size : 1);
-	if (!op->data)
-		return -ENOMEM;
-	memcpy(op->data, op->rq.data, op->rq.size);
-	op->rq.data = op->data;
-	return 0;
-}
-
 /* It waits until the sandbox is up, or was saved. */
 static void op_hold(struct file_op *op)
 {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "internal.h"
-#include "agent/pack_record.h"
 #include "fs/session/session.h"
 
 /*
@@ -30,7 +29,7 @@ static int first_stale(const struct file_op *op, uint32_t index, struct filenode
 	*ret_fn = NULL;
 	for (; fn; fn = filenode_get(op->nodes, fn->parent), depth++)
 		*ret_fn = fn->epoch != op->s->epoch ? fn : *ret_fn;
-	return *ret_fn && depth > PACK_DEPTH_MAX ? -ESTALE : 0;
+	return *ret_fn && depth > PACK_LEVELS_MAX ? -ESTALE : 0;
 }
 
 static int next_stale(const struct file_op *op, struct filenode **ret_fn)

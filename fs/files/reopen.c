@@ -141,6 +141,18 @@ static bool next_lock(struct walk *w)
 	return h && nodelock_each(&w->s->fs->locks, h, take_lock, w);
 }
 
+/* What was closed meanwhile has no locks any more, which others have been given here. */
+static void give_back_closed(struct reopening *r)
+{
+	struct walk *w;
+
+	TAILQ_FOREACH(w, &r->walks, link)
+		if (w->remote && !w->asked && !handle_of(w) && w->sandbox == w->s->sandbox) {
+			files_tell_release(w->s, w->remote);
+			w->remote = 0;
+		}
+}
+
 /* What is asked next; or else the walk ends here. */
 static bool next_request(struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
 {
@@ -160,6 +172,7 @@ static bool next_request(struct walk *w, struct vm_file *rq, char name[static NA
 	} else if (!next_lock(w)) {
 		w->step = WALK_DONE;
 	} else if (w->step == WALK_LOCKS) {
+		give_back_closed(w->of);
 		l = &w->locks[w->nlocks - 1];
 		*rq = (struct vm_file){.op = VM_LOCK,
 				       .node = w->node,
@@ -294,7 +307,8 @@ static bool add(struct reopening *r, const struct handle *h)
 	w->handle = handle_id(h);
 	w->index = (uint32_t)h->ino;
 	w->node = VM_FILES_ROOT;
-	TAILQ_INSERT_HEAD(&r->walks, w, link); /* the newest handle comes first */
+	TAILQ_INSERT_HEAD(&r->walks, w,
+			  link); /* the oldest, which the list of handles has last, comes first */
 	return true;
 }
 

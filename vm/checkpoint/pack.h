@@ -13,7 +13,9 @@
 
 struct pack; /* immutable */
 
-#define PACK_ROOT 0u /* entry of the working directory */
+#define PACK_LEVELS_MAX 1024u /* directories in each other, with the working directory */
+
+#define PACK_ROOT	0u /* entry of the working directory */
 
 struct pack_attr {
 	mode_t mode; /* S_IFMT and permissions, no set-id bits */

@@ -27,6 +27,8 @@
  * within its size and goes up; names differ within a directory; another name is of a file that said there would be.
  */
 
+static_assert(PACK_LEVELS_MAX == PACK_DEPTH_MAX, "what records may have");
+
 #define EXTENT_BYTES \
 	1024u /* of files, for each extent that there may be, beside one for each entry */
 

@@ -522,6 +522,7 @@ static void test_lock_that_comes_meanwhile(void **state)
 	assert_error(waiter, 0);
 	fake_answer(s, 0, &granted); /* to whom is gone */
 	is_let_in(fx, s, false);
+	assert_int_equal(s->nreleases, 1); /* the sandbox would refuse it */
 	asked_lock(s, 2, true, 0, PROTO_LOCK_EXCLUSIVE);
 	fake_answer(s, 0, &granted);
 	is_let_in(fx, s, true);
