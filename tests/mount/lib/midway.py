@@ -41,7 +41,7 @@ class Midway:
 
     def paused(self):
         s = Session("paused")
-        s.run("(while :; do echo >>beat; sleep 0.01; done) & sleep 0.1")
+        same("it has a sandbox", s.run("(while :; do echo >>beat; sleep 0.01; done) & sleep 0.1").code, 0)
         for delay in DELAYS:
             s.ctl("pause")
             what = self.midway("a pause", delay)
@@ -56,7 +56,8 @@ class Midway:
     def saved(self):
         """Checkpoints are whole in the end, and what runs goes on."""
         s = Session("saved")
-        s.run("(while :; do echo >>beat; sleep 0.01; done) & head -c 20000000 /dev/zero | tr '\\0' x >big; x=1")
+        code = "(while :; do echo >>beat; sleep 0.01; done) & head -c 20000000 /dev/zero | tr '\\0' x >big; x=1"
+        same("it has a sandbox", s.run(code).code, 0)
         for n, delay in enumerate(DELAYS):
             os.mkdir(s / f"checkpoints/c{n}")
             what = self.midway("a checkpoint", delay)
