@@ -3,9 +3,10 @@
 #ifndef XSBX_AGENT_FILES_NUMBER_H
 #define XSBX_AGENT_FILES_NUMBER_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "inodes.h"
 
 /*
  * Programs take two files for one if their numbers are the same, and one for two if they are not: cp(1), tar(1) and rm(1) remember
@@ -13,14 +14,8 @@
  * translated to those of the files that they were. All others get numbers of a generation of their own, which no file had
  * before.
  */
-struct number {
-	ino_t own;
-	uint64_t shown; /* 0: the place is free */
-};
-
 struct numbers {
-	struct number *table; /* a hash table */
-	size_t n, cap;
+	struct inodes shown;
 	uint64_t generation; /* above that of all in the table; 0: nothing was unpacked */
 };
 

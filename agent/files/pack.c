@@ -48,10 +48,8 @@ void packer_stop(struct packer *p)
 	walk_end(&p->walk);
 	close_fd(&p->fd);
 	free(p->frame);
-	free(p->files_seen);
 	p->frame = NULL;
-	p->files_seen = NULL;
-	p->nseen = p->seen_cap = 0;
+	inodes_clear(&p->seen);
 }
 
 /* ---- frames ---- */
@@ -113,7 +111,8 @@ static struct pack_record record(enum pack_kind kind, const char *name, const st
 static int put_entry(struct packer *p, const struct pack_record *r, const struct stat *st)
 {
 	const struct pack_record number = {
-		.kind = PACK_NUMBER, .number = st ? number_of(&p->files->numbers, st->st_ino) : 0};
+		.kind = PACK_NUMBER,
+		.number = p->numbers && st ? number_of(&p->files->numbers, st->st_ino) : 0};
 	int err = reserve(p, PACK_RECORD_ROOM + PACK_NUMBER_SIZE);
 
 	if (err == 0 && p->entries == p->entries_max)
@@ -125,43 +124,8 @@ static int put_entry(struct packer *p, const struct pack_record *r, const struct
 	p->bytes -= r->target_len;
 	p->entries++;
 	pack_record_put(&p->frame->out, r);
-	if (p->numbers && number.number)
+	if (number.number)
 		pack_record_put(&p->frame->out, &number);
-	return 0;
-}
-
-/* Where the file is in the table, or where it has room. */
-static struct pack_file *seen_at(const struct packer *p, const struct stat *st)
-{
-	size_t i = (size_t)(st->st_ino * 0x9e3779b97f4a7c15u >> 20) & (p->seen_cap - 1);
-
-	while (p->files_seen[i].entry &&
-	       (p->files_seen[i].ino != st->st_ino || p->files_seen[i].dev != st->st_dev))
-		i = (i + 1) & (p->seen_cap - 1);
-	return &p->files_seen[i];
-}
-
-static int seen_grow(struct packer *p)
-{
-	struct packer old = *p;
-
-	if (p->nseen < p->seen_cap / 2)
-		return 0;
-	p->seen_cap = old.seen_cap ? 2 * old.seen_cap : 64;
-	p->files_seen = calloc(p->seen_cap, sizeof(*p->files_seen));
-	if (!p->files_seen) {
-		p->files_seen = old.files_seen;
-		p->seen_cap = old.seen_cap;
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < old.seen_cap; i++) {
-		const struct pack_file *f = &old.files_seen[i];
-		const struct stat st = {.st_dev = f->dev, .st_ino = f->ino};
-
-		if (f->entry)
-			*seen_at(p, &st) = *f;
-	}
-	free(old.files_seen);
 	return 0;
 }
 
@@ -170,20 +134,13 @@ static int put_same(struct packer *p, const char *name, const struct stat *st)
 {
 	struct pack_record r = {
 		.kind = PACK_SAME, .name = name, .name_len = (uint32_t)strlen(name)};
-	struct pack_file *f;
-	int err = seen_grow(p);
+	int err;
 
-	if (err < 0)
-		return err;
-	f = seen_at(p, st);
-	if (f->entry) {
-		r.entry = f->entry;
-		err = put_entry(p, &r, NULL);
-		return err < 0 ? err : 1;
-	}
-	*f = (struct pack_file){st->st_dev, st->st_ino, p->entries};
-	p->nseen++;
-	return 0;
+	r.entry = (uint32_t)inodes_get(&p->seen, st->st_dev, st->st_ino);
+	if (!r.entry)
+		return inodes_set(&p->seen, st->st_dev, st->st_ino, p->entries);
+	err = put_entry(p, &r, NULL);
+	return err < 0 ? err : 1;
 }
 
 /* Extended attributes are not packed. Those of the kernel's security modules are not the user's. */

@@ -6,19 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "inodes.h"
 #include "walk.h"
 #include "agent/pack_record.h"
 
 struct conn;
 struct files;
 struct frame;
-
-/* A file that has more than one name, by which it is known again. */
-struct pack_file {
-	dev_t dev;
-	ino_t ino;
-	uint32_t entry;
-};
 
 struct packer {
 	struct files *files;
@@ -32,9 +26,8 @@ struct packer {
 	uint32_t left_out; /* sockets, FIFOs, devices, what is mounted, extended attributes */
 	struct walk walk;
 	struct walk_list list;
-	struct frame *frame;	      /* being filled, or NULL */
-	struct pack_file *files_seen; /* hash table; `entry` 0: free */
-	size_t nseen, seen_cap;
+	struct frame *frame; /* being filled, or NULL */
+	struct inodes seen;  /* files that have more than one name, and their entries */
 	/* The file that is being read. */
 	int fd; /* or -1 */
 	bool sparse;

@@ -4,11 +4,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/protocol.h"
 #include "vm/base/util.h"
 
 #define ANY_DEPTH  UINT32_MAX
@@ -488,12 +488,6 @@ void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool e
 
 #define INDEX_MAX (1u << 24) /* no kernel holds as many */
 
-static bool is_name(const char *name)
-{
-	return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-	       strlen(name) <= NAME_MAX;
-}
-
 static int make_room(struct filenodes *fns, uint32_t index)
 {
 	uint32_t cap = fns->cap ? fns->cap : 64;
@@ -518,7 +512,7 @@ int filenode_revive(struct filenodes *fns, const struct filenode *like)
 
 	if (like->index == 0 || like->index >= INDEX_MAX || filenode_get(fns, like->index) ||
 	    (like->class != FILENODE_FILE) != (like->name != NULL) ||
-	    (like->name ? !is_name(like->name) : like->parent != 0))
+	    (like->name ? !proto_name_ok(proto_cstr(like->name)) : like->parent != 0))
 		return -EBADMSG;
 	fn = make_room(fns, like->index) == 0 ? calloc(1, sizeof(*fn)) : NULL;
 	if (!fn)

@@ -54,46 +54,22 @@ static bool is_there(const struct file_op *op, uint32_t index)
 
 /* ---- in the sandbox ---- */
 
-int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn)
-{
-	struct session *s = op->s;
-	const int e = files_own_data(op);
-
-	if (e < 0)
-		return e;
-	op->epoch = s->epoch;
-	files_op_list(op, &s->files->sent);
-	return sandbox_file(s->sandbox, rq, fn, op);
-}
-
-bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
-		   const struct vm_file_reply *reply, bool fits)
-{
-	struct session *s = op->s;
-	const bool same = op->epoch == s->epoch && s->sandbox;
-
-	if (err == 0 && same && op->req && fits)
-		return true;
-	if (err == 0 && same)
-		sandbox_file_undo(s->sandbox, asked, reply);
-	return false;
-}
-
 /* What the sandbox has there by that name. Return: 0 or -errno. */
 static int take_found(struct file_op *op, int err, const struct vm_file_reply *reply)
 {
 	struct session *s = op->s;
 	struct filenode *fn = filenode_get(op->nodes, op->followed);
+	const bool granted = err == 0 && op->epoch == s->epoch && s->sandbox,
+		   found = granted && op->req && fn && S_ISDIR(reply->attr.mode) &&
+			   filenode_is(fn, reply->attr.ino);
 
-	if (!files_goes_on(op, err, VM_LOOKUP, reply,
-			   err == 0 && fn && S_ISDIR(reply->attr.mode) &&
-				   filenode_is(fn, reply->attr.ino)))
-		return err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE;
-	if (fn->epoch != s->epoch)
+	if (found && fn->epoch != s->epoch)
 		filenode_follow(op->nodes, fn, s->epoch, reply->node);
-	else /* another one was faster */
+	else if (granted) /* or another one was faster */
 		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
-	return 0;
+	if (found)
+		return 0;
+	return err == -EINTR || err == -ENOMEM || err == -EIO ? err : -ESTALE;
 }
 
 static void on_found(void *data, int err, const struct vm_file_reply *reply)
@@ -117,13 +93,19 @@ static int follow(struct file_op *op, const struct filenode *fn)
 	const struct vm_file rq = {.op = VM_LOOKUP,
 				   .node = remote_of(op, fn->parent, VM_FILES_ROOT),
 				   .name = fn->name};
+	struct session *s = op->s;
 	int e;
 
 	if (fn->class != FILENODE_DIR)
 		return -ESTALE;
+	e = files_own_data(op);
+	if (e < 0)
+		return e;
 	op->followed = fn->index;
 	op->asking = true;
-	e = files_ask(op, &rq, on_found);
+	op->epoch = s->epoch;
+	files_op_list(op, &s->files->sent);
+	e = sandbox_file(s->sandbox, &rq, on_found, op);
 	if (e == 0)
 		e = op->asking ? 1 : op->found;
 	op->asking = false;

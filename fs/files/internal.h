@@ -83,13 +83,6 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
 /* The same in what was saved of the session. Return: 0 or -ESTALE. */
 int files_follow_saved(struct file_op *op, const struct pack *pack);
 
-/* What a request needs to know before it can be sent is asked of the sandbox as well. Return: as sandbox_file(). */
-int files_ask(struct file_op *op, const struct vm_file *rq, vm_file_fn fn);
-/* Can it go on with that answer? @fits: it is what was hoped for. Else what the agent has granted is given back, if that one is
- * still there. */
-bool files_goes_on(const struct file_op *op, int err, enum vm_file_op asked,
-		   const struct vm_file_reply *reply, bool fits);
-
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);
 void files_answer_open(struct file_op *op, const struct vm_file_reply *reply);

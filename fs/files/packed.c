@@ -58,22 +58,16 @@ static struct vm_attr attr_of(const struct file_op *op, const struct pack *pack,
 	};
 }
 
-static bool is_numbered(const struct pack *pack, uint32_t entry)
-{
-	struct pack_attr a;
-
-	pack_attr(pack, entry, &a);
-	return a.number;
-}
-
 /* An answer that describes an entry. */
 static void describe(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
 	const struct vm_file_reply r = {.node = entry, .attr = attr_of(op, pack, entry)};
 	const char *target = S_ISLNK(r.attr.mode) ? pack_target(pack, entry) : NULL;
 	struct vm_file_reply link = {.data = target, .size = target ? strlen(target) : 0};
+	struct pack_attr a;
 
-	op->unnumbered = !is_numbered(pack, entry);
+	pack_attr(pack, entry, &a);
+	op->unnumbered = !a.number;
 	op->linked = r;
 	files_answer(op, target ? files_link_measured(op, 0, &link) : &r);
 }

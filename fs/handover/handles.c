@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open handles, as records. See handover.h. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/protocol.h"
 #include "fs/session/job.h"
 #include "fs/session/scratch.h"
 #include "fs/tree/nodes.h"
@@ -294,8 +294,7 @@ static bool is_path(const char *path, size_t len)
 		const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
 		const size_t n = (size_t)((slash ? slash : end) - at);
 
-		if (!n || n > NAME_MAX || memchr(at, '\0', n) ||
-		    (n <= 2 && memcmp(at, "..", n) == 0))
+		if (!proto_name_ok((struct proto_str){at, (uint32_t)n}))
 			return false;
 		if (!slash)
 			return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes of files/ with few descriptors: closed, opened again, and never another file. */
-/* modules: agent/files/node.c agent/files/number.c agent/files/ops.c agent/core/log.c */
+/* modules: agent/files/node.c agent/files/number.c agent/files/inodes.c agent/files/ops.c agent/core/log.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

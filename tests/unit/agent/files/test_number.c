@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inode numbers as the host is told them. */
-/* modules: agent/files/number.c */
+/* modules: agent/files/number.c agent/files/inodes.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes below files/: numbers, lookups, and how deep they lie whatever the guest and the host move. */
-/* modules: fs/files/filenode.c */
+/* modules: fs/files/filenode.c agent/protocol.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
