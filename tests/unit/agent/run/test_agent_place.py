@@ -84,7 +84,7 @@ class Shell(Place, Case):
     WHERE = 'pwd -P'
     REMOVE = 'rmdir ../goes'
     FAIL = 'false'
-    FDS = 'ls /proc/$$/fd | wc -l'
+    FDS = 'set -- /proc/$$/fd/*; echo $#'
 
     @staticmethod
     def SHOW(names):

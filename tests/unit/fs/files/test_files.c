@@ -490,13 +490,13 @@ static void test_written_while_it_is_saved(void **state)
 	struct sandbox *s = fx_ready(fx);
 	struct req *made = fx_create(fx, fx_ino(fx, FILES), "new"), *req;
 	struct file f;
-	char bytes[] = "mine";
+	uint8_t bytes[4] = {'m', 'i', 'n', 'e'};
 
 	fake_answer(s, 0, &fx_a_file);
 	f = (struct file){.ino = made->ino, .fh = made->fh, .flags = O_WRONLY};
 	assert_int_equal(fx_mkdir(fx, "python/demo/checkpoints/c"), 0);
-	req = fx_write_req(fx, &f, bytes, 4, 0);
-	memcpy(bytes, "next", 4);
+	req = fx_write_req(fx, &f, bytes, sizeof(bytes), 0);
+	memset(bytes, 'x', sizeof(bytes));
 	assert_waits(req);
 	assert_int_equal(s->nfiles, 0);
 	fx_saved(s);

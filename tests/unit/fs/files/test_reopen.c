@@ -230,8 +230,9 @@ static void test_the_session_goes(void **state)
 {
 	struct fixture *fx = *state;
 	struct file f = opened(fx, A);
-	struct sandbox *s = wake(fx);
+	struct sandbox *s;
 
+	wake(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
 	fake_settle();
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
