@@ -207,7 +207,7 @@ def at_once():
     for n in range(8 if VM else 20):
         s = Session(f"at_once{n}")
         write(s / "files/f", b"soon")
-        same("what was written before", read(save(s, "x") / "f"), b"soon")
+        same("what was written before", read(save(s, "x") + "/f"), b"soon")
         s.remove()
 
 
