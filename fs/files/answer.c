@@ -329,6 +329,12 @@ static void answer_rename(struct file_op *op)
 	reply_err(files_op_req(op), 0);
 }
 
+static void answer_removal(struct file_op *op)
+{
+	filenode_removed(&op->s->files->nodes, op->index, op->name);
+	reply_err(files_op_req(op), 0);
+}
+
 /* The agent's offsets are shifted past those: they depend on its file system, and an overlay's start at 1, with
  * "." and ".." anywhere among the others. The largest, which marks the end in some, is not shifted. */
 uint64_t files_shown_offset(uint64_t offset)
@@ -494,7 +500,7 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_STATFS: files_answer_statfs(op, &reply->statfs); break;
 	case VM_RENAME: answer_rename(op); break;
 	case VM_UNLINK:
-	case VM_RMDIR:
+	case VM_RMDIR: answer_removal(op); break;
 	case VM_FSYNC:
 	case VM_FALLOCATE:
 	case VM_LOCK:

@@ -261,7 +261,7 @@ static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const ch
 
 bool filenode_is(const struct filenode *fn, uint64_t ino)
 {
-	return !fn->ino || !ino || fn->ino == ino;
+	return fn->ino != FILENODE_REMOVED && (!fn->ino || !ino || fn->ino == ino);
 }
 
 /* It is what another sandbox has there, of which the agent was told nothing yet. */
@@ -475,11 +475,24 @@ static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, 
 	}
 }
 
+void filenode_removed(struct filenodes *fns, uint32_t parent, const char *name)
+{
+	struct filenode *fn;
+
+	while ((fn = each_at(fns, parent, name, NULL))) {
+		fn->ino = FILENODE_REMOVED;
+		hide(fns, fn);
+	}
+}
+
 void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange)
 {
-	struct filenode *there = exchange ? take(fns, m->newparent, m->newname) : NULL;
-	struct filenode *here = take(fns, m->parent, m->name);
+	struct filenode *here = take(fns, m->parent, m->name), *there = NULL;
 
+	if (exchange)
+		there = take(fns, m->newparent, m->newname);
+	else
+		filenode_removed(fns, m->newparent, m->newname);
 	give(fns, here, m->newparent, m->newname);
 	give(fns, there, m->parent, m->name);
 }
