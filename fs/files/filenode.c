@@ -282,7 +282,7 @@ static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, u
 
 /* The node that @key is of. A directory of another sandbox by the same name is followed: a process may stand there, and if the
  * kernel were told of a new one, it would take the place of that, which has no path then (getcwd(2)) and moves with it no more. */
-static struct filenode *find(struct filenodes *fns, const struct filenode *key)
+static struct filenode *find(struct filenodes *fns, const struct filenode *key, uint32_t since)
 {
 	struct filenode *fn = RB_FIND(filenode_tree, &fns->tree, (struct filenode *)key),
 			*at = NULL;
@@ -290,7 +290,7 @@ static struct filenode *find(struct filenodes *fns, const struct filenode *key)
 	if (fn || key->class != FILENODE_DIR || !fns->follows)
 		return fn;
 	while ((at = each_at(fns, key->parent, key->name, at)))
-		if (at->class == FILENODE_DIR && at->epoch != key->epoch &&
+		if (at->class == FILENODE_DIR && at->epoch != key->epoch && at->epoch >= since &&
 		    filenode_is(at, key->ino))
 			fn = at;
 	if (fn) {
@@ -315,7 +315,7 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 		if (!key.name)
 			return NULL;
 	}
-	fn = find(fns, &key);
+	fn = find(fns, &key, found->since);
 	if (fn && depth_is_held_down(fns, fn)) {
 		hide(fns, fn);
 		fn = NULL;

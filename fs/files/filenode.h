@@ -112,6 +112,7 @@ struct filenode_found {
 	uint32_t mode;	      /* S_IFMT determines the class */
 	uint32_t parent;      /* index of the directory, 0 for the root */
 	const char *name;
+	uint32_t since; /* epoch: directories of earlier ones are others, whatever their number */
 };
 
 /* @gone: called with @data when a node is forgotten, but not from filenodes_fini(). */

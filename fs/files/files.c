@@ -654,6 +654,16 @@ static bool has_waiting(const struct session *s)
 	return !TAILQ_EMPTY(&s->files->pending);
 }
 
+/* It is READY, and nobody is let in yet: what it woke from is still at hand. */
+static bool on_wakes(struct session *s)
+{
+	const struct pack *pack = saved_pack(s->asleep.saved);
+
+	if (pack && s->line == s->epoch)
+		files_follow_all(s, pack);
+	return reopen_begin(s);
+}
+
 static void on_stirs(struct session *s)
 {
 	files_drop_kept(s->files);
@@ -674,7 +684,7 @@ static void on_freed(struct session *s)
 
 const struct session_watch files_watch = {
 	.made = on_made,
-	.wakes = reopen_begin,
+	.wakes = on_wakes,
 	.ready = on_ready,
 	.gone = on_gone,
 	.stirs = on_stirs,

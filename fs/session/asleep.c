@@ -90,6 +90,7 @@ bool asleep_back(struct session *s)
 		return false;
 	a->before = NULL;
 	asleep_begin(s, before);
+	s->line = s->epoch;
 	a->since = since;
 	asleep_tell_back(s);
 	return true;
@@ -244,6 +245,7 @@ bool asleep_lost(struct session *s)
 	if (checkpoint_any(s))
 		problem_advise(&lost, "`restore` goes back to a checkpoint.");
 	asleep_end(s);
+	s->line = s->epoch;
 	session_set_origin(s, NULL);
 	session_set_closed(s, &lost);
 	wait_wake(&s->front.wait);

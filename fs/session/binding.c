@@ -267,6 +267,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	static const struct problem gone = {.code = PROBLEM_CLOSED,
 					    .cause = "the session fell asleep"};
 	const bool by_idle = s->saving.by_idle;
+	const uint32_t line = s->line;
 	struct problem why;
 
 	if (saving_sleeps_later(s))
@@ -283,6 +284,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	}
 	binding_cut(s, &gone);
 	asleep_begin(s, saved_ref(saved));
+	s->line = line;
 }
 
 static void on_saved(void *data, struct saved *saved, const struct problem *why)

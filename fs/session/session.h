@@ -73,7 +73,8 @@ TAILQ_HEAD(job_list, job);
  * (reset, fresh = yes, rmdir) the binding is cut, the sandbox ends in the background, and
  * its further reports are ignored. `epoch` counts sandboxes, so that handles and nodes below files/
  * can tell whether theirs still exists. What was
- * saved counts as well, for its files can be read: see asleep.h.
+ * saved counts as well, for its files can be read: see asleep.h. `line` is the first epoch of those that came out of one
+ * another, by sleep and by waking: a sandbox that begins anew, or from a checkpoint, may give its files numbers that others had.
  *
  * - `active` is the run in the sandbox; the state is then RUNNING.
  * - `sandbox` is set only in STARTING, IDLE, RUNNING, PAUSED.
@@ -99,7 +100,7 @@ struct session {
 	struct binding *binding;
 	bool ready;	  /* the sandbox has been READY, and everybody was let in */
 	bool reset_asked; /* requested before the sandbox was READY: done once it is */
-	uint32_t epoch;
+	uint32_t epoch, line;
 	struct sandbox_info info; /* of the last sandbox, kept after its end, */
 	char interpreter[128];	  /* with a copy of its version */
 

@@ -225,6 +225,7 @@ int session_close(struct session *s)
 	asleep_end(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
+	s->line = s->epoch;
 	session_set_closed(s, &closed);
 	wait_wake(&s->front.wait);
 	return 0;

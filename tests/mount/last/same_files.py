@@ -148,4 +148,25 @@ def removed():
         os.close(over)
 
 
-main(stay, walked, deep, not_another, removed)
+def begun_anew():
+    """A sandbox that begins anew, and one that goes back, give numbers that others had."""
+    s = Session("anew")
+    s.run("mkdir old")
+    os.mkdir(s / "checkpoints/c")
+    same("saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    for how in "restore c", "close\nreset":
+        s.run("mkdir d")
+        held = [os.open(s / f"files/{name}", os.O_RDONLY | os.O_DIRECTORY) for name in ("d", "old")]
+        for line in how.split("\n"):
+            s.ctl(line)
+        same(how, s.run("mkdir -p d old; ls").out, "d\nold\n")
+        with raises(f"{how}: made since", errno.ESTALE, errno.ENOENT):
+            os.close(os.open("wrong", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=held[0]))
+        if how == "restore c":
+            os.close(os.open("right", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=held[1]))
+        same(f"{how}: what is there", s.run("ls d old").out, "d:\n\nold:\n" + ("right\n" if how == "restore c" else ""))
+        for fd in held:
+            os.close(fd)
+
+
+main(stay, walked, deep, not_another, removed, begun_anew)
