@@ -203,7 +203,9 @@ struct session_place {
  */
 int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
 		   const struct session_place *at, struct session **ret_s);
-/* Removes a session, for rmdir: everything ends now, the sandbox in the background. */
+/* Removes a session, for rmdir, unless a copy of it is still to be made. Return: 0 or -EBUSY, and its `error` says why. */
+int session_remove(struct session *s);
+/* In any case: everything ends now, the sandbox in the background. */
 void session_destroy(struct session *s);
 /* It was revived in vain: it goes as if it had never been. */
 void session_undo(struct session *s);

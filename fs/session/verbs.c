@@ -375,6 +375,20 @@ static void let_go(struct session *s)
 	buf_clear(&s->console);
 }
 
+int session_remove(struct session *s)
+{
+	const struct session *copy = LIST_FIRST(&s->saving.copies);
+
+	if (copy) {
+		session_problemf(s, PROBLEM_BUSY,
+				 "Try it again in a moment, or remove the copies first.",
+				 "the session is being copied: %s is not there yet", copy->path);
+		return -EBUSY;
+	}
+	session_destroy(s);
+	return 0;
+}
+
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
