@@ -415,6 +415,10 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		keeper_item_kept(item, s);
 		settle(s, true);
 		is_written(s);
+		if (item->replaces) {
+			keeper_let_go(k, &item->of);
+			changed(s); /* what that one named can be removed behind another round */
+		}
 	} else if (s) {
 		s->on_disk.sum = 0; /* the one of before, or this one: nobody knows */
 		if (k->flushed)

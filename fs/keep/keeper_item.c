@@ -186,6 +186,7 @@ struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *re
 	}
 	*ret_err = 0;
 	item->was = s->on_disk.sum;
+	item->replaces = keeper_holds(k, &item->of);
 	item->bytes += item->record.len;
 	return item;
 }
@@ -316,9 +317,13 @@ void keeper_write(struct store *st, struct keeper_item *items)
 		if (item->err == 0 && !item->remove && !is_there(item))
 			item->err = store_publish(st, &item->of);
 	sync_names(st, items);
-	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove && !is_there(item))
-			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+	for (item = items; item; item = item->next) {
+		if (item->err < 0 || item->remove || is_there(item))
+			continue;
+		store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+		if (item->replaces)
+			store_trim_others(st, &item->of);
+	}
 }
 
 /* ---- afterwards ---- */
