@@ -488,6 +488,25 @@ static void test_end_without_room(void **data)
 	kf_over = true;
 }
 
+/* What has failed before is no reason for what fails at the end. */
+static void test_end_has_its_own_reason(void **data)
+{
+	static const struct problem old = {.code = PROBLEM_NOT_SAVED, .cause = "an old reason"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, NULL, &old);
+	fx_expect_error(fx, "python/demo", "not-saved");
+	keeper_end(fx->fs->keeper, true, kf_on_over, NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost"));
+	assert_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "an old reason"));
+}
+
 static void spoil(const char *name)
 {
 	char path[256];
@@ -675,6 +694,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_has_its_own_reason, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_checkpoint_not_allowed, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_many_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
