@@ -328,6 +328,7 @@ static void fill(struct keeper *k)
 			n++;
 			continue;
 		}
+		item->replaces = keeper_holds(k, &item->of);
 		note_named(s);
 		store_all(k, s);
 		bytes += item->bytes;

@@ -186,7 +186,6 @@ struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *re
 	}
 	*ret_err = 0;
 	item->was = s->on_disk.sum;
-	item->replaces = keeper_holds(k, &item->of);
 	item->bytes += item->record.len;
 	return item;
 }
