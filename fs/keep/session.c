@@ -166,10 +166,13 @@ static void put_live_numbers(struct keep_out *o)
 static void put_state(struct keep_out *o)
 {
 	const enum session_state state = keep_state(o);
+	struct problem why;
 
 	record_str(o->out, S_STATE, session_state_str(state));
-	if (state == SESSION_CLOSED)
-		keep_put_problem(o->out, S_CLOSED, keep_closed(o));
+	if (state == SESSION_CLOSED) {
+		keep_closed(o, &why);
+		keep_put_problem(o->out, S_CLOSED, &why);
+	}
 	(void)keep_put_settings(o->out, S_SETTINGS, &o->s->settings);
 }
 
@@ -521,9 +524,13 @@ static void close_unsaved(struct keep_in *in)
 
 	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
 		return;
+	if (in->unreadable) {
+		asleep_close_damaged(s, steal_ptr(in->unreadable), &s->asleep.since);
+		return;
+	}
 	s->state = SESSION_CLOSED;
 	if (checkpoint_any(s))
-		problem_advise(&in->unsaved, "`restore` goes back to a checkpoint.");
+		checkpoint_advise(&in->unsaved);
 	problem_keep(&s->closed, &in->unsaved);
 	session_problem(s, &in->unsaved);
 }
@@ -606,6 +613,7 @@ int keep_fill(struct keep_in *in, const struct record *record)
 
 	if (e == 0)
 		close_unsaved(in);
+	in->unreadable = saved_unref(in->unreadable);
 	if (e == -EBADMSG)
 		return keep_damaged(in->why, "");
 	if (e == -EACCES)

@@ -39,7 +39,7 @@ int session_wake(struct session *s)
 {
 	if (s->sandbox)
 		return 0;
-	if (s->state != SESSION_ASLEEP) {
+	if (s->state != SESSION_ASLEEP && !asleep_try(s)) {
 		session_problemf(s, PROBLEM_BUSY, session_idle_fix(s),
 				 "there is nothing to wake: the session is %s",
 				 session_state_str(s->state));

@@ -175,6 +175,8 @@ void saving_failed(struct session *s, enum saving_whom whom, const struct proble
 	s->saving.going = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);
+	if (s->fs->ending)
+		problem_keep(&s->saving.unsaved, why);
 	while ((cp = first_saving(s, whom)))
 		checkpoint_failed(s, cp, why);
 }

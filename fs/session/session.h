@@ -23,6 +23,7 @@
 #include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "network.h"
+#include "restoring.h"
 #include "run.h"
 #include "saving.h"
 #include "scratch.h"
@@ -145,6 +146,7 @@ struct session {
 	struct saving saving;
 	struct asleep asleep;
 	struct checkpoints checkpoints;
+	struct restoring_list restoring; /* writes to `ctl` that wait for a checkpoint to be read */
 	struct origin origin;
 	struct session *parent;	      /* that it is of, as long as it is there, */
 	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
@@ -296,7 +298,7 @@ void session_problem(struct session *s, const struct problem *problem);
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
 		      ...) printf_like(4, 5);
 
-/* Answers all reads that wait for it or its jobs with @err (-errno). */
+/* Answers all that wait for it or its jobs with @err (-errno). */
 void session_flush(struct session *s, int err);
 
 /* Somebody uses it: restarts the idle timeout. */

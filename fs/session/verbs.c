@@ -223,6 +223,7 @@ int session_close(struct session *s)
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
 	asleep_end(s);
+	session_forget_sleep(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
 	s->line = s->epoch;
@@ -339,6 +340,7 @@ void session_flush(struct session *s, int err)
 {
 	struct job *j;
 
+	restoring_flush(s, err);
 	wait_flush(&s->front.wait, err);
 	wait_flush(&s->file_events.wait, err);
 	wait_flush(&s->events_wait, err);
@@ -403,6 +405,7 @@ void session_destroy(struct session *s)
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);
+	restoring_flush(s, -ESTALE);
 	wait_wake(&s->file_events.wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");

@@ -488,6 +488,25 @@ static void test_end_without_room(void **data)
 	kf_over = true;
 }
 
+/* What has failed before is no reason for what fails at the end. */
+static void test_end_has_its_own_reason(void **data)
+{
+	static const struct problem old = {.code = PROBLEM_NOT_SAVED, .cause = "an old reason"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, NULL, &old);
+	fx_expect_error(fx, "python/demo", "not-saved");
+	keeper_end(fx->fs->keeper, true, kf_on_over, NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost"));
+	assert_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "an old reason"));
+}
+
 static void spoil(const char *name)
 {
 	char path[256];
@@ -533,12 +552,61 @@ static void test_damaged(void **data)
 	kf_next_end(&n);
 }
 
+/* Of many the root names the first few, and says how many there are. */
+static void test_many_damaged(void **data)
+{
+	struct fixture *fx = *data;
+	const char *cause;
+	struct kf_next n;
+	char path[64];
+
+	for (char c = 'a'; c < 'f'; c++) {
+		snprintf(path, sizeof(path), "python/bad-%c", c);
+		assert_int_equal(fx_mkdir(fx, path), 0);
+	}
+	kf_written();
+	for (char c = 'a'; c < 'f'; c++) {
+		snprintf(path, sizeof(path), "bad-%c", c);
+		spoil(path);
+	}
+	kf_next_begin(&n, fx);
+	cause = complaint_of(n.fs, getuid())->problem.cause;
+	assert_non_null(strstr(cause, "5 sessions can't be read from state_dir: python/bad-"));
+	assert_non_null(strstr(cause, ", python/bad-"));
+	assert_string_equal(cause + strlen(cause) - 4, " ...");
+	kf_next_end(&n);
+}
+
 /* ... though another configuration allows them. The session is not made another one for that, nor written as that. */
 static void test_not_allowed(void **data)
 {
 	struct fixture *fx = *data;
 	const unsigned most = fx->conf.limits.max_memory_mb;
+	struct kf_next n;
+
+	fx_put(fx, TOP "config", "memory_mb = 300\n");
+	kf_written();
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_FAILED);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "its settings are not allowed"));
+	assert_true(kf_found(&n, "demo")->on_disk.damaged); /* it is not written */
+	kf_next_end(&n);
+	fx->conf.limits.max_memory_mb = most;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb, 300);
+	kf_next_end(&n);
+}
+
+/* Those of a checkpoint are no reason to be without the session: it alone can't be had, and stays as it is. */
+static void test_checkpoint_not_allowed(void **data)
+{
+	struct fixture *fx = *data;
+	const unsigned most = fx->conf.limits.max_memory_mb;
+	struct checkpoint *cp;
 	struct sandbox *s;
+	struct problem why;
 	struct kf_next n;
 
 	fx_put(fx, TOP "config", "memory_mb = 300\n");
@@ -546,28 +614,28 @@ static void test_not_allowed(void **data)
 	fake_exit(s, VM_DONE, 0);
 	fx_checkpoint(fx, s, "a");
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
-	for (unsigned of_checkpoint = 0; of_checkpoint < 2; of_checkpoint++) {
-		if (of_checkpoint)
-			fx_put(fx, TOP "config", "memory_mb = 200\n");
-		kf_written();
-		fx->conf.limits.max_memory_mb = 256;
-		kf_next_begin(&n, fx);
-		assert_int_equal(kf_found(&n, "demo")->state, SESSION_FAILED);
-		assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
-				       of_checkpoint ? "a checkpoint's settings are not allowed"
-						     : "its settings are not allowed"));
-		assert_true(kf_found(&n, "demo")->on_disk.damaged); /* it is not written */
-		kf_next_end(&n);
-		fx->conf.limits.max_memory_mb = most;
-		kf_next_begin(&n, fx);
-		assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb,
-				 of_checkpoint ? 200 : 300);
-		assert_int_equal(
-			checkpoint_find(kf_found(&n, "demo"), "a")->settings.spec.memory_mb, 300);
-		assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "a")->state,
-				 CHECKPOINT_WHOLE);
-		kf_next_end(&n);
-	}
+	fx_put(fx, TOP "config", "memory_mb = 200\n");
+	kf_written();
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_NEW);
+	assert_false(kf_found(&n, "demo")->on_disk.damaged);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_FAILED);
+	assert_true(checkpoint_problem(kf_found(&n, "demo"), cp, &why));
+	assert_non_null(strstr(why.cause, "a checkpoint's settings are not allowed"));
+	assert_false(checkpoint_any(kf_found(&n, "demo")));
+	assert_int_equal(session_restore(kf_found(&n, "demo"), "a"), -ENOENT);
+	assert_int_equal(checkpoint_new(kf_found(&n, "demo"), "a", cp->saved, &cp, &why), -EEXIST);
+	kf_next_writes(&n, "demo");
+	kf_next_end(&n);
+	fx->conf.limits.max_memory_mb = most;
+	kf_next_begin(&n, fx);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_WHOLE);
+	assert_int_equal(cp->settings.spec.memory_mb, 300);
+	assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb, 200);
+	kf_next_end(&n);
 }
 
 /* What can't be listed may name what is saved: that stays, and so do outputs. */
@@ -626,6 +694,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_has_its_own_reason, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_checkpoint_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_many_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 	};
 
