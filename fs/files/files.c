@@ -61,6 +61,16 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 
 /* ---- requests ---- */
 
+/* Nobody waits any more for one that was not sent. Locks are dropped nevertheless: the descriptor is closed, and its process, which
+ * has perhaps been killed, asks for that no more. */
+static void held_leave(struct file_op *op, int err)
+{
+	if (op->rq.op != VM_DROP_LOCKS)
+		files_op_fail(op, err);
+	else if (op->req)
+		reply_err(files_op_req(op), files_lock_error(op, err));
+}
+
 static void on_interrupt(struct req *req, void *data)
 {
 	struct file_op *op = data;
@@ -68,9 +78,7 @@ static void on_interrupt(struct req *req, void *data)
 
 	assert(op->req == req);
 	if (op->list == &f->pending || op->list == &f->loading) {
-		op->req = NULL;
-		reply_err(req, -EINTR);
-		files_op_free(op);
+		held_leave(op, -EINTR);
 		return;
 	}
 	op->renew = false; /* it is a signal now that ends it */
@@ -130,7 +138,7 @@ static void renew_held(struct file_ops *held, uint64_t before)
 	for (op = TAILQ_FIRST(held); op; op = next) {
 		next = TAILQ_NEXT(op, link);
 		if (op->req && op->since <= before)
-			files_op_fail(op, -EAGAIN);
+			held_leave(op, -EAGAIN);
 	}
 }
 
@@ -289,10 +297,9 @@ static void op_hold(struct file_op *op)
 {
 	const int e = op->give_up ? -EINTR : files_own_data(op);
 
+	files_op_list(op, &op->s->files->pending);
 	if (e < 0)
-		files_op_fail(op, e);
-	else
-		files_op_list(op, &op->s->files->pending);
+		held_leave(op, e);
 }
 
 /* From what was saved, of which its files may have to be read first. */
@@ -626,13 +633,16 @@ static void on_ready(struct session *s)
 static void on_gone(struct session *s, int err)
 {
 	struct files *f = s->files;
-	struct file_op *op;
+	struct file_op *op, *next;
 
 	reopen_drop(s);
 	files_drop_kept(f);
-	/* Those that were sent are answered by vm/, with ESTALE. */
-	while (err && (op = TAILQ_FIRST(&f->pending)))
-		files_op_fail(op, err);
+	/* Those that were sent are answered by vm/, with ESTALE. No locks are in it any more. */
+	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
+		next = TAILQ_NEXT(op, link);
+		if (err || op->rq.op == VM_DROP_LOCKS)
+			files_op_fail(op, err);
+	}
 }
 
 /* What was held back goes its way. */

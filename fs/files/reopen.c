@@ -434,19 +434,33 @@ static bool adopt(struct walk *w)
 	return true;
 }
 
-/* Who waits for a lock waits in the sandbox, behind those who have it there. */
-static void move_waits(struct session *s, struct handle *h, reopen_lock_fn lock)
+static bool is_own_wait(void *data, uint64_t handle)
+{
+	const struct session *s = data;
+	const struct handle *h = handle_get(&s->fs->handles, handle);
+
+	return h && is_own(s, h);
+}
+
+/* Who waits for a lock waits in the sandbox, behind those who have it there, and in the same order. */
+static void move_waits(struct session *s, reopen_lock_fn lock)
 {
 	struct fs *fs = s->fs;
-	const struct node n = {
-		.fs = fs, .kind = ino_kind(h->ino), .ino = h->ino, .s = s, .sub = (uint32_t)h->ino};
 	const uint64_t request = fs->request;
 	struct lock_ask ask;
 	struct req *req;
 
 	fs->request = 0; /* it is not that one */
-	while ((req = nodelock_take_wait(&fs->locks, h, &ask)))
+	while ((req = nodelock_take_wait(&fs->locks, is_own_wait, s, &ask))) {
+		struct handle *h = handle_get(&fs->handles, ask.handle);
+		const struct node n = {.fs = fs,
+				       .kind = ino_kind(h->ino),
+				       .ino = h->ino,
+				       .s = s,
+				       .sub = (uint32_t)h->ino};
+
 		lock(&n, h, req, &ask, VM_LOCK, true);
+	}
 	fs->request = request;
 }
 
@@ -458,9 +472,7 @@ static void leave_locks(struct session *s, reopen_lock_fn lock)
 
 	if (!o)
 		return;
-	LIST_FOREACH(h, &o->handles, opened)
-		if (is_own(s, h))
-			move_waits(s, h, lock);
+	move_waits(s, lock);
 	LIST_FOREACH(h, &o->handles, opened)
 		if (is_own(s, h))
 			nodelock_release(&s->fs->locks, h);
