@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "listing.h"
 #include "packed.h"
 #include "reopen.h"
 #include "fs/session/fs.h"
@@ -19,6 +20,7 @@
 #include "vm/base/turn.h"
 
 static void on_answer(void *data, int err, const struct vm_file_reply *reply);
+static void op_send(struct file_op *op);
 
 /*
  * The daemon before this one has told the agent to end the wait, because its caller was interrupted, or the kernel needed an
@@ -36,10 +38,39 @@ static bool wait_again(struct file_op *op, int err)
 	return sandbox_file(op->s->sandbox, &op->rq, on_answer, op) == 0;
 }
 
+#define LISTINGS_BEGUN \
+	5u /* a session does not fall asleep and wake up more often while a directory is read */
+
+/* Of a directory that is read whole. The sandbox may be about to end, and the session to go on without it. */
+static void on_listed(struct file_op *op, int err, const struct vm_file_reply *reply)
+{
+	int r = err;
+
+	if (err == -ESTALE && op->req && !op->s->dead && op->begun++ < LISTINGS_BEGUN) {
+		files_op_list(op, &op->s->files->anew);
+		alarm_set(&op->s->fs->alarm, uv_now(op->s->fs->loop));
+		return;
+	}
+	if (err == 0 && op->req)
+		r = listing_take(op, reply);
+	else if (err == 0)
+		files_undo(op, reply);
+	if (r > 0)
+		op_send(op);
+	else if (r < 0)
+		files_op_fail(op, r);
+	else
+		files_op_free(op);
+}
+
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 
+	if (op->listing) {
+		on_listed(op, op->epoch == op->s->epoch || err ? err : -ESTALE, reply);
+		return;
+	}
 	if (op->epoch != op->s->epoch) {
 		err = err ? err : -ESTALE;
 	} else if (op->measuring) {
@@ -77,7 +108,7 @@ static void on_interrupt(struct req *req, void *data)
 	struct files *f = op->s->files;
 
 	assert(op->req == req);
-	if (op->list == &f->pending || op->list == &f->loading) {
+	if (op->list == &f->pending || op->list == &f->loading || op->list == &f->anew) {
 		held_leave(op, -EINTR);
 		return;
 	}
@@ -97,11 +128,29 @@ static void op_leave(struct file_op *op, int err)
 	reply_err(files_op_req(op), files_lock_error(op, err));
 }
 
+static void op_route(struct file_op *op, struct session *s);
+
+/* What one of them is asked, may make it the last of them again, in a later turn. */
+static void begin_anew(struct files *f)
+{
+	struct file_ops ops = TAILQ_HEAD_INITIALIZER(ops);
+	struct file_op *op;
+
+	while ((op = TAILQ_FIRST(&f->anew)))
+		files_op_list(op, &ops);
+	while ((op = TAILQ_FIRST(&ops))) {
+		files_op_list(op, NULL);
+		listing_again(op);
+		op_route(op, f->s);
+	}
+}
+
 uint64_t files_tick(struct files *f, uint64_t now)
 {
 	uint64_t next = reopen_tick(f->s, now);
 	struct file_op *op;
 
+	begin_anew(f);
 	TAILQ_FOREACH(op, &f->sent, link) {
 		if (!op->give_up || !op->req)
 			continue;
@@ -149,6 +198,7 @@ void files_renew(struct files *f, uint64_t before)
 	renew_locks(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
 	renew_held(&f->pending, before);
 	renew_held(&f->loading, before);
+	renew_held(&f->anew, before);
 	TAILQ_FOREACH(op, &f->sent, link)
 		if (op->req && op->since <= before && !op->renew)
 			op_leave(op, -EAGAIN);
@@ -170,8 +220,6 @@ static bool is_past(struct file_op *op)
 	return op->rq.handle && op->epoch != s->epoch;
 }
 
-static void op_route(struct file_op *op, struct session *s);
-
 /* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
 static void op_again(struct file_op *op)
 {
@@ -186,8 +234,10 @@ static void op_again(struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = is_past(op) ? -ESTALE : files_follow(op, op_again);
+	int e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
 
+	if (e == 0)
+		e = files_follow(op, op_again);
 	if (e > 0)
 		return;
 	if (e < 0) {
@@ -220,7 +270,12 @@ static void answer_empty(struct file_op *op)
 		reply_attr(files_op_req(op), &st, REPLY_KEEP_NOTHING);
 		break;
 	case VM_OPENDIR: files_answer_open(op, &none); break;
-	case VM_READDIR: files_answer_readdir(op, NULL, op->rq.lookups); break;
+	case VM_READDIR:
+		if (op->listing)
+			listing_end(op);
+		else
+			files_answer_readdir(op, NULL, op->rq.lookups);
+		break;
 	case VM_STATFS: files_answer_statfs(op, &nothing); break;
 	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
 	default: reply_err(files_op_req(op), -ENOENT);
@@ -330,8 +385,8 @@ static void op_wake(struct file_op *op, struct session *s)
 
 static void op_route(struct file_op *op, struct session *s)
 {
-	/* Handle 0: a directory that was opened while there was no sandbox. */
-	if (op->rq.op == VM_READDIR && !op->rq.handle) {
+	/* Handle 0: a directory that was opened while there was no sandbox, in the middle. */
+	if (op->rq.op == VM_READDIR && !op->rq.handle && !op->listing) {
 		answer_empty(op);
 		return;
 	}
@@ -449,7 +504,7 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 {
 	struct session *s = n->s;
 	struct file_op *op;
-	bool asked;
+	bool asked, begins;
 	int e;
 
 	if (is_saved(n)) {
@@ -459,15 +514,23 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
-	if (e == 0 && h && h->epoch != s->epoch)
+	if (e == 0 && h && h->epoch != s->epoch && !listing_goes_on(h, rq))
+		e = -ESTALE;
+	if (e == 0 && h && listing_is_there(h, rq) && (s->dead || s->state == SESSION_CLOSED))
 		e = -ESTALE;
 	if (e < 0) {
 		reply_err(req, e);
 		return;
 	}
+	if (h && listing_is_there(h, rq)) {
+		session_used(s);
+		listing_answer(h, req, rq->size, rq->offset);
+		return;
+	}
 	if (h)
 		rq->handle = h->remote;
-	if (rq->op == VM_READDIR)
+	begins = h && rq->op == VM_READDIR && !rq->offset;
+	if (rq->op == VM_READDIR && !begins)
 		translate_offset(rq);
 	op = op_new(n, req, rq, open_flags);
 	if (!op) {
@@ -477,6 +540,8 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	op->fh = h ? handle_id(h) : 0;
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
+	if (begins)
+		listing_begin(op);
 	asked = files_is_asked(op);
 	e = asked ? 0 : pause_may(s, rq);
 	if (e == 0 && !asked && rq->op == VM_RENAME)
@@ -613,6 +678,7 @@ static int on_made(struct session *s)
 	TAILQ_INIT(&f->pending);
 	TAILQ_INIT(&f->loading);
 	TAILQ_INIT(&f->sent);
+	TAILQ_INIT(&f->anew);
 	TAILQ_INIT(&f->kept);
 	SLIST_INIT(&f->linked);
 	s->files = f;
@@ -643,6 +709,8 @@ static void on_gone(struct session *s, int err)
 		if (err || op->rq.op == VM_DROP_LOCKS)
 			files_op_fail(op, err);
 	}
+	while (s->dead && (op = TAILQ_FIRST(&f->anew)))
+		files_op_fail(op, -ESTALE);
 }
 
 /* What was held back goes its way. */
@@ -673,7 +741,7 @@ static void on_stirs(struct session *s)
 static void on_freed(struct session *s)
 {
 	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
-	       TAILQ_EMPTY(&s->files->sent));
+	       TAILQ_EMPTY(&s->files->sent) && TAILQ_EMPTY(&s->files->anew));
 	files_drop_linked(s->files);
 	touched_take(&s->fs->touched, TOUCHED_FILES, &s->files->touch);
 	filenodes_fini(&s->files->nodes);

@@ -67,6 +67,7 @@ struct files {
 	struct filenodes nodes;
 	struct filenodes saved; /* of its checkpoints; the epoch is a checkpoint's number */
 	TAILQ_HEAD(file_ops, file_op) pending, loading, sent;
+	struct file_ops anew; /* listings that begin anew when the session is what it will be */
 	TAILQ_HEAD(file_kept, filenode)
 	kept; /* the kernel may keep their attributes; oldest first */
 	unsigned nkept;

@@ -43,8 +43,13 @@ struct file_op {
 	void (*go_on)(struct file_op *op);
 	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
-	bool renew;	      /* a wait for a lock that is ended because the kernel needs it */
-	bool resumed;	      /* it was asked by a daemon before this one */
+	/* While a directory is read whole for it, see listing.h: the kernel's room; so many bytes of the handle's text; how often it
+	 * has begun anew. */
+	bool listing;
+	size_t room, listed;
+	unsigned begun;
+	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
+	bool resumed; /* it was asked by a daemon before this one */
 	/* While what was saved is being read from a disk, see packed_load(): */
 	struct wait wait;
 	struct saved *saved; /* reference, or NULL */

@@ -92,12 +92,13 @@ struct handle {
 	bool stream;	 /* opened while its size was unknown */
 	bool duplex;	 /* it has no position: reads and writes do not wait for each other */
 	bool cached;	 /* the current read fills the page cache, see op_read() */
-	bool bound;	 /* a waiting node: `r` is determined, or the list of changes is complete */
-	bool asked;	 /* the list of changes was requested */
-	bool feeds;	 /* stdin, tty: it is one of the writers of `r` */
+	/* A waiting node: `r` is determined, or the list of changes is complete. files/: so is the listing. */
+	bool bound;
+	bool asked; /* the list of changes was requested */
+	bool feeds; /* stdin, tty: it is one of the writers of `r` */
 	/* Output: offset after the last byte read. files.changes: why there is no list. events:
 	 * number of the first event of this open. files.events: see file_events.h, as for the next
-	 * two. */
+	 * two. files/: an entry of the listing, and (`base`) where in `text` it is. */
 	uint64_t cursor;
 	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for
 	 * writes; `expected` is the value of `stdin_taken` they refer to. */

@@ -58,6 +58,8 @@ int quota_open(struct fs *fs, const struct node *n);
 /* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of
  * the request that is being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
+/* Likewise, for what can be done without: nothing is reported. */
+bool quota_fits(struct fs *fs, struct session *s, size_t more);
 
 /* May @s's owner have @saved as well, beside all that is saved of his sessions? @saved NULL: anything at all?
  * Return: 0, -EDQUOT with @why, also if there is no memory to know. */
