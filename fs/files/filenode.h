@@ -125,8 +125,10 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 /* Can it be what has this number? Nobody knows of one without. */
 bool filenode_is(const struct filenode *fn, uint64_t ino);
 
-/* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
-void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote);
+/* The directory or file @fn was found where it is in another sandbox, or in what is saved, by one lookup; there it has the number
+ * @ino (0: not known, and it will be another one in the sandbox that comes of that). */
+void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote,
+		     uint64_t ino);
 
 /* Depth of the entries of directory @dir; 0 for the root. @ret_exact:
  * whether that is exact, and not just a lower bound; may be NULL. */

@@ -95,8 +95,7 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
-/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is
- * too deep: each handle has one, and they are in no quota. */
+/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is too deep. */
 static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;
@@ -109,6 +108,7 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 	if (!was)
 		return NULL;
 	pack_attr(pack, entry, &a);
+	was->length = (uint32_t)len;
 	was->size = a.size;
 	was->mtime = a.mtime;
 	was->path[--len] = '\0';
@@ -133,6 +133,7 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 {
 	const struct vm_file_reply r = {.handle = handle_number(entry)};
 	const struct vm_attr a = attr_of(op, pack, entry);
+	int e;
 
 	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
 		return -ENOTDIR;
@@ -140,6 +141,9 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
 		op->was = note_of(pack, entry);
+	e = op->was ? quota_check(op->s->fs, op->s, file_was_bytes(op->was)) : 0;
+	if (e < 0)
+		return e;
 	files_answer_open(op, &r);
 	return 0;
 }

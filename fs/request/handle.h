@@ -50,7 +50,8 @@ struct handle_ops {
 struct file_was {
 	uint64_t size;
 	struct timespec mtime;
-	char path[]; /* from files/ on, without a slash at the beginning */
+	uint32_t length; /* of the path, with its end */
+	char path[];	 /* from files/ on, without a slash at the beginning */
 };
 
 /*
@@ -185,6 +186,9 @@ void handle_rewrite(struct handle *h, size_t offset);
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);
+/* Of its user's memory; without the handle itself, of which there are so many at most. */
+size_t handle_bytes(const struct handle *h);
+size_t file_was_bytes(const struct file_was *was); /* or NULL */
 /* Was it opened for writing? */
 bool handle_writes(const struct handle *h);
 /* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */
