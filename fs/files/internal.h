@@ -66,6 +66,13 @@ void files_op_fail(struct file_op *op, int err);
  * -ENOMEM. */
 int files_own_data(struct file_op *op);
 
+/* Is it one of a checkpoint's files? */
+bool files_is_saved(const struct node *n);
+
+/* What waits goes to the sandbox, which is there; or wherever it belongs now. */
+void files_send_held(struct session *s);
+void files_route_held(struct session *s);
+
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);
 
