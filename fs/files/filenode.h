@@ -38,7 +38,8 @@
  *   many.
  * - From one sandbox to the next, and to what is saved, a directory is known again by its name and its inode number: if it was
  *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers; and where a file
- *   system gives the number of what was removed to what is made next (ext4 does), that is taken for it.
+ *   system gives the number of what was removed to what is made next, that is taken for it: ext4 does, but what can be saved is
+ *   in a tmpfs, which counts on.
  * - `told` lookups were answered by the agent and not yet forgotten there.
  * - What changes is noted by its index, for who writes nodes down as records: with a hundred
  *   thousand of them, one that changes costs no more than itself.

@@ -99,16 +99,19 @@ struct handle {
 	bool feeds; /* stdin, tty: it is one of the writers of `r` */
 	/* Output: offset after the last byte read. files.changes: why there is no list. events:
 	 * number of the first event of this open. files.events: see file_events.h, as for the next
-	 * two. files/: an entry of the listing, and (`base`) where in `text` it is. */
+	 * two. */
 	uint64_t cursor;
 	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for
 	 * writes; `expected` is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
-	uint64_t deadline;    /* uv_now() until which a read waits for the first data; 0: not set */
-	uint64_t remote;      /* files/: the agent's handle */
-	uint32_t epoch;	      /* files/: the sandbox it belongs to, or the checkpoint */
-	bool packed;	      /* files/: of what was saved, and not the agent's */
-	struct file_was *was; /* ... of a file, where that is, see files/reopen.c; or NULL */
+	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
+	uint64_t remote;   /* files/: the agent's handle */
+	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
+	bool packed;	   /* files/: of what was saved, and not the agent's */
+	/* files/: an entry of the listing, and where in `text` it is. Not written down: it can be found again. */
+	uint64_t entry;
+	size_t entry_at;
+	struct file_was *was;  /* of a saved file, for files/reopen.c; or NULL */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */
