@@ -38,7 +38,8 @@
  *   many.
  * - From one sandbox to the next, and to what is saved, a directory is known again by its name and its inode number: if it was
  *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers; and where a file
- *   system gives the number of what was removed to what is made next (ext4 does), that is taken for it.
+ *   system gives the number of what was removed to what is made next, that is taken for it: ext4 does, but what can be saved is
+ *   in a tmpfs, which counts on.
  * - What the host has removed is dead to the kernel for as long as anybody has it open, or stands there: nothing is made or found
  *   in such a directory any more. Should another state of the session have it again, that is a new node.
  * - `told` lookups were answered by the agent and not yet forgotten there.
@@ -130,8 +131,10 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 /* Can it be what has this number? Nobody knows of one without. */
 bool filenode_is(const struct filenode *fn, uint64_t ino);
 
-/* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
-void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote);
+/* The directory or file @fn was found where it is in another sandbox, or in what is saved, by one lookup; there it has the number
+ * @ino (0: not known, and it will be another one in the sandbox that comes of that). */
+void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote,
+		     uint64_t ino);
 
 /* Depth of the entries of directory @dir; 0 for the root. @ret_exact:
  * whether that is exact, and not just a lower bound; may be NULL. */

@@ -9,16 +9,17 @@
 #include <string.h>
 
 #include "internal.h"
+#include "listing.h"
 #include "packed.h"
 #include "reopen.h"
 #include "fs/session/fs.h"
-#include "fs/request/nodelock.h"
 #include "fs/request/reply.h"
 #include "fs/session/pause.h"
 #include "fs/session/session.h"
 #include "vm/base/turn.h"
 
 static void on_answer(void *data, int err, const struct vm_file_reply *reply);
+static void op_send(struct file_op *op);
 
 /*
  * The daemon before this one has told the agent to end the wait, because its caller was interrupted, or the kernel needed an
@@ -36,10 +37,39 @@ static bool wait_again(struct file_op *op, int err)
 	return sandbox_file(op->s->sandbox, &op->rq, on_answer, op) == 0;
 }
 
+#define LISTINGS_BEGUN \
+	5u /* a session does not fall asleep and wake up more often while a directory is read */
+
+/* Of a directory that is read whole. The sandbox may be about to end, and the session to go on without it. */
+static void on_listed(struct file_op *op, int err, const struct vm_file_reply *reply)
+{
+	int r = err;
+
+	if (err == -ESTALE && op->req && !op->s->dead && op->begun++ < LISTINGS_BEGUN) {
+		files_op_list(op, &op->s->files->anew);
+		alarm_set(&op->s->fs->alarm, uv_now(op->s->fs->loop));
+		return;
+	}
+	if (err == 0 && op->req)
+		r = listing_take(op, reply);
+	else if (err == 0)
+		files_undo(op, reply);
+	if (r > 0)
+		op_send(op);
+	else if (r < 0)
+		files_op_fail(op, r);
+	else
+		files_op_free(op);
+}
+
 static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 
+	if (op->listing) {
+		on_listed(op, op->epoch == op->s->epoch || err ? err : -ESTALE, reply);
+		return;
+	}
 	if (op->epoch != op->s->epoch) {
 		err = err ? err : -ESTALE;
 	} else if (op->measuring) {
@@ -61,16 +91,24 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 
 /* ---- requests ---- */
 
+/* Nobody waits any more for one that was not sent. Locks are dropped nevertheless: the descriptor is closed, and its process, which
+ * has perhaps been killed, asks for that no more. */
+static void held_leave(struct file_op *op, int err)
+{
+	if (op->rq.op != VM_DROP_LOCKS)
+		files_op_fail(op, err);
+	else if (op->req)
+		reply_err(files_op_req(op), files_lock_error(op, err));
+}
+
 static void on_interrupt(struct req *req, void *data)
 {
 	struct file_op *op = data;
 	struct files *f = op->s->files;
 
 	assert(op->req == req);
-	if (op->list == &f->pending || op->list == &f->loading) {
-		op->req = NULL;
-		reply_err(req, -EINTR);
-		files_op_free(op);
+	if (op->list == &f->pending || op->list == &f->loading || op->list == &f->anew) {
+		held_leave(op, -EINTR);
 		return;
 	}
 	op->renew = false; /* it is a signal now that ends it */
@@ -89,11 +127,29 @@ static void op_leave(struct file_op *op, int err)
 	reply_err(files_op_req(op), files_lock_error(op, err));
 }
 
+static void op_route(struct file_op *op, struct session *s);
+
+/* What one of them is asked, may make it the last of them again, in a later turn. */
+static void begin_anew(struct files *f)
+{
+	struct file_ops ops = TAILQ_HEAD_INITIALIZER(ops);
+	struct file_op *op;
+
+	while ((op = TAILQ_FIRST(&f->anew)))
+		files_op_list(op, &ops);
+	while ((op = TAILQ_FIRST(&ops))) {
+		files_op_list(op, NULL);
+		listing_again(op);
+		op_route(op, f->s);
+	}
+}
+
 uint64_t files_tick(struct files *f, uint64_t now)
 {
 	uint64_t next = reopen_tick(f->s, now);
 	struct file_op *op;
 
+	begin_anew(f);
 	TAILQ_FOREACH(op, &f->sent, link) {
 		if (!op->give_up || !op->req)
 			continue;
@@ -130,7 +186,7 @@ static void renew_held(struct file_ops *held, uint64_t before)
 	for (op = TAILQ_FIRST(held); op; op = next) {
 		next = TAILQ_NEXT(op, link);
 		if (op->req && op->since <= before)
-			files_op_fail(op, -EAGAIN);
+			held_leave(op, -EAGAIN);
 	}
 }
 
@@ -141,6 +197,7 @@ void files_renew(struct files *f, uint64_t before)
 	renew_locks(f, uv_now(f->s->fs->loop) + FILES_GIVE_UP_MS);
 	renew_held(&f->pending, before);
 	renew_held(&f->loading, before);
+	renew_held(&f->anew, before);
 	TAILQ_FOREACH(op, &f->sent, link)
 		if (op->req && op->since <= before && !op->renew)
 			op_leave(op, -EAGAIN);
@@ -162,8 +219,6 @@ static bool is_past(struct file_op *op)
 	return op->rq.handle && op->epoch != s->epoch;
 }
 
-static void op_route(struct file_op *op, struct session *s);
-
 /* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
 static void op_again(struct file_op *op)
 {
@@ -178,8 +233,10 @@ static void op_again(struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = is_past(op) ? -ESTALE : files_follow(op, op_again);
+	int e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
 
+	if (e == 0)
+		e = files_follow(op, op_again);
 	if (e > 0)
 		return;
 	if (e < 0) {
@@ -212,7 +269,12 @@ static void answer_empty(struct file_op *op)
 		reply_attr(files_op_req(op), &st, REPLY_KEEP_NOTHING);
 		break;
 	case VM_OPENDIR: files_answer_open(op, &none); break;
-	case VM_READDIR: files_answer_readdir(op, NULL, op->rq.lookups); break;
+	case VM_READDIR:
+		if (op->listing)
+			listing_end(op);
+		else
+			files_answer_readdir(op, NULL, op->rq.lookups);
+		break;
 	case VM_STATFS: files_answer_statfs(op, &nothing); break;
 	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
 	default: reply_err(files_op_req(op), -ENOENT);
@@ -289,10 +351,9 @@ static void op_hold(struct file_op *op)
 {
 	const int e = op->give_up ? -EINTR : files_own_data(op);
 
+	files_op_list(op, &op->s->files->pending);
 	if (e < 0)
-		files_op_fail(op, e);
-	else
-		files_op_list(op, &op->s->files->pending);
+		held_leave(op, e);
 }
 
 /* From what was saved, of which its files may have to be read first. */
@@ -323,8 +384,8 @@ static void op_wake(struct file_op *op, struct session *s)
 
 static void op_route(struct file_op *op, struct session *s)
 {
-	/* Handle 0: a directory that was opened while there was no sandbox. */
-	if (op->rq.op == VM_READDIR && !op->rq.handle) {
+	/* Handle 0: a directory that was opened while there was no sandbox, in the middle. */
+	if (op->rq.op == VM_READDIR && !op->rq.handle && !op->listing) {
 		answer_empty(op);
 		return;
 	}
@@ -383,7 +444,7 @@ static int prepare_rename(struct file_op *op)
 
 /* ---- of checkpoints ---- */
 
-static bool is_saved(const struct node *n)
+bool files_is_saved(const struct node *n)
 {
 	return n->kind == NODE_CHECKPOINT_FILES || n->kind == NODE_CHECKPOINT_FILE;
 }
@@ -442,25 +503,33 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 {
 	struct session *s = n->s;
 	struct file_op *op;
-	bool asked;
+	bool asked, begins;
 	int e;
 
-	if (is_saved(n)) {
+	if (files_is_saved(n)) {
 		request_saved(n, h, req, rq, open_flags);
 		return;
 	}
-	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
+	e = newparent && files_is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
-	if (e == 0 && h && h->epoch != s->epoch)
+	if (e == 0 && h && h->epoch != s->epoch && !listing_goes_on(h, rq))
+		e = -ESTALE;
+	if (e == 0 && h && listing_is_there(h, rq) && (s->dead || s->state == SESSION_CLOSED))
 		e = -ESTALE;
 	if (e < 0) {
 		reply_err(req, e);
 		return;
 	}
+	if (h && listing_is_there(h, rq)) {
+		session_used(s);
+		listing_answer(h, req, rq->size, rq->offset);
+		return;
+	}
 	if (h)
 		rq->handle = h->remote;
-	if (rq->op == VM_READDIR)
+	begins = h && rq->op == VM_READDIR && !rq->offset;
+	if (rq->op == VM_READDIR && !begins)
 		translate_offset(rq);
 	op = op_new(n, req, rq, open_flags);
 	if (!op) {
@@ -470,6 +539,8 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	op->fh = h ? handle_id(h) : 0;
 	if (newparent)
 		op->newparent = newparent->kind == NODE_FILE ? newparent->sub : 0;
+	if (begins)
+		listing_begin(op);
 	asked = files_is_asked(op);
 	e = asked ? 0 : pause_may(s, rq);
 	if (e == 0 && !asked && rq->op == VM_RENAME)
@@ -497,146 +568,17 @@ void files_release(struct handle *h)
 		files_tell_release(h->s, h->remote);
 }
 
-/* ---- locks ---- */
+/* ---- what was held back ---- */
 
-/*
- * The agent holds a lock of the sandbox's kernel for each owner on this host; see its locks.h. An
- * owner's ranges end with the first descriptor of the file that it closes, which FLUSH tells, and the
- * rest with the handle. FLUSH only asks the agent if a lock was ever asked for on that node.
- *
- * A wait may last for ever. Interrupted, it is cancelled at the agent, which says whether it was granted
- * at that moment after all. What comes later than the caller is willing to wait is taken back there: only the
- * agent knows what the owner had before, and it is told before anything that the caller asks next.
- *
- * What was saved is the daemon's own: so are locks there, until the session wakes (reopen.c).
- */
-
-/* Is it a handle of what was saved, and that is what there is? */
-static bool is_of_saved(const struct node *n, const struct handle *h)
+void files_send_held(struct session *s)
 {
-	const struct session *s = n->s;
-
-	return h->packed && (is_saved(n) || (h->epoch == s->epoch && !s->files->reopening));
-}
-
-static void lock_saved(struct handle *h, struct req *req, struct lock_ask ask, enum vm_file_op op,
-		       bool wait)
-{
-	if (op == VM_TEST_LOCK)
-		nodelock_test(&h->fs->locks, h, req, &ask);
-	else
-		nodelock_set(&h->fs->locks, h, req, &ask, wait);
-}
-
-void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
-		enum vm_file_op op, bool wait)
-{
-	struct vm_file rq = {
-		.op = op,
-		.lock = {.owner = ask->owner,
-			 .start = ask->start,
-			 .end = ask->end,
-			 .type = ask->type,
-			 .whole = ask->whole,
-			 .wait = wait && ask->type != PROTO_UNLOCK,
-			 .pid = ask->pid},
-	};
-
-	if (is_of_saved(n, h)) {
-		lock_saved(h, req, *ask, op, wait);
-		return;
-	}
-	if (ask->end > INT64_MAX || ask->start > ask->end) {
-		reply_err(req, -EINVAL);
-		return;
-	}
-	if (op == VM_LOCK && ask->type != PROTO_UNLOCK) {
-		filenode_lock(&n->s->files->nodes, n->sub);
-		rq.lock.token = ++n->s->files->last_token;
-		files_touch(n->s->files);
-	}
-	files_request(n, h, req, &rq, NULL, 0);
-}
-
-void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner)
-{
-	const struct filenode *fn = is_saved(n) ? NULL : filenode_get(&n->s->files->nodes, n->sub);
-	struct vm_file rq = {.op = VM_DROP_LOCKS, .lock = {.owner = owner}};
-	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
-		   wakes = had && n->s->files->reopening;
-
-	if (fn && h->epoch == n->s->epoch && (wakes || (fn->locked && n->s->ready)))
-		files_request(n, h, req, &rq, NULL, 0);
-	else
-		reply_err(req, 0);
-}
-
-/* ---- what becomes of the session ---- */
-
-/* Nobody has to be told. */
-static void saved_gone(void *data, struct filenode *fn)
-{
-	(void)data;
-	(void)fn;
-}
-
-/* Of a node. */
-static bool on_changed(void *data)
-{
-	struct session *s = data;
-
-	if (!touched_is_on(&s->fs->touched))
-		return false;
-	files_touch(s->files);
-	return true;
-}
-
-static int on_made(struct session *s)
-{
-	struct files *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	f->s = s;
-	filenodes_init(&f->nodes, files_node_gone, s);
-	filenodes_init(&f->saved, saved_gone, s);
-	f->nodes.changed = f->saved.changed = on_changed;
-	f->nodes.follows =
-		true; /* one sandbox comes after another; checkpoints are beside each other */
-	TAILQ_INIT(&f->pending);
-	TAILQ_INIT(&f->loading);
-	TAILQ_INIT(&f->sent);
-	TAILQ_INIT(&f->kept);
-	SLIST_INIT(&f->linked);
-	s->files = f;
-	files_touch(f);
-	return 0;
-}
-
-static void on_ready(struct session *s)
-{
-	struct files *f = s->files;
 	struct file_op *op;
 
-	reopen_end(s, files_lock);
-	while ((op = TAILQ_FIRST(&f->pending)))
+	while ((op = TAILQ_FIRST(&s->files->pending)))
 		op_send(op);
 }
 
-static void on_gone(struct session *s, int err)
-{
-	struct files *f = s->files;
-	struct file_op *op;
-
-	reopen_drop(s);
-	files_drop_kept(f);
-	/* Those that were sent are answered by vm/, with ESTALE. */
-	while (err && (op = TAILQ_FIRST(&f->pending)))
-		files_op_fail(op, err);
-}
-
-/* What was held back goes its way. */
-static void on_settled(struct session *s)
+void files_route_held(struct session *s)
 {
 	struct file_ops held = TAILQ_HEAD_INITIALIZER(held);
 	struct file_op *op;
@@ -648,47 +590,3 @@ static void on_settled(struct session *s)
 		op_route(op, s);
 	}
 }
-
-static bool has_waiting(const struct session *s)
-{
-	return !TAILQ_EMPTY(&s->files->pending);
-}
-
-/* It is READY, and nobody is let in yet: what it woke from is still at hand. */
-static bool on_wakes(struct session *s)
-{
-	const struct pack *pack = saved_pack(s->asleep.saved);
-
-	if (pack && s->line == s->epoch)
-		files_follow_all(s, pack);
-	return reopen_begin(s);
-}
-
-static void on_stirs(struct session *s)
-{
-	files_drop_kept(s->files);
-}
-
-/* All requests have been answered before. */
-static void on_freed(struct session *s)
-{
-	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
-	       TAILQ_EMPTY(&s->files->sent));
-	files_drop_linked(s->files);
-	touched_take(&s->fs->touched, TOUCHED_FILES, &s->files->touch);
-	filenodes_fini(&s->files->nodes);
-	filenodes_fini(&s->files->saved);
-	free(s->files);
-	s->files = NULL;
-}
-
-const struct session_watch files_watch = {
-	.made = on_made,
-	.wakes = on_wakes,
-	.ready = on_ready,
-	.gone = on_gone,
-	.stirs = on_stirs,
-	.settled = on_settled,
-	.waits = has_waiting,
-	.freed = on_freed,
-};

@@ -43,8 +43,13 @@ struct file_op {
 	void (*go_on)(struct file_op *op);
 	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
-	bool renew;	      /* a wait for a lock that is ended because the kernel needs it */
-	bool resumed;	      /* it was asked by a daemon before this one */
+	/* While a directory is read whole for it, see listing.h: the kernel's room; so many bytes of the handle's text; how often it
+	 * has begun anew. */
+	bool listing;
+	size_t room, listed;
+	unsigned begun;
+	bool renew;   /* a wait for a lock that is ended because the kernel needs it */
+	bool resumed; /* it was asked by a daemon before this one */
 	/* While what was saved is being read from a disk, see packed_load(): */
 	struct wait wait;
 	struct saved *saved; /* reference, or NULL */
@@ -60,6 +65,13 @@ void files_op_fail(struct file_op *op, int err);
 /* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0 or
  * -ENOMEM. */
 int files_own_data(struct file_op *op);
+
+/* Is it one of a checkpoint's files? */
+bool files_is_saved(const struct node *n);
+
+/* What waits goes to the sandbox, which is there; or wherever it belongs now. */
+void files_send_held(struct session *s);
+void files_route_held(struct session *s);
 
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);

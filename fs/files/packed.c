@@ -12,8 +12,10 @@
 
 #include "fs/request/reply.h"
 #include "fs/session/fs.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "internal.h"
+#include "listing.h"
 
 /*
  * Theory of operation
@@ -93,8 +95,7 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
-/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is
- * too deep: each handle has one, and they are in no quota. */
+/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is too deep. */
 static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;
@@ -107,6 +108,7 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 	if (!was)
 		return NULL;
 	pack_attr(pack, entry, &a);
+	was->length = (uint32_t)len;
 	was->size = a.size;
 	was->mtime = a.mtime;
 	was->path[--len] = '\0';
@@ -121,11 +123,17 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 	return was;
 }
 
-/* The handle is never 0, which stands for a directory of no sandbox. */
+/* Never 0, which stands for a directory of no sandbox. */
+static uint64_t handle_number(uint32_t entry)
+{
+	return (uint64_t)entry + 1;
+}
+
 static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entry)
 {
-	const struct vm_file_reply r = {.handle = (uint64_t)entry + 1};
+	const struct vm_file_reply r = {.handle = handle_number(entry)};
 	const struct vm_attr a = attr_of(op, pack, entry);
+	int e;
 
 	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
 		return -ENOTDIR;
@@ -133,6 +141,9 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
 		op->was = note_of(pack, entry);
+	e = op->was ? quota_check(op->s->fs, op->s, file_was_bytes(op->was)) : 0;
+	if (e < 0)
+		return e;
 	files_answer_open(op, &r);
 	return 0;
 }
@@ -179,6 +190,7 @@ struct listing {
 	const struct pack *pack;
 	struct req *req;
 	size_t len, cap;
+	int err;
 };
 
 static bool put(void *data, const char *name, uint32_t entry, uint64_t offset)
@@ -191,14 +203,48 @@ static bool put(void *data, const char *name, uint32_t entry, uint64_t offset)
 			    files_shown_offset(offset));
 }
 
+static bool put_whole(void *data, const char *name, uint32_t entry, uint64_t offset)
+{
+	struct listing *l = data;
+	const struct vm_attr a = attr_of(l->op, l->pack, entry);
+
+	(void)offset;
+	l->err = listing_add(l->op, name, files_shown_ino(l->op, a.ino),
+			     files_shown_mode(a.mode) & S_IFMT);
+	return l->err == 0;
+}
+
+/* All of it at once. The handle is one of what is saved from now on. Return: 0, or -errno: there is no room for it. */
+static int list_whole(struct file_op *op, const struct pack *pack, uint32_t dir)
+{
+	struct handle *h = handle_get(&op->s->fs->handles, op->fh);
+	struct listing l = {.op = op, .pack = pack};
+
+	if (!h)
+		return -EBADF;
+	h->remote = handle_number(dir);
+	h->epoch = op->epoch;
+	h->packed = true;
+	handle_touch(h);
+	pack_list(pack, dir, 0, put_whole, &l);
+	if (l.err == 0 && !quota_fits(op->s->fs, op->s, op->listed))
+		l.err = -EDQUOT;
+	if (l.err == 0)
+		listing_end(op);
+	return l.err;
+}
+
 static int list(struct file_op *op, const struct pack *pack, uint32_t dir)
 {
 	struct fs *fs = op->s->fs;
-	struct listing l = {.op = op,
-			    .pack = pack,
-			    .req = files_op_req(op),
-			    .cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io))};
+	struct listing l = {.op = op, .pack = pack};
 
+	if (op->listing && list_whole(op, pack, dir) == 0)
+		return 0;
+	if (op->listing)
+		listing_leave(op);
+	l.req = files_op_req(op);
+	l.cap = MIN(op->rq.size + DOTS_SIZE, sizeof(fs->io));
 	l.len = files_put_dots(op, l.req, l.cap, op->rq.lookups);
 	pack_list(pack, dir, op->rq.offset, put, &l);
 	reply_buf(l.req, fs->io, l.len);

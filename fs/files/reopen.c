@@ -60,6 +60,7 @@ struct walk {
 	bool asked, inside;
 	size_t at;	 /* what of the path comes next */
 	uint64_t node;	 /* the last one on the way, in the end that of the file */
+	uint64_t ino;	 /* its number */
 	uint64_t remote; /* the agent's handle; 0: none */
 	struct lock_ask *locks;
 	unsigned nlocks; /* that were asked for */
@@ -198,6 +199,7 @@ static void found(struct walk *w, const struct vm_file_reply *reply)
 
 	forget_node(w);
 	w->node = reply->node;
+	w->ino = a->ino;
 	if (rest && S_ISDIR(a->mode))
 		w->at = (size_t)(rest + 1 - was->path);
 	else if (was && !rest && S_ISREG(a->mode) && a->size == was->size &&
@@ -420,7 +422,7 @@ static bool adopt(struct walk *w)
 	    (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
 	if (fn->epoch != s->epoch)
-		filenode_follow(&s->files->nodes, fn, s->epoch, w->node);
+		filenode_follow(&s->files->nodes, fn, s->epoch, w->node, w->ino);
 	else
 		forget_node(w);
 	if (w->nlocks)
@@ -434,19 +436,33 @@ static bool adopt(struct walk *w)
 	return true;
 }
 
-/* Who waits for a lock waits in the sandbox, behind those who have it there. */
-static void move_waits(struct session *s, struct handle *h, reopen_lock_fn lock)
+static bool is_own_wait(void *data, uint64_t handle)
+{
+	const struct session *s = data;
+	const struct handle *h = handle_get(&s->fs->handles, handle);
+
+	return h && is_own(s, h);
+}
+
+/* Who waits for a lock waits in the sandbox, behind those who have it there, and in the same order. */
+static void move_waits(struct session *s, reopen_lock_fn lock)
 {
 	struct fs *fs = s->fs;
-	const struct node n = {
-		.fs = fs, .kind = ino_kind(h->ino), .ino = h->ino, .s = s, .sub = (uint32_t)h->ino};
 	const uint64_t request = fs->request;
 	struct lock_ask ask;
 	struct req *req;
 
 	fs->request = 0; /* it is not that one */
-	while ((req = nodelock_take_wait(&fs->locks, h, &ask)))
+	while ((req = nodelock_take_wait(&fs->locks, is_own_wait, s, &ask))) {
+		struct handle *h = handle_get(&fs->handles, ask.handle);
+		const struct node n = {.fs = fs,
+				       .kind = ino_kind(h->ino),
+				       .ino = h->ino,
+				       .s = s,
+				       .sub = (uint32_t)h->ino};
+
 		lock(&n, h, req, &ask, VM_LOCK, true);
+	}
 	fs->request = request;
 }
 
@@ -458,9 +474,7 @@ static void leave_locks(struct session *s, reopen_lock_fn lock)
 
 	if (!o)
 		return;
-	LIST_FOREACH(h, &o->handles, opened)
-		if (is_own(s, h))
-			move_waits(s, h, lock);
+	move_waits(s, lock);
 	LIST_FOREACH(h, &o->handles, opened)
 		if (is_own(s, h))
 			nodelock_release(&s->fs->locks, h);

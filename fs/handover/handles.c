@@ -326,6 +326,7 @@ static int get_was(struct record_reader fields, struct file_was **ret_was)
 		free(made);
 		return r < 0 ? r : -EBADMSG;
 	}
+	made->length = (uint32_t)strlen(made->path) + 1;
 	made->size = was.size;
 	made->mtime = was.mtime;
 	*ret_was = made;

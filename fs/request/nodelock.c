@@ -242,13 +242,14 @@ bool nodelock_each(const struct lockbook *b, const struct handle *h,
 	return false;
 }
 
-struct req *nodelock_take_wait(struct lockbook *b, const struct handle *h, struct lock_ask *ret_ask)
+struct req *nodelock_take_wait(struct lockbook *b, bool (*is_of)(void *data, uint64_t handle),
+			       void *data, struct lock_ask *ret_ask)
 {
 	struct lock_waiter *w;
 	struct req *req;
 
 	TAILQ_FOREACH(w, &b->waiters, link)
-		if (w->ask.handle == handle_id(h))
+		if (is_of(data, w->ask.handle))
 			break;
 	if (!w)
 		return NULL;

@@ -29,9 +29,10 @@ void nodelock_release(struct lockbook *b, const struct handle *h);
 /* Calls @fn for each lock that was last taken through @h, until it returns true. Return: whether it has. */
 bool nodelock_each(const struct lockbook *b, const struct handle *h,
 		   bool (*fn)(void *data, const struct lock_ask *ask), void *data);
-/* Takes out who waits longest through @h. Return: his request, which the caller answers; NULL: there is none. */
-struct req *nodelock_take_wait(struct lockbook *b, const struct handle *h,
-			       struct lock_ask *ret_ask);
+/* Takes out who waits longest of those through handles that are @is_of, by their id. Return: his request, which the caller
+ * answers; NULL: there is none. */
+struct req *nodelock_take_wait(struct lockbook *b, bool (*is_of)(void *data, uint64_t handle),
+			       void *data, struct lock_ask *ret_ask);
 /* Ends all waits with @err. */
 void nodelock_give_up(struct lockbook *b, int err);
 

@@ -82,7 +82,7 @@ static uint64_t quota_used(const struct fs *fs, uid_t uid)
 				n += session_bytes(s);
 	if (o)
 		LIST_FOREACH(h, &o->handles, opened)
-			n += h->text.len;
+			n += handle_bytes(h);
 	return n;
 }
 
@@ -131,11 +131,16 @@ int quota_open(struct fs *fs, const struct node *n)
 	return refuse(fs, n->s, &p);
 }
 
+bool quota_fits(struct fs *fs, struct session *s, size_t more)
+{
+	return texts_fit(fs, quota_whose(fs, s), more);
+}
+
 int quota_check(struct fs *fs, struct session *s, size_t more)
 {
 	struct problem p = {0};
 
-	if (texts_fit(fs, quota_whose(fs, s), more))
+	if (quota_fits(fs, s, more))
 		return 0;
 	problem_set(
 		&p, PROBLEM_TOO_MUCH_TEXT,

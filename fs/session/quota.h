@@ -12,7 +12,7 @@
  * Theory of operation
  * -------------------
  * Texts that users write, and those rendered for readers, are kept in memory: the code of runs,
- * standard input of queued runs, scratch files, the text of each open handle. Each has a limit of
+ * standard input of queued runs, scratch files, the text of each open handle, and where the file was. Each has a limit of
  * its own, but there can be many of them. So the texts of a user are summed up before more is
  * added, and beyond the limit it is refused with EDQUOT. Texts of a session are charged to its
  * owner, whoever reads them; those of the root and of templates to the user who opened them.
@@ -58,6 +58,8 @@ int quota_open(struct fs *fs, const struct node *n);
 /* Likewise, with @more than all that he has already; 0: may he have that? @s NULL: the caller of
  * the request that is being served, and the root's `error`. */
 int quota_check(struct fs *fs, struct session *s, size_t more);
+/* Likewise, for what can be done without: nothing is reported. */
+bool quota_fits(struct fs *fs, struct session *s, size_t more);
 
 /* May @s's owner have @saved as well, beside all that is saved of his sessions? @saved NULL: anything at all?
  * Return: 0, -EDQUOT with @why, also if there is no memory to know. */

@@ -106,4 +106,67 @@ def is_known():
         os.chdir(before)
 
 
-main(forks, stands, is_known)
+COUNT = 2500
+
+
+def make_big(s):
+    same("made", s.run(f"mkdir big; for i in $(seq {COUNT}); do : >big/name-that-is-not-short-$i; done; ls big | wc -l").out, f"{COUNT}\n")
+
+
+def listed():
+    """A directory that is being read when its session falls asleep, or wakes up: no name is lost, none comes twice."""
+    s = Session("listed")
+    make_big(s)
+    for n in range(2):
+        for how in "sleep", "wake", "both", "again":
+            with os.scandir(s / "files/big") as entries:
+                names = [next(entries).name for _ in range(100)]
+                if how != "wake":
+                    asleep(s)
+                if how != "sleep":
+                    same("awake", s.run("true").code, 0)
+                names += [next(entries).name for _ in range(1000)]
+                if how == "again":
+                    asleep(s)
+                names += [e.name for e in entries]
+            same(f"{n} {how}: each of them once", (len(names), len(set(names))), (COUNT, COUNT))
+        if s.word() != "asleep":
+            asleep(s)
+    held = os.open(s / "files/big", os.O_RDONLY | os.O_DIRECTORY)
+    same("asleep", len(os.listdir(held)), COUNT)
+    same("code", s.run("rm big/*1; : >big/one").code, 0)
+    same("from the beginning it is what there is", len(os.listdir(held)), COUNT - COUNT // 10 + 1)
+    asleep(s)
+    same("once more", len(os.listdir(held)), COUNT - COUNT // 10 + 1)
+    os.close(held)
+    same("and it sleeps", s.word(), "asleep")
+
+
+def listed_by_tools():
+    """What they do first wakes the session, in the middle of what they read."""
+    s = Session("tools")
+    make_big(s)
+    for line, then, out in (("find files/big -name '*7' -delete", "ls big | wc -l", f"{COUNT - COUNT // 10}\n"),
+                            ("cp -r files/big files/copy", "ls copy | wc -l", f"{COUNT - COUNT // 10}\n"),
+                            ("rm -r files/big", "ls", "copy\n")):
+        asleep(s)
+        code, output, _ = shell(f"cd {s.path} && {line} 2>&1")
+        same(line, (code, output if code else b"", s.run(then).out), (0, b"", out))
+
+
+def opened_first():
+    """Before there is a sandbox, `files/` is empty; whoever looks again there, sees what there is by then."""
+    s = Session("first")
+    held = os.open(s / "files", os.O_RDONLY | os.O_DIRECTORY)
+    same("nothing is there", os.listdir(held), [])
+    same("made", s.run("echo a >a; mkdir b").code, 0)
+    same("what is there", sorted(os.listdir(held)), ["a", "b"])
+    asleep(s)
+    same("asleep", sorted(os.listdir(held)), ["a", "b"])
+    s.ctl("close")
+    with raises("there is nothing any more", errno.ESTALE):
+        os.listdir(held)
+    os.close(held)
+
+
+main(forks, stands, is_known, listed, listed_by_tools, opened_first)

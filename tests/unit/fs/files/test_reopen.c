@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 #include <sys/file.h>
 
+#include "fs/files/files.h"
 #include "fs/fuse/ops.h"
 #include "tests/unit/fixture/fixture_files.h"
 
@@ -591,6 +592,102 @@ static void test_flush_meanwhile(void **state)
 	fake_exit(s, VM_DONE, 0);
 }
 
+/* Whoever is killed while the session wakes closes it all the same, and asks nobody to drop his locks once more. */
+static void test_flush_interrupted(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	struct req *req;
+	struct file f;
+
+	for (unsigned how = 0; how < 3; how++) {
+		f = opened(fx, A);
+		assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
+		s = wake(fx);
+		a_is_opened(s);
+		asked_lock(s, 1, false, 20, PROTO_LOCK_SHARED);
+		if (how == 0) { /* before it was asked */
+			struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 1};
+
+			req = req_new(0);
+			req->interrupted = true;
+			ops.flush(req_native(req), f.ino, &fi);
+		} else {
+			req = flush(&f, 1);
+			assert_waits(req);
+		}
+		if (how == 1)
+			req_interrupt(req);
+		else if (how == 2) /* the kernel waits no longer */
+			files_renew(fx_demo(fx)->files, UINT64_MAX);
+		assert_error(req, 0);
+		fake_answer(s, 0, &granted);
+		is_let_in(fx, s, true);
+		assert_int_equal(s->nfiles, 1);
+		assert_int_equal(s->file[0].rq.op, VM_DROP_LOCKS);
+		assert_int_equal(s->file[0].rq.handle, an_a.handle);
+		assert_int_equal(s->file[0].rq.lock.owner, 1);
+		fake_answer(s, 0, &granted);
+		fx_release(fx, &f);
+		fake_exit(s, VM_DONE, 0);
+	}
+}
+
+/* The sandbox dies as well: nobody is asked then. */
+static void test_flush_interrupted_and_died(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = opened(fx, A);
+	struct sandbox *s;
+	struct req *req;
+
+	assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
+	s = wake(fx);
+	a_is_opened(s);
+	req = flush(&f, 1);
+	req_interrupt(req);
+	assert_error(req, 0);
+	fake_die(s, PROBLEM_CLOSED);
+	assert_null(LIST_FIRST(&fx->fs->locks.holders));
+	assert_bytes(fx_read(fx, &f, 10, 0), "hello"); /* still asleep */
+	s = wake(fx);
+	a_is_opened(s);
+	is_let_in(fx, s, true);
+	assert_int_equal(s->nfiles, 0);
+	fx_release(fx, &f);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* Whoever waits longest is the first there as well, whichever of the descriptors he has. */
+static void test_waits_in_order(void **state)
+{
+	struct fixture *fx = *state;
+	struct file f = opened(fx, A), g = opened(fx, A), h = opened(fx, A);
+	const struct file *in_order[] = {&g, &h, &f, &h, &g};
+	struct req *waiter[5];
+	struct sandbox *s;
+
+	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
+	for (unsigned i = 0; i < 5; i++)
+		waiter[i] = lock_whole(in_order[i], 10 + i, LOCK_EX);
+	s = wake(fx);
+	for (unsigned i = 0; i < 6; i++)
+		fake_answer(s, 0, &an_a);
+	fake_answer(s, 0, &granted);
+	is_let_in(fx, s, true);
+	assert_int_equal(s->nfiles, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(s->file[i].rq.lock.owner, 10 + i);
+	for (unsigned i = 0; i < 5; i++) {
+		fake_answer(s, 0, &granted);
+		assert_error(waiter[i], 0);
+	}
+	fx_release(fx, &f);
+	fx_release(fx, &g);
+	fx_release(fx, &h);
+	fake_exit(s, VM_DONE, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +707,9 @@ int main(void)
 		fx_test(test_lock_that_comes_meanwhile),
 		fx_test(test_lock_that_comes_too_late),
 		fx_test(test_flush_meanwhile),
+		fx_test(test_flush_interrupted),
+		fx_test(test_flush_interrupted_and_died),
+		fx_test(test_waits_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
