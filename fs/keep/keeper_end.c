@@ -70,7 +70,8 @@ static void put_to_sleep(struct session *s)
 	launch_refuse(s, &ending);
 	if (!s->sandbox || is_asked(s))
 		return;
-	if (s->saving.no_room) {
+	if (problem_kept(&s->saving.unsaved)
+		    ->code) { /* a save that failed has been tried as long as that can help */
 		cut(s);
 		return;
 	}

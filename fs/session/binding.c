@@ -277,7 +277,6 @@ static void fall_asleep(struct session *s, struct saved *saved)
 		return;
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
-		s->saving.no_room = s->fs->ending;
 		if (s->fs->ending)
 			problem_keep(&s->saving.unsaved, &why);
 		if (by_idle)

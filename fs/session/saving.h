@@ -35,7 +35,6 @@ struct saving {
 	bool going;			   /* sandbox_save() was called, and not answered yet */
 	bool sleep;			   /* behind it the session goes to sleep, */
 	bool by_idle;			   /* ... because nobody has used it */
-	bool no_room;			   /* for what was saved at the end of the mount */
 	struct problem_kept unsaved;	   /* why it was not saved, at that end */
 	LIST_HEAD(copies, session) copies; /* linked by `copy` */
 	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
