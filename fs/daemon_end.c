@@ -94,6 +94,7 @@ void daemon_stop(struct daemon *d, const char *why)
 	if (d->stopping)
 		return;
 	d->stopping = true;
+	mountpoint_ends(d->runtime_dir);
 	log_info("ending: %s", why);
 	d->succession.ending = true;
 	d->succession.status = (uint8_t)d->status;
@@ -131,8 +132,6 @@ void daemon_on_signal(uv_signal_t *handle, int signum)
 		d->status = 128 + signum;
 	if (d->stopping && d->keeper && !d->kept)
 		keeper_end(d->keeper, false, on_kept, d); /* he is in a hurry */
-	if (!d->stopping)
-		mountpoint_ends(d->runtime_dir);
 	daemon_stop(handle->data, signum == SIGINT ? "interrupted" : "terminated");
 }
 
@@ -146,10 +145,6 @@ void daemon_on_prefetched(void *data, bool failed)
 
 void daemon_on_unmounted(void *data, int err, const char *why)
 {
-	const struct daemon *d = data;
-
-	if (!d->stopping)
-		mountpoint_ends(d->runtime_dir);
 	if (err < 0)
 		daemon_fail(data, why);
 	else

@@ -123,7 +123,7 @@ int saving_step(struct session *s)
 	e = sandbox_save(s->sandbox, true);
 	s->saving.going = e == 0;
 	if (e == -EBUSY)
-		return 0; /* READY will come; until then it takes no run either */
+		return 0; /* it is not READY, but will be; until then it takes no run either */
 	return e == 0 ? 1 : e;
 }
 

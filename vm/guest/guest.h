@@ -232,9 +232,6 @@ int guest_point(struct guest *g);
 /* It is not wanted any more; nothing follows. */
 void guest_point_cancel(struct guest *g);
 
-/* Is something of one that was given up still under way, for which a save has to wait? That passes. */
-bool guest_settles(const struct guest *g);
-
 /* See sandbox_watch(). */
 int guest_watch(struct guest *g, bool on);
 

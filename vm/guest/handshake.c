@@ -404,7 +404,8 @@ int handshake_on_failed(struct guest *g, struct proto_in *in)
 	struct problem p;
 	char text[512];
 
-	if (!get_end(in) || (g->due != DUE_READY && g->phase != GUEST_WARM))
+	/* It may come before the answer to a greeting, which waits for what is being swept. */
+	if (!get_end(in) || (g->due == DUE_NOTHING && g->phase != GUEST_WARM))
 		return -EPROTO;
 	take_words(text, sizeof(text), words);
 	problem_set(&p, code,

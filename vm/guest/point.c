@@ -198,11 +198,6 @@ int guest_point(struct guest *g)
 	return 0;
 }
 
-bool guest_settles(const struct guest *g)
-{
-	return g->phase == GUEST_UP && (g->point_step == POINT_CANCELLED || g->freezing);
-}
-
 void guest_point_cancel(struct guest *g)
 {
 	if (!g->point)

@@ -39,6 +39,7 @@ static const char still[] = "what runs in the sandbox could not be stopped";
 static const char not_copied[] = "its memory could not be copied";
 
 #define AGAIN_MS 500u	/* between two tries */
+#define SOON_MS	 20u	/* ... the first of which could not even begin */
 #define BUSY_MS	 30000u /* a try that began earlier than that is followed by another */
 #define ROUNDS	 5u	/* most tries in which something may run */
 #define MEETINGS 3u	/* most in which the same one is in the way, for good */
@@ -191,7 +192,7 @@ static void explain_load(const struct sandbox *s, const char *what, struct probl
 static void on_again(uv_timer_t *timer);
 
 /* User code may go on until then. */
-static void again(struct sandbox *s)
+static void again(struct sandbox *s, unsigned ms)
 {
 	log_trace(&s->label, "sandbox", "is not saved yet: it is busy");
 	thaw(s);
@@ -199,7 +200,7 @@ static void again(struct sandbox *s)
 	s->save.pack = pack_unref(s->save.pack);
 	s->save.point = point_unref(s->save.point);
 	s->save.step = SAVE_AGAIN;
-	uv_timer_start(&s->deadline, on_again, AGAIN_MS, 0);
+	uv_timer_start(&s->deadline, on_again, ms, 0);
 }
 
 static void give_up(struct sandbox *s, const struct problem *why)
@@ -210,15 +211,19 @@ static void give_up(struct sandbox *s, const struct problem *why)
 	tell(s, NULL, why);
 }
 
+static bool may_try(const struct sandbox *s)
+{
+	return uv_now(s->vm->ctx.loop) - s->save.began < BUSY_MS;
+}
+
 /* @path: of a file in the sandbox, or "". */
 static void failed(struct sandbox *s, const char *what, int err, const char *path)
 {
 	const bool known = what == still && s->save.unstopped.why != PROTO_UNSTOPPED_UNKNOWN;
 	struct problem p;
 
-	if (is_load(err) && !(known && is_hopeless(&s->save)) &&
-	    uv_now(s->vm->ctx.loop) - s->save.began < BUSY_MS) {
-		again(s);
+	if (is_load(err) && !(known && is_hopeless(&s->save)) && may_try(s)) {
+		again(s, AGAIN_MS);
 		return;
 	}
 	if (is_load(err) && known)
@@ -241,7 +246,9 @@ static void on_again(uv_timer_t *timer)
 	sandbox_touch(s);
 	if (s->state == SANDBOX_READY)
 		r = begin(s, &s->save);
-	if (r < 0)
+	if (r == -EBUSY && may_try(s))
+		again(s, SOON_MS);
+	else if (r < 0)
 		failed(s, s->save.memory ? not_copied : still, r, "");
 }
 
@@ -256,7 +263,7 @@ static void settle(struct sandbox *s)
 		return;
 	}
 	if (s->save.ran == -ECANCELED && ++s->save.rounds < ROUNDS) {
-		again(s);
+		again(s, AGAIN_MS);
 		return;
 	}
 	if (s->save.ran < 0 && s->save.ran != -ECANCELED) {
@@ -313,14 +320,13 @@ int sandbox_save(struct sandbox *s, bool memory)
 	if (s->state != SANDBOX_READY || s->save.step != SAVE_NONE)
 		return -EBUSY;
 	r = begin(s, &save);
-	if (r == -EBUSY && guest_settles(s->guest)) { /* of one before, that has failed just now */
-		s->save = save;
-		again(s);
-		return 0;
-	}
-	if (r == 0)
-		s->save = save;
-	return r;
+	if (r < 0 && r != -EBUSY)
+		return r;
+	s->save = save;
+	if (r <
+	    0) /* a greeting is not answered yet, or a save that has failed just now is not over */
+		again(s, SOON_MS);
+	return 0;
 }
 
 void save_on_point_ready(struct sandbox *s)

@@ -202,6 +202,15 @@ def automatic():
     same("what was then", [read(s / f"checkpoints/run-{n}/files/f") for n in (3, 4)], [b"2\n", b"3\n"])
 
 
+def at_once():
+    """What is asked for before the sandbox has said all that it says at its beginning."""
+    for n in range(8 if VM else 20):
+        s = Session(f"at_once{n}")
+        write(s / "files/f", b"soon")
+        same("what was written before", read(save(s, "x") + "/f"), b"soon")
+        s.remove()
+
+
 def removed():
     s = Session("removed")
     s.run(MAKE)
@@ -213,4 +222,4 @@ def removed():
     ok("it is gone", not os.path.exists(s.path))
 
 
-main(files, read_only, status, back, not_now, limits, automatic, removed)
+main(files, read_only, status, back, not_now, limits, automatic, at_once, removed)

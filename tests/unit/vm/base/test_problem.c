@@ -157,7 +157,6 @@ int main(void)
 		cmocka_unit_test(set),
 		cmocka_unit_test(set_from_itself),
 		cmocka_unit_test(advises),
-		cmocka_unit_test(advises),
 		cmocka_unit_test(adds),
 		cmocka_unit_test(wraps),
 		cmocka_unit_test(lines),

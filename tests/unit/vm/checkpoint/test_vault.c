@@ -392,10 +392,10 @@ static void small_things(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(comes_back),  VF_TEST(bases_are_shared),   VF_TEST(memory_is_bounded),
-		VF_TEST(comes_back),  VF_TEST(many_wait),	   VF_TEST(memory_is_bounded),
-		VF_TEST(files_alone), VF_TEST(is_removed),	   VF_TEST(halves_are_removed),
-		VF_TEST(the_end),     VF_TEST(removed_at_the_end), VF_TEST(small_things),
+		VF_TEST(comes_back),	     VF_TEST(bases_are_shared), VF_TEST(memory_is_bounded),
+		VF_TEST(many_wait),	     VF_TEST(files_alone),	VF_TEST(is_removed),
+		VF_TEST(halves_are_removed), VF_TEST(the_end),		VF_TEST(removed_at_the_end),
+		VF_TEST(small_things),
 	};
 
 	return vf_run(tests);

@@ -543,7 +543,6 @@ static void until_tried_again(void)
  * the machine does again. */
 static void stands_still(void **state)
 {
-
 	(void)state;
 	open_ready(&seen[0], 0);
 	assert_int_equal(call_save_memory(), 0);
@@ -590,12 +589,10 @@ static void not_stopped(void **state)
 /* Its memory is copied, and the agent says later, or sooner, that a timer has woken something before. */
 static void has_run(void **state)
 {
-
 	(void)state;
 	open_ready(&seen[0], 0);
 	assert_int_equal(call_save_memory(), 0);
 	for (uint32_t i = 0; i < 5; i++) {
-
 		assert_int_equal(seen[0].nsaved, 0);
 		fake_prepared();
 		send_files(expect_pack());
@@ -619,7 +616,6 @@ static void has_run(void **state)
 /* Also of files alone, and once is no harm. */
 static void has_run_once(void **state)
 {
-
 	(void)state;
 	open_ready(&seen[0], 0);
 	send_files(begin_save());
@@ -660,6 +656,24 @@ static void failed_just_now(void **state)
 	close_it(&seen[0]);
 }
 
+/* Whoever asks before the agent of a clone has answered the greeting waits for that: it is READY all the same. */
+static void greeted_just_now(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	handshake_again(seen[0].s->guest);
+	assert_int_equal(call_save_memory(), 0);
+	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
+	fake_boot();
+	send_ready("Fake 1.1");
+	until_tried_again();
+	assert_int_equal(seen[0].s->save.step, SAVE_PREPARE);
+	fake_prepared();
+	fake_pointed(-ENOSPC);
+	assert_int_equal(seen[0].nsaved, 1);
+	close_it(&seen[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -678,6 +692,7 @@ int main(void)
 		TEST(has_run),
 		TEST(has_run_once),
 		TEST(failed_just_now),
+		TEST(greeted_just_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,20 +106,25 @@ static void boot_ends(void **state)
 	assert_non_null(strstr(seen[0].problem.cause, "with: Kernel panic: no / two"));
 }
 
-static void setup_fails(void **state)
+static void send_failed(uint32_t error, const char *what)
 {
 	uint8_t bytes[64];
 	struct proto_out o = {bytes, 0, sizeof(bytes), false};
 
+	put_u32(&o, error);
+	put_str(&o, proto_cstr(what));
+	fake_send(PROTO_FAILED, 0, 0, bytes, o.len);
+}
+
+static void setup_fails(void **state)
+{
 	(void)state;
 	open_sandbox(&seen[0], 0);
 	until(&seen[0], SANDBOX_STARTING);
 	fake_up();
 	fake_free(fake_expect(PROTO_HELLO));
 	send_hello_ok();
-	put_u32(&o, ENOSPC);
-	put_str(&o, proto_cstr("mount of /tmp"));
-	fake_send(PROTO_FAILED, 0, 0, bytes, o.len);
+	send_failed(ENOSPC, "mount of /tmp");
 	until_closed(&seen[0]);
 	assert_string_equal(problem_code_str(seen[0].problem.code), "setup-failed");
 	assert_non_null(strstr(seen[0].problem.cause, "mount of /tmp: No space left"));
@@ -451,6 +456,30 @@ static void resets(void **state)
 	close_it(&seen[0]);
 }
 
+/* A clone that was greeted again: the answer to that waits. */
+static void reset_fails(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	handshake_again(seen[0].s->guest);
+	assert_int_equal(sandbox_reset(seen[0].s), 0);
+	fake_agent.generation = seen[0].s->guest->generation;
+	send_failed(EAGAIN, "starting the program");
+	until_closed(&seen[0]);
+	assert_string_equal(problem_code_str(seen[0].problem.code), "reset-failed");
+	assert_non_null(strstr(seen[0].problem.cause, "starting the program"));
+}
+
+/* Nothing was asked that could fail. */
+static void failed_unasked(void **state)
+{
+	(void)state;
+	open_ready(&seen[0], 0);
+	send_failed(EAGAIN, "starting the program");
+	until_closed(&seen[0]);
+	assert_string_equal(problem_code_str(seen[0].problem.code), "agent-protocol");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +505,8 @@ int main(void)
 		T(signals),
 		T(silent_agent),
 		T(resets),
+		T(reset_fails),
+		T(failed_unasked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
