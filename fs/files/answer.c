@@ -171,9 +171,11 @@ static blksize_t block_size(const struct vm_attr *a)
 
 uint64_t files_shown_ino(const struct file_op *op, uint64_t ino)
 {
-	/* Of a file that was saved, a number is a small one. Of others, some kernels use the highest bits. */
+	/* Of a file that was saved, a number is a small one. Of others, some kernels use the highest bits, and so do agents
+	 * (agent/files/number.h): what does not fit is spread over all of them, so that small numbers stay apart. */
 	const uint64_t place = (uint64_t)op->place << 28,
-		       own = op->place ? ino & ((1ull << 28) - 1) : ino ^ ino >> 40;
+		       own = op->place ? ino & ((1ull << 28) - 1)
+				       : ino ^ ((ino >> 40) * 0x9e3779b97f4a7c15ull) >> 24;
 
 	return ino_make(op->kind, op->s->slot, 0, 0) | ((place | own) & ((1ull << 40) - 1));
 }
@@ -244,6 +246,7 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 	h->epoch = op->epoch;
 	h->packed = op->packed;
 	h->was = steal_ptr(op->was);
+	h->file = op->file;
 	/* FLUSH tells when a process gives up its locks, for reading too. */
 	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
 	return 0;

@@ -92,14 +92,20 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 
 /* ---- requests ---- */
 
-/* Nobody waits any more for one that was not sent. Locks are dropped nevertheless: the descriptor is closed, and its process, which
- * has perhaps been killed, asks for that no more. */
+/* Does it give up a lock? */
+static bool unlocks(const struct vm_file *rq)
+{
+	return rq->op == VM_DROP_LOCKS || (rq->op == VM_LOCK && rq->lock.type == PROTO_UNLOCK);
+}
+
+/* Nobody waits any more for one that was not sent. Locks are given up nevertheless: who closes a descriptor, or has perhaps been
+ * killed, asks for that no more. */
 static void held_leave(struct file_op *op, int err)
 {
-	if (op->rq.op != VM_DROP_LOCKS)
+	if (!unlocks(&op->rq))
 		files_op_fail(op, err);
 	else if (op->req)
-		reply_err(files_op_req(op), files_lock_error(op, err));
+		reply_err(files_op_req(op), 0);
 }
 
 static void on_interrupt(struct req *req, void *data)
@@ -206,9 +212,8 @@ void files_renew(struct files *f, uint64_t before)
 
 static void on_loaded(struct file_op *op, const struct problem *why);
 
-/* Does it use what only a sandbox has that there is no more? What was open when the session woke is the sandbox's, though the
- * request may have come before. */
-static bool is_past(struct file_op *op)
+/* What was open when the session woke is the sandbox's, though the request may have come before. */
+static void bind_handle(struct file_op *op)
 {
 	const struct session *s = op->s;
 	const struct handle *h = op->rq.handle ? handle_get(&s->fs->handles, op->fh) : NULL;
@@ -217,7 +222,12 @@ static bool is_past(struct file_op *op)
 		op->epoch = h->epoch;
 		op->rq.handle = h->remote;
 	}
-	return op->rq.handle && op->epoch != s->epoch;
+}
+
+/* Does it use what only a sandbox has that there is no more? */
+static bool is_past(const struct file_op *op)
+{
+	return op->rq.handle && op->epoch != op->s->epoch;
 }
 
 /* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
@@ -234,8 +244,11 @@ static void op_again(struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
+	int e;
 
+	if (!op->listing)
+		bind_handle(op);
+	e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
 	if (e == 0)
 		e = files_follow(op, op_again);
 	if (e > 0)
@@ -419,6 +432,8 @@ static void on_loaded(struct file_op *op, const struct problem *why)
 	struct session *s = op->s;
 	const bool of_checkpoint = op->kind == NODE_CHECKPOINT_FILE;
 
+	if (!of_checkpoint)
+		bind_handle(op);
 	if (why && !saved_pack(op->saved)) {
 		if (!s->dead)
 			session_problem(s, why);
@@ -591,13 +606,22 @@ static bool is_of_saved(const struct node *n, const struct handle *h)
 	return h->packed && (is_saved(n) || (h->epoch == s->epoch && !s->files->reopening));
 }
 
-static void lock_saved(struct handle *h, struct req *req, struct lock_ask ask, enum vm_file_op op,
-		       bool wait)
+static bool is_lock(const struct vm_file *rq)
 {
-	if (op == VM_TEST_LOCK)
-		nodelock_test(&h->fs->locks, h, req, &ask);
-	else
-		nodelock_set(&h->fs->locks, h, req, &ask, wait);
+	return rq->op == VM_LOCK || rq->op == VM_TEST_LOCK;
+}
+
+static void lock_saved(struct handle *h, struct req *req, const struct vm_file *rq)
+{
+	const struct vm_lock *l = &rq->lock;
+	struct lock_ask ask = {.owner = l->owner,
+			       .start = l->start,
+			       .end = l->end,
+			       .type = l->type,
+			       .whole = l->whole,
+			       .pid = l->pid};
+
+	nodelock_serve(&h->fs->locks, h, req, &ask, rq->op == VM_TEST_LOCK, l->wait);
 }
 
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
@@ -615,7 +639,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 	};
 
 	if (is_of_saved(n, h)) {
-		lock_saved(h, req, *ask, op, wait);
+		lock_saved(h, req, &rq);
 		return;
 	}
 	if (ask->end > INT64_MAX || ask->start > ask->end) {
@@ -637,7 +661,8 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
 		   wakes = had && n->s->files->reopening;
 
-	if (fn && h->epoch == n->s->epoch && (wakes || (fn->locked && n->s->ready)))
+	if (fn && h->epoch == n->s->epoch &&
+	    (wakes || (filenode_may_be_locked(&n->s->files->nodes, fn) && n->s->ready)))
 		files_request(n, h, req, &rq, NULL, 0);
 	else
 		reply_err(req, 0);
@@ -696,8 +721,34 @@ static void on_ready(struct session *s)
 		op_send(op);
 }
 
+/* The session is asleep as it was: does that answer it? */
+static bool is_answered_asleep(const struct file_op *op, int err)
+{
+	const struct session *s = op->s;
+	const bool asleep = s->asleep.saved && op->epoch == s->epoch && err != -ESTALE;
+
+	/* What only reads waits on if there will be another sandbox (@err 0): it may be behind what writes. */
+	return asleep && (is_lock(&op->rq) || (err && packed_reads(&op->rq)));
+}
+
+static void answer_asleep(struct file_op *op)
+{
+	struct handle *h = handle_get(&op->s->fs->handles, op->fh);
+
+	if (!is_lock(&op->rq)) {
+		op_route(op, op->s);
+		return;
+	}
+	if (h && h->packed && h->epoch == op->epoch)
+		lock_saved(h, files_op_req(op), &op->rq);
+	else if (op->req)
+		reply_err(files_op_req(op), -ESTALE);
+	files_op_free(op);
+}
+
 static void on_gone(struct session *s, int err)
 {
+	struct file_ops held = TAILQ_HEAD_INITIALIZER(held);
 	struct files *f = s->files;
 	struct file_op *op, *next;
 
@@ -706,8 +757,14 @@ static void on_gone(struct session *s, int err)
 	/* Those that were sent are answered by vm/, with ESTALE. No locks are in it any more. */
 	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
 		next = TAILQ_NEXT(op, link);
-		if (err || op->rq.op == VM_DROP_LOCKS)
+		if (is_answered_asleep(op, err))
+			files_op_list(op, &held);
+		else if (err || op->rq.op == VM_DROP_LOCKS)
 			files_op_fail(op, err);
+	}
+	while ((op = TAILQ_FIRST(&held))) {
+		files_op_list(op, NULL);
+		answer_asleep(op);
 	}
 	while (s->dead && (op = TAILQ_FIRST(&f->anew)))
 		files_op_fail(op, -ESTALE);

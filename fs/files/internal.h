@@ -43,6 +43,7 @@ struct file_op {
 	void (*go_on)(struct file_op *op);
 	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
+	uint64_t file;	      /* likewise */
 	/* While a directory is read whole for it, see listing.h: the kernel's room; so many bytes of the handle's text; how often it
 	 * has begun anew. */
 	bool listing;

@@ -48,6 +48,7 @@ struct handle_ops {
 
 /* A file that was saved, by which the sandbox that wakes with it has it. */
 struct file_was {
+	uint64_t number; /* its inode number; 0: not known */
 	uint64_t size;
 	struct timespec mtime;
 	char path[]; /* from files/ on, without a slash at the beginning */
@@ -108,6 +109,8 @@ struct handle {
 	uint32_t epoch;	      /* files/: the sandbox it belongs to, or the checkpoint */
 	bool packed;	      /* files/: of what was saved, and not the agent's */
 	struct file_was *was; /* ... of a file, where that is, see files/reopen.c; or NULL */
+	uint64_t
+		file; /* ... the same for all names of a file, and in its `epoch` for no other one; or 0 */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */

@@ -311,7 +311,7 @@ static void lock(struct fs *fs, const struct file *f, uint64_t owner, uint64_t s
 	struct lock_ask ask = {.owner = owner, .start = start, .end = last, .type = type};
 	struct req *req = req_new(0);
 
-	nodelock_set(&fs->locks, handle_get(&fs->handles, f->fh), req, &ask, false);
+	nodelock_serve(&fs->locks, handle_get(&fs->handles, f->fh), req, &ask, false, false);
 	assert_int_equal(req->err, want);
 }
 
