@@ -277,13 +277,15 @@ bool filenode_is(const struct filenode *fn, uint64_t ino)
 }
 
 /* It is what another sandbox has there, of which the agent was told nothing yet. */
-static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
+static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote,
+		   uint64_t ino)
 {
 	hide(fns, fn);
 	if (fn->single)
 		RB_REMOVE(filenode_dirs, &fns->dirs, fn);
 	fn->epoch = epoch;
 	fn->remote = remote;
+	fn->ino = ino;
 	fn->told = 0;
 	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
 	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
@@ -305,10 +307,8 @@ static struct filenode *find(struct filenodes *fns, const struct filenode *key)
 		if (at->class == FILENODE_DIR && at->epoch != key->epoch &&
 		    filenode_is(at, key->ino))
 			fn = at;
-	if (fn) {
-		become(fns, fn, key->epoch, key->remote);
-		fn->ino = key->ino;
-	}
+	if (fn)
+		become(fns, fn, key->epoch, key->remote, key->ino);
 	return fn;
 }
 
@@ -358,9 +358,10 @@ void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n)
 	put(fns, fn);
 }
 
-void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote)
+void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote,
+		     uint64_t ino)
 {
-	become(fns, fn, epoch, remote);
+	become(fns, fn, epoch, remote, ino);
 	fn->told = 1;
 }
 

@@ -39,7 +39,8 @@
  *   many.
  * - From one sandbox to the next, and to what is saved, a directory is known again by its name and its inode number: if it was
  *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers; and where a file
- *   system gives the number of what was removed to what is made next (ext4 does), that is taken for it.
+ *   system gives the number of what was removed to what is made next, that is taken for it: ext4 does, but what can be saved is
+ *   in a tmpfs, which counts on.
  * - `told` lookups were answered by the agent and not yet forgotten there.
  * - What changes is noted by its index, for who writes nodes down as records: with a hundred
  *   thousand of them, one that changes costs no more than itself.
@@ -129,8 +130,10 @@ bool filenode_same_number(uint64_t a, uint64_t b);
 /* Can it be what has this number? */
 bool filenode_is(const struct filenode *fn, uint64_t ino);
 
-/* The directory or file @fn was found where it is in another sandbox, by one lookup of the agent's. */
-void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote);
+/* The directory or file @fn was found where it is in another sandbox, or in what is saved, by one lookup; there it has the number
+ * @ino (0: not known, and it will be another one in the sandbox that comes of that). */
+void filenode_follow(struct filenodes *fns, struct filenode *fn, uint32_t epoch, uint64_t remote,
+		     uint64_t ino);
 
 /* Depth of the entries of directory @dir; 0 for the root. @ret_exact:
  * whether that is exact, and not just a lower bound; may be NULL. */

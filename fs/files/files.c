@@ -13,7 +13,6 @@
 #include "packed.h"
 #include "reopen.h"
 #include "fs/session/fs.h"
-#include "fs/request/nodelock.h"
 #include "fs/request/reply.h"
 #include "fs/session/pause.h"
 #include "fs/session/session.h"
@@ -460,7 +459,7 @@ static int prepare_rename(struct file_op *op)
 
 /* ---- of checkpoints ---- */
 
-static bool is_saved(const struct node *n)
+bool files_is_saved(const struct node *n)
 {
 	return n->kind == NODE_CHECKPOINT_FILES || n->kind == NODE_CHECKPOINT_FILE;
 }
@@ -522,11 +521,11 @@ void files_request(const struct node *n, struct handle *h, struct req *req, stru
 	bool asked, begins;
 	int e;
 
-	if (is_saved(n)) {
+	if (files_is_saved(n)) {
 		request_saved(n, h, req, rq, open_flags);
 		return;
 	}
-	e = newparent && is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
+	e = newparent && files_is_saved(newparent) ? -EROFS : resolve(s, n, &rq->node);
 	if (e == 0 && newparent)
 		e = resolve(s, newparent, &rq->newparent);
 	if (e == 0 && h && h->epoch != s->epoch && !listing_goes_on(h, rq))
@@ -584,194 +583,17 @@ void files_release(struct handle *h)
 		files_tell_release(h->s, h->remote);
 }
 
-/* ---- locks ---- */
+/* ---- what was held back ---- */
 
-/*
- * The agent holds a lock of the sandbox's kernel for each owner on this host; see its locks.h. An
- * owner's ranges end with the first descriptor of the file that it closes, which FLUSH tells, and the
- * rest with the handle. FLUSH only asks the agent if a lock was ever asked for on that node.
- *
- * A wait may last for ever. Interrupted, it is cancelled at the agent, which says whether it was granted
- * at that moment after all. What comes later than the caller is willing to wait is taken back there: only the
- * agent knows what the owner had before, and it is told before anything that the caller asks next.
- *
- * What was saved is the daemon's own: so are locks there, until the session wakes (reopen.c).
- */
-
-/* Is it a handle of what was saved, and that is what there is? */
-static bool is_of_saved(const struct node *n, const struct handle *h)
+void files_send_held(struct session *s)
 {
-	const struct session *s = n->s;
-
-	return h->packed && (is_saved(n) || (h->epoch == s->epoch && !s->files->reopening));
-}
-
-static bool is_lock(const struct vm_file *rq)
-{
-	return rq->op == VM_LOCK || rq->op == VM_TEST_LOCK;
-}
-
-static void lock_saved(struct handle *h, struct req *req, const struct vm_file *rq)
-{
-	const struct vm_lock *l = &rq->lock;
-	struct lock_ask ask = {.owner = l->owner,
-			       .start = l->start,
-			       .end = l->end,
-			       .type = l->type,
-			       .whole = l->whole,
-			       .pid = l->pid};
-
-	nodelock_serve(&h->fs->locks, h, req, &ask, rq->op == VM_TEST_LOCK, l->wait);
-}
-
-void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
-		enum vm_file_op op, bool wait)
-{
-	struct vm_file rq = {
-		.op = op,
-		.lock = {.owner = ask->owner,
-			 .start = ask->start,
-			 .end = ask->end,
-			 .type = ask->type,
-			 .whole = ask->whole,
-			 .wait = wait && ask->type != PROTO_UNLOCK,
-			 .pid = ask->pid},
-	};
-
-	if (is_of_saved(n, h)) {
-		lock_saved(h, req, &rq);
-		return;
-	}
-	if (ask->end > INT64_MAX || ask->start > ask->end) {
-		reply_err(req, -EINVAL);
-		return;
-	}
-	if (op == VM_LOCK && ask->type != PROTO_UNLOCK) {
-		filenode_lock(&n->s->files->nodes, n->sub);
-		rq.lock.token = ++n->s->files->last_token;
-		files_touch(n->s->files);
-	}
-	files_request(n, h, req, &rq, NULL, 0);
-}
-
-void files_flush(const struct node *n, struct handle *h, struct req *req, uint64_t owner)
-{
-	const struct filenode *fn = is_saved(n) ? NULL : filenode_get(&n->s->files->nodes, n->sub);
-	struct vm_file rq = {.op = VM_DROP_LOCKS, .lock = {.owner = owner}};
-	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
-		   wakes = had && n->s->files->reopening;
-
-	if (fn && h->epoch == n->s->epoch &&
-	    (wakes || (filenode_may_be_locked(&n->s->files->nodes, fn) && n->s->ready)))
-		files_request(n, h, req, &rq, NULL, 0);
-	else
-		reply_err(req, 0);
-}
-
-/* ---- what becomes of the session ---- */
-
-/* Nobody has to be told. */
-static void saved_gone(void *data, struct filenode *fn)
-{
-	(void)data;
-	(void)fn;
-}
-
-/* Of a node. */
-static bool on_changed(void *data)
-{
-	struct session *s = data;
-
-	if (!touched_is_on(&s->fs->touched))
-		return false;
-	files_touch(s->files);
-	return true;
-}
-
-static int on_made(struct session *s)
-{
-	struct files *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	f->s = s;
-	filenodes_init(&f->nodes, files_node_gone, s);
-	filenodes_init(&f->saved, saved_gone, s);
-	f->nodes.changed = f->saved.changed = on_changed;
-	f->nodes.follows =
-		true; /* one sandbox comes after another; checkpoints are beside each other */
-	TAILQ_INIT(&f->pending);
-	TAILQ_INIT(&f->loading);
-	TAILQ_INIT(&f->sent);
-	TAILQ_INIT(&f->anew);
-	TAILQ_INIT(&f->kept);
-	SLIST_INIT(&f->linked);
-	s->files = f;
-	files_touch(f);
-	return 0;
-}
-
-static void on_ready(struct session *s)
-{
-	struct files *f = s->files;
 	struct file_op *op;
 
-	reopen_end(s, files_lock);
-	while ((op = TAILQ_FIRST(&f->pending)))
+	while ((op = TAILQ_FIRST(&s->files->pending)))
 		op_send(op);
 }
 
-/* The session is asleep as it was: does that answer it? */
-static bool is_answered_asleep(const struct file_op *op, int err)
-{
-	const struct session *s = op->s;
-	const bool asleep = s->asleep.saved && op->epoch == s->epoch && err != -ESTALE;
-
-	/* What only reads waits on if there will be another sandbox (@err 0): it may be behind what writes. */
-	return asleep && (is_lock(&op->rq) || (err && packed_reads(&op->rq)));
-}
-
-static void answer_asleep(struct file_op *op)
-{
-	struct handle *h = handle_get(&op->s->fs->handles, op->fh);
-
-	if (!is_lock(&op->rq)) {
-		op_route(op, op->s);
-		return;
-	}
-	if (h && h->packed && h->epoch == op->epoch)
-		lock_saved(h, files_op_req(op), &op->rq);
-	else if (op->req)
-		reply_err(files_op_req(op), -ESTALE);
-	files_op_free(op);
-}
-
-static void on_gone(struct session *s, int err)
-{
-	struct file_ops held = TAILQ_HEAD_INITIALIZER(held);
-	struct files *f = s->files;
-	struct file_op *op, *next;
-
-	reopen_drop(s);
-	files_drop_kept(f);
-	/* Those that were sent are answered by vm/, with ESTALE. No locks are in it any more. */
-	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
-		next = TAILQ_NEXT(op, link);
-		if (is_answered_asleep(op, err))
-			files_op_list(op, &held);
-		else if (err || op->rq.op == VM_DROP_LOCKS)
-			files_op_fail(op, err);
-	}
-	while ((op = TAILQ_FIRST(&held))) {
-		files_op_list(op, NULL);
-		answer_asleep(op);
-	}
-	while (s->dead && (op = TAILQ_FIRST(&f->anew)))
-		files_op_fail(op, -ESTALE);
-}
-
-/* What was held back goes its way. */
-static void on_settled(struct session *s)
+void files_route_held(struct session *s)
 {
 	struct file_ops held = TAILQ_HEAD_INITIALIZER(held);
 	struct file_op *op;
@@ -783,37 +605,3 @@ static void on_settled(struct session *s)
 		op_route(op, s);
 	}
 }
-
-static bool has_waiting(const struct session *s)
-{
-	return !TAILQ_EMPTY(&s->files->pending);
-}
-
-static void on_stirs(struct session *s)
-{
-	files_drop_kept(s->files);
-}
-
-/* All requests have been answered before. */
-static void on_freed(struct session *s)
-{
-	assert(TAILQ_EMPTY(&s->files->pending) && TAILQ_EMPTY(&s->files->loading) &&
-	       TAILQ_EMPTY(&s->files->sent) && TAILQ_EMPTY(&s->files->anew));
-	files_drop_linked(s->files);
-	touched_take(&s->fs->touched, TOUCHED_FILES, &s->files->touch);
-	filenodes_fini(&s->files->nodes);
-	filenodes_fini(&s->files->saved);
-	free(s->files);
-	s->files = NULL;
-}
-
-const struct session_watch files_watch = {
-	.made = on_made,
-	.wakes = reopen_begin,
-	.ready = on_ready,
-	.gone = on_gone,
-	.stirs = on_stirs,
-	.settled = on_settled,
-	.waits = has_waiting,
-	.freed = on_freed,
-};

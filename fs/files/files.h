@@ -24,11 +24,12 @@
  * is answered from that what only reads (packed.h), and locks there are the daemon's; what would write waits for the
  * sandbox. Files that are open when it is up are opened there before all else (reopen.c). Other nodes are others then: what is
  * about a file ends with ESTALE, and the kernel looks
- * up such a path again, and finds the sandbox's; directories are found again here (follow.c). While a sandbox is being saved, what
+ * up such a path again, and finds the sandbox's; directories are found again here (follow.c), and whoever reads one goes on where
+ * he is (listing.c). While a sandbox is being saved, what
  * would change its files is held back. The files of checkpoints are read like that as well.
  *
  * While a session has no sandbox, its `files/` is an empty directory, and reading it starts
- * nothing. The first request that would write requests a sandbox and waits for it in `pending`, and
+ * nothing; whoever has it open and begins anew later (rewinddir(3)), finds what there is then. The first request that would write requests a sandbox and waits for it in `pending`, and
  * later requests wait behind it. When the sandbox ends, requests of its epoch, files and handles
  * fail with ESTALE.
  *
@@ -67,7 +68,7 @@ struct files {
 	struct filenodes nodes;
 	struct filenodes saved; /* of its checkpoints; the epoch is a checkpoint's number */
 	TAILQ_HEAD(file_ops, file_op) pending, loading, sent;
-	struct file_ops anew; /* listings that begin anew when the session is what it will be */
+	struct file_ops anew; /* listings that begin anew when this turn is over */
 	TAILQ_HEAD(file_kept, filenode)
 	kept; /* the kernel may keep their attributes; oldest first */
 	unsigned nkept;

@@ -64,7 +64,7 @@ static int take_found(struct file_op *op, int err, const struct vm_file_reply *r
 			   filenode_is(fn, reply->attr.ino);
 
 	if (found && fn->epoch != s->epoch)
-		filenode_follow(op->nodes, fn, s->epoch, reply->node);
+		filenode_follow(op->nodes, fn, s->epoch, reply->node, reply->attr.ino);
 	else if (granted) /* or another one was faster */
 		sandbox_file_undo(s->sandbox, VM_LOOKUP, reply);
 	if (found)
@@ -150,7 +150,7 @@ int files_follow_saved(struct file_op *op, const struct pack *pack)
 		pack_attr(pack, entry, &a);
 		if (!S_ISDIR(a.mode) || !filenode_is(fn, a.number))
 			return -ESTALE;
-		filenode_follow(op->nodes, fn, op->s->epoch, entry);
+		filenode_follow(op->nodes, fn, op->s->epoch, entry, a.number);
 	}
 	if (e == 0)
 		op->epoch = op->s->epoch;

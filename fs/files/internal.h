@@ -67,6 +67,13 @@ void files_op_fail(struct file_op *op, int err);
  * -ENOMEM. */
 int files_own_data(struct file_op *op);
 
+/* Is it one of a checkpoint's files? */
+bool files_is_saved(const struct node *n);
+
+/* What waits goes to the sandbox, which is there; or wherever it belongs now. */
+void files_send_held(struct session *s);
+void files_route_held(struct session *s);
+
 /* Takes the request, which the caller will answer. Return: NULL if its process has given up. */
 struct req *files_op_req(struct file_op *op);
 
@@ -122,6 +129,8 @@ void files_drop_linked(struct files *f);
 
 /* The process has given up: returns what the agent has granted. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);
+/* It was to be asked of a sandbox that did not come to be: it is asked here, of what was saved. Frees it. */
+void files_lock_saved(struct file_op *op);
 /* Is it a request for a lock that may wait? */
 bool files_waits_for_lock(const struct file_op *op);
 /* Ends the wait of a request that was sent to the agent. */

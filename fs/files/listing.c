@@ -69,13 +69,13 @@ static const char *next_entry(const struct buf *text, size_t *at, struct entry *
 	return name;
 }
 
-/* Entry `cursor` is at `base`: the next one that is asked for, as a rule. */
+/* It begins at the entry at which the last answer ended, as a rule. */
 void listing_answer(struct handle *h, struct req *req, size_t size, uint64_t offset)
 {
 	struct fs *fs = h->fs;
 	const size_t cap = MIN(size, sizeof(fs->io));
-	uint64_t i = h->cursor <= offset ? h->cursor : 0;
-	size_t at = h->cursor <= offset ? (size_t)h->base : 0, len = 0;
+	uint64_t i = h->entry <= offset ? h->entry : 0;
+	size_t at = h->entry <= offset ? h->entry_at : 0, len = 0;
 	const char *name;
 	struct entry e;
 
@@ -85,8 +85,8 @@ void listing_answer(struct handle *h, struct req *req, size_t size, uint64_t off
 		name = next_entry(&h->text, &at, &e);
 		if (i >= offset &&
 		    (!name || !reply_dirent(req, fs->io, cap, &len, name, e.ino, e.type, i + 1))) {
-			h->cursor = i;
-			h->base = before;
+			h->entry = i;
+			h->entry_at = before;
 			break;
 		}
 		if (!name)
@@ -128,7 +128,8 @@ static void begin_anew(struct file_op *op)
 		return;
 	buf_clear(&h->text);
 	h->bound = false;
-	h->cursor = h->base = 0;
+	h->entry = 0;
+	h->entry_at = 0;
 	handle_rewrite(h, 0);
 }
 

@@ -95,8 +95,7 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
-/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is
- * too deep: each handle has one, and they are in no quota. */
+/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is too deep. */
 static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;
@@ -110,6 +109,7 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 		return NULL;
 	pack_attr(pack, entry, &a);
 	was->number = a.number;
+	was->length = (uint32_t)len;
 	was->size = a.size;
 	was->mtime = a.mtime;
 	was->path[--len] = '\0';
@@ -143,6 +143,7 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 {
 	const struct vm_file_reply r = {.handle = handle_number(entry)};
 	const struct vm_attr a = attr_of(op, pack, entry);
+	int e;
 
 	if (op->rq.op == VM_OPENDIR && !S_ISDIR(a.mode))
 		return -ENOTDIR;
@@ -152,6 +153,9 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 		op->was = note_of(pack, entry);
 	if (op->rq.op == VM_OPEN)
 		op->file = file_key(op, pack, entry);
+	e = op->was ? quota_check(op->s->fs, op->s, file_was_bytes(op->was)) : 0;
+	if (e < 0)
+		return e;
 	files_answer_open(op, &r);
 	return 0;
 }

@@ -61,6 +61,7 @@ struct walk {
 	bool asked, inside;
 	size_t at;		/* what of the path comes next */
 	uint64_t node;		/* the last one on the way, in the end that of the file */
+	uint64_t ino;		/* its number */
 	uint64_t remote;	/* the agent's handle; 0: none */
 	struct lock_ask *locks; /* that the handle has: */
 	unsigned nlocks, ngranted;
@@ -183,6 +184,7 @@ static void found(struct walk *w, const struct vm_file_reply *reply)
 
 	forget_node(w);
 	w->node = reply->node;
+	w->ino = a->ino;
 	if (rest && S_ISDIR(a->mode))
 		w->at = (size_t)(rest + 1 - was->path);
 	else if (was && !rest && is_that(was, a))
@@ -502,7 +504,7 @@ static bool adopt(struct walk *w)
 	    (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
 	if (fn->epoch != s->epoch)
-		filenode_follow(&s->files->nodes, fn, s->epoch, w->node);
+		filenode_follow(&s->files->nodes, fn, s->epoch, w->node, w->ino);
 	else
 		forget_node(w);
 	if (w->nlocks)

@@ -25,7 +25,7 @@ static bool is_agents(const struct handle *h)
 	return ops_in_files(&n);
 }
 
-/* Below files/ nothing of a handle changes, and what is read there may be much. One that the kernel
+/* Below files/ nothing of a handle changes but a listing, where that is noted, and what is read there may be much. One that the kernel
  * has and this daemon has not, or has of another node, was lost with the daemon before; see
  * fs/handover/losses.c. */
 static struct handle *handle_of(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)

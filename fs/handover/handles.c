@@ -333,6 +333,7 @@ static int get_was(struct record_reader fields, struct file_was **ret_was)
 		return r < 0 ? r : -EBADMSG;
 	}
 	made->number = was.number;
+	made->length = (uint32_t)strlen(made->path) + 1;
 	made->size = was.size;
 	made->mtime = was.mtime;
 	*ret_was = made;

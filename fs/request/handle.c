@@ -222,6 +222,16 @@ uint64_t handle_id(const struct handle *h)
 	return (uint64_t)h->generation << 32 | h->index;
 }
 
+size_t file_was_bytes(const struct file_was *was)
+{
+	return was ? sizeof(*was) + was->length : 0;
+}
+
+size_t handle_bytes(const struct handle *h)
+{
+	return h->text.len + file_was_bytes(h->was);
+}
+
 struct handle *handle_get(const struct handles *hs, uint64_t fh)
 {
 	const uint32_t index = (uint32_t)fh;

@@ -51,7 +51,8 @@ struct file_was {
 	uint64_t number; /* its inode number; 0: not known */
 	uint64_t size;
 	struct timespec mtime;
-	char path[]; /* from files/ on, without a slash at the beginning */
+	uint32_t length; /* of the path, with its end */
+	char path[];	 /* from files/ on, without a slash at the beginning */
 };
 
 /*
@@ -99,18 +100,21 @@ struct handle {
 	bool feeds; /* stdin, tty: it is one of the writers of `r` */
 	/* Output: offset after the last byte read. files.changes: why there is no list. events:
 	 * number of the first event of this open. files.events: see file_events.h, as for the next
-	 * two. files/: an entry of the listing, and (`base`) where in `text` it is. */
+	 * two. */
 	uint64_t cursor;
 	/* events: position of offset 0, and offset of the next sequential read. stdin: the same for
 	 * writes; `expected` is the value of `stdin_taken` they refer to. */
 	uint64_t base, expected;
-	uint64_t deadline;    /* uv_now() until which a read waits for the first data; 0: not set */
-	uint64_t remote;      /* files/: the agent's handle */
-	uint32_t epoch;	      /* files/: the sandbox it belongs to, or the checkpoint */
-	bool packed;	      /* files/: of what was saved, and not the agent's */
-	struct file_was *was; /* ... of a file, where that is, see files/reopen.c; or NULL */
+	uint64_t deadline; /* uv_now() until which a read waits for the first data; 0: not set */
+	uint64_t remote;   /* files/: the agent's handle */
+	uint32_t epoch;	   /* files/: the sandbox it belongs to, or the checkpoint */
+	bool packed;	   /* files/: of what was saved, and not the agent's */
+	/* files/: an entry of the listing, and where in `text` it is. Not written down: it can be found again. */
+	uint64_t entry;
+	size_t entry_at;
+	struct file_was *was; /* of a saved file, for files/reopen.c; or NULL */
 	uint64_t
-		file; /* ... the same for all names of a file, and in its `epoch` for no other one; or 0 */
+		file; /* likewise: the same for all names of a file, and in its `epoch` for no other one; or 0 */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */
@@ -188,6 +192,9 @@ void handle_rewrite(struct handle *h, size_t offset);
 struct opener *handle_opener(const struct handles *hs, uid_t uid);
 void handle_free(struct handle *h);
 uint64_t handle_id(const struct handle *h);
+/* Of its user's memory; without the handle itself, of which there are so many at most. */
+size_t handle_bytes(const struct handle *h);
+size_t file_was_bytes(const struct file_was *was); /* or NULL */
 /* Was it opened for writing? */
 bool handle_writes(const struct handle *h);
 /* Return: a handle of node @ino with these @ops (NULL: that can't know the size), or NULL. */

@@ -82,7 +82,7 @@ static uint64_t quota_used(const struct fs *fs, uid_t uid)
 				n += session_bytes(s);
 	if (o)
 		LIST_FOREACH(h, &o->handles, opened)
-			n += h->text.len;
+			n += handle_bytes(h);
 	return n;
 }
 

@@ -8,6 +8,7 @@
 #include "tests/unit/fixture/fixture_files.h"
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
+#include "fs/session/quota.h"
 
 #define TOP   "python/demo/"
 #define FILES TOP "files"
@@ -521,6 +522,33 @@ static void test_checkpoint_on_disk(void **state)
 	saved_unref(saved);
 }
 
+/* Where an open file was is noted for when the session wakes, and that is its user's memory. */
+static void test_notes_are_in_the_quota(void **state)
+{
+	struct fixture *fx = *state;
+	const size_t a_note = sizeof(struct file_was) + sizeof("a.txt");
+	struct req *first, *second;
+	struct handle *full;
+	uint64_t ino, root;
+
+	fx_asleep(fx);
+	root = fx_ino(fx, FILES);
+	ino = fx_ino(fx, FILES "/a.txt");
+	full = handle_get(&fx->fs->handles, fx_opendir_ino(fx, root)->fh);
+	assert_int_equal(buf_reserve(&full->text, 1), 0);
+	full->text.len = QUOTA_BYTES; /* so much is said */
+	assert_error(fx_open_ino(fx, ino, O_RDONLY), -EDQUOT);
+	full->text.len = 0;
+	fx_expect_error(fx, "python/demo", "too-much-text");
+	first = fx_open_ino(fx, ino, O_RDONLY);
+	second = fx_open_ino(fx, ino, O_RDONLY);
+	assert_int_equal(handle_bytes(handle_get(&fx->fs->handles, first->fh)), a_note);
+	assert_int_equal(handle_bytes(handle_get(&fx->fs->handles, second->fh)), a_note);
+	fx_release_ino(ino, first->fh, false);
+	fx_release_ino(ino, second->fh, false);
+	fx_release_ino(root, handle_id(full), true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +569,7 @@ int main(void)
 		fx_test(test_the_disk_is_damaged),
 		fx_test(test_goes_while_the_disk_is_read),
 		fx_test(test_checkpoint_on_disk),
+		fx_test(test_notes_are_in_the_quota),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,12 +174,75 @@ static void test_saved_meanwhile(void **state)
 	fx_forget_ino(dir, 1);
 }
 
+/* A directory by its name, of which the sandbox says the number. Return: whether it is the one that the kernel knows. */
+static bool is_it(struct fixture *fx, struct sandbox *s, uint64_t dir, uint64_t number)
+{
+	struct vm_file_reply other = fx_a_dir;
+	struct req *req = fx_lookup(fx, dir, "b");
+
+	other.attr.ino = number;
+	assert_int_equal(s->nfiles, 1);
+	assert_string_equal(s->file[0].rq.name, "d");
+	fake_answer(s, 0, &other);
+	if (!s->nfiles) {
+		assert_error(req, -ESTALE);
+		return false;
+	}
+	assert_string_equal(s->file[0].rq.name, "b");
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(req, -ENOENT);
+	return true;
+}
+
+/* What was saved by an older agent has no numbers. Of one that was looked up there and found in the sandbox, it is known. */
+static void test_number_comes_later(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	uint64_t dir;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	assert_true(is_it(fx, s, dir, 31));
+	fake_die(s, PROBLEM_CLOSED);
+	fx_put(fx, TOP "ctl", "reset");
+	fx_put(fx, TOP "in", "y");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	assert_false(is_it(fx, s, dir, 32));
+	assert_true(is_it(fx, s, dir, 31));
+	fx_forget_ino(dir, 1);
+	fake_exit(s, VM_DONE, 0);
+}
+
+/* And of one that was found there by its name alone, it is another one in the sandbox that comes of that. */
+static void test_number_is_lost(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct vm_file_reply numbered = fx_a_dir;
+	uint64_t dir;
+
+	numbered.attr.ino = 31;
+	dir = fx_found(fx, s, fx_ino(fx, FILES), "d", &numbered);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fx_saved(s);
+	assert_int_equal(fx_lookup(fx, dir, "b")->kind, ANSWER_ENTRY);
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	assert_true(is_it(fx, s, dir, 40));
+	fake_exit(s, VM_DONE, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_two_find_a_directory), fx_test(test_a_directory_that_is_none),
 		fx_test(test_closed_asleep),	    fx_test(test_a_deep_directory),
 		fx_test(test_too_deep_a_directory), fx_test(test_saved_meanwhile),
+		fx_test(test_number_comes_later),   fx_test(test_number_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mount that is taken over: what was written, read, and written again is the same; and it goes on as it was. */
-/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/left.c tests/unit/fixture/shelf.c fs/handover/mount.c fs/handover/load.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/generations.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/fixture_files.c tests/unit/fixture/left.c tests/unit/fixture/shelf.c fs/handover/mount.c fs/handover/load.c fs/handover/losses.c fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/commit.c fs/handover/shadow.c fs/handover/whole.c fs/handover/handles.c fs/handover/generations.c fs/handover/files.c fs/handover/calls.c fs/handover/sink.c fs/session/inherit.c vm/base/problem_record.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/salvage.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "fs/handover/handover.h"
 #include "fs/request/nodelock.h"
 #include "fs/session/job.h"
-#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/fixture_files.h"
 #include "tests/unit/fixture/left.h"
 #include "tests/unit/fixture/shelf.h"
 
@@ -436,6 +436,37 @@ static void test_long_output(void **state)
 	end(&two);
 }
 
+/* Whoever is in the middle of a directory goes on there. */
+static void test_a_listing(void **state)
+{
+	struct fixture *fx = *state;
+	struct second two;
+	uint64_t root, next = 0;
+	struct req *dir, *r;
+	size_t pos = 0;
+	struct fs *fs;
+
+	fx_asleep(fx);
+	root = fx_ino(fx, TOP "files");
+	dir = fx_opendir_ino(fx, root);
+	check(fx);
+	r = fx_readdir_ino(fx, root, dir->fh, 64, 0);
+	assert_string_equal(req_dirent(r, &pos, &next), ".");
+	check(fx);
+	r = fx_readdir_ino(fx, root, dir->fh, 64, next);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	take_over(fx, &two);
+	fs = fx_serve(fx, two.fs);
+	r = fx_readdir_ino(fx, root, dir->fh, 4096, next);
+	pos = 0;
+	assert_string_equal(req_dirent(r, &pos, &next), "..");
+	assert_string_equal(req_dirent(r, &pos, &next), "a.txt");
+	assert_string_equal(req_dirent(r, &pos, &next), "d");
+	fx_serve(fx, fs);
+	end(&two);
+	fx_release_ino(root, dir->fh, true);
+}
+
 /* What both streams have written shares blocks with the one that was first. */
 static void test_blocks(void **state)
 {
@@ -530,6 +561,7 @@ int main(void)
 		handover_test(test_files),	  handover_test(test_asleep),
 		handover_test(test_long_output),  handover_test(test_blocks),
 		handover_test(test_lost),	  handover_test(test_templates),
+		handover_test(test_a_listing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
