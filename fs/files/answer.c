@@ -11,6 +11,7 @@
 #include "internal.h"
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
 
 /* ---- a request ---- */
@@ -26,11 +27,17 @@ void files_op_list(struct file_op *op, struct file_ops *list)
 
 int files_own_data(struct file_op *op)
 {
+	int e;
+
 	if (!op->rq.data || op->data)
 		return 0;
+	e = quota_check(op->s->fs, op->s, op->rq.size);
+	if (e < 0)
+		return e;
 	op->data = malloc(op->rq.size ? op->rq.size : 1);
 	if (!op->data)
 		return -ENOMEM;
+	op->s->held_bytes += op->rq.size;
 	memcpy(op->data, op->rq.data, op->rq.size);
 	op->rq.data = op->data;
 	return 0;
@@ -45,6 +52,8 @@ void files_op_free(struct file_op *op)
 	saved_unref(op->saved);
 	free(op->name);
 	free(op->newname);
+	if (op->data)
+		s->held_bytes -= op->rq.size;
 	free(op->data);
 	free(op->was);
 	free(op);

@@ -63,8 +63,8 @@ void files_op_free(struct file_op *op);
 /* Answers the request, if its process has not given up, and frees it. */
 void files_op_fail(struct file_op *op, int err);
 
-/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0 or
- * -ENOMEM. */
+/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0,
+ * -ENOMEM, or -EDQUOT: that is its user's memory. */
 int files_own_data(struct file_op *op);
 
 /* Is it one of a checkpoint's files? */
