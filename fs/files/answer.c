@@ -271,6 +271,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		.mode = reply->attr.mode,
 		.parent = link ? op->newparent : op->index,
 		.name = link ? op->newname : op->name,
+		.since = op->packed ? 0 : op->s->line,
 	};
 	struct filenode *fn = filenode_look(op->nodes, &found);
 	struct reply_entry e = {0};
@@ -338,6 +339,12 @@ static void answer_rename(struct file_op *op)
 	const struct filenode_move m = files_move_of(op);
 
 	filenode_moved(&op->s->files->nodes, &m, op->rq.flags & RENAME_EXCHANGE);
+	reply_err(files_op_req(op), 0);
+}
+
+static void answer_removal(struct file_op *op)
+{
+	filenode_removed(&op->s->files->nodes, op->index, op->name);
 	reply_err(files_op_req(op), 0);
 }
 
@@ -506,7 +513,7 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_STATFS: files_answer_statfs(op, &reply->statfs); break;
 	case VM_RENAME: answer_rename(op); break;
 	case VM_UNLINK:
-	case VM_RMDIR:
+	case VM_RMDIR: answer_removal(op); break;
 	case VM_FSYNC:
 	case VM_FALLOCATE:
 	case VM_LOCK:

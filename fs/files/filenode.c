@@ -273,7 +273,7 @@ bool filenode_same_number(uint64_t a, uint64_t b)
 
 bool filenode_is(const struct filenode *fn, uint64_t ino)
 {
-	return filenode_same_number(fn->ino, ino);
+	return fn->ino != FILENODE_REMOVED && filenode_same_number(fn->ino, ino);
 }
 
 /* It is what another sandbox has there, of which the agent was told nothing yet. */
@@ -296,7 +296,7 @@ static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, u
 
 /* The node that @key is of. A directory of another sandbox by the same name is followed: a process may stand there, and if the
  * kernel were told of a new one, it would take the place of that, which has no path then (getcwd(2)) and moves with it no more. */
-static struct filenode *find(struct filenodes *fns, const struct filenode *key)
+static struct filenode *find(struct filenodes *fns, const struct filenode *key, uint32_t since)
 {
 	struct filenode *fn = RB_FIND(filenode_tree, &fns->tree, (struct filenode *)key),
 			*at = NULL;
@@ -304,7 +304,7 @@ static struct filenode *find(struct filenodes *fns, const struct filenode *key)
 	if (fn || key->class != FILENODE_DIR || !fns->follows)
 		return fn;
 	while ((at = each_at(fns, key->parent, key->name, at)))
-		if (at->class == FILENODE_DIR && at->epoch != key->epoch &&
+		if (at->class == FILENODE_DIR && at->epoch != key->epoch && at->epoch >= since &&
 		    filenode_is(at, key->ino))
 			fn = at;
 	if (fn)
@@ -327,7 +327,7 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 		if (!key.name)
 			return NULL;
 	}
-	fn = find(fns, &key);
+	fn = find(fns, &key, found->since);
 	if (fn && depth_is_held_down(fns, fn)) {
 		hide(fns, fn);
 		fn = NULL;
@@ -498,11 +498,24 @@ static void give(struct filenodes *fns, struct filenode *list, uint32_t parent, 
 	}
 }
 
+void filenode_removed(struct filenodes *fns, uint32_t parent, const char *name)
+{
+	struct filenode *fn;
+
+	while ((fn = each_at(fns, parent, name, NULL))) {
+		fn->ino = FILENODE_REMOVED;
+		hide(fns, fn);
+	}
+}
+
 void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange)
 {
-	struct filenode *there = exchange ? take(fns, m->newparent, m->newname) : NULL;
-	struct filenode *here = take(fns, m->parent, m->name);
+	struct filenode *here = take(fns, m->parent, m->name), *there = NULL;
 
+	if (exchange)
+		there = take(fns, m->newparent, m->newname);
+	else
+		filenode_removed(fns, m->newparent, m->newname);
 	give(fns, here, m->newparent, m->newname);
 	give(fns, there, m->parent, m->name);
 }

@@ -41,10 +41,14 @@
  *   moved there, or is another one, it is not found any more. What was saved by an older agent has no numbers; and where a file
  *   system gives the number of what was removed to what is made next, that is taken for it: ext4 does, but what can be saved is
  *   in a tmpfs, which counts on.
+ * - What the host has removed is dead to the kernel for as long as anybody has it open, or stands there: nothing is made or found
+ *   in such a directory any more. Should another state of the session have it again, that is a new node.
  * - `told` lookups were answered by the agent and not yet forgotten there.
  * - What changes is noted by its index, for who writes nodes down as records: with a hundred
  *   thousand of them, one that changes costs no more than itself.
  */
+#define FILENODE_REMOVED UINT64_MAX /* nothing has this number */
+
 enum filenode_class {
 	FILENODE_FILE, /* nodes without a place: files, and what can't be opened */
 	FILENODE_DIR,
@@ -58,7 +62,7 @@ struct filenode {
 	bool findable; /* in the tree */
 	uint32_t index, epoch;
 	uint64_t remote;
-	uint64_t ino;	 /* its number, awake and asleep; 0: not known */
+	uint64_t ino;	 /* its number, awake and asleep; 0: not known, or FILENODE_REMOVED */
 	uint32_t parent; /* index; a reference on it. 0 for a file */
 	char *name;	 /* NULL for a file */
 	uint32_t children;
@@ -111,6 +115,7 @@ struct filenode_found {
 	uint32_t mode;	      /* S_IFMT determines the class */
 	uint32_t parent;      /* index of the directory, 0 for the root */
 	const char *name;
+	uint32_t since; /* epoch: directories of earlier ones are others, whatever their number */
 };
 
 /* @gone: called with @data when a node is forgotten, but not from filenodes_fini(). */
@@ -163,8 +168,11 @@ struct filenode_move {
 
 /* Before the move. Return: 0, or -EXDEV if links below it depend on its depth. */
 int filenode_may_move(struct filenodes *fns, const struct filenode_move *m);
-/* It has been moved. @exchange: and what had the new name, has the old one now. */
+/* It has been moved. @exchange: and what had the new name, has the old one now; else that is removed. */
 void filenode_moved(struct filenodes *fns, const struct filenode_move *m, bool exchange);
+
+/* The host has removed what has this name in the directory @parent. */
+void filenode_removed(struct filenodes *fns, uint32_t parent, const char *name);
 
 /* ---- of a daemon before this one ---- */
 

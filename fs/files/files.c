@@ -425,19 +425,33 @@ static void op_route(struct file_op *op, struct session *s)
 		op_wake(op, s);
 }
 
+/* It could not be read: the session's `error` says of what, and what helps. */
+static void tell_unread(const struct file_op *op, const struct checkpoint *cp,
+			const struct problem *why)
+{
+	struct problem p;
+
+	if (op->s->dead)
+		return;
+	if (cp && checkpoint_problem(op->s, cp, &p))
+		session_problemf(op->s, p.code, p.fix, "checkpoints/%s: %s", cp->name, p.cause);
+	else
+		session_problem(op->s, why);
+}
+
 /* The session, or the checkpoint, may be another meanwhile. */
 static void on_loaded(struct file_op *op, const struct problem *why)
 {
 	struct session *s = op->s;
 	const bool of_checkpoint = op->kind == NODE_CHECKPOINT_FILE;
+	const struct checkpoint *cp = of_checkpoint ? checkpoint_by_number(s, op->epoch) : NULL;
 
 	if (!of_checkpoint)
 		bind_handle(op);
 	if (why && !saved_pack(op->saved)) {
-		if (!s->dead)
-			session_problem(s, why);
+		tell_unread(op, cp, why);
 		files_op_fail(op, -EIO);
-	} else if (of_checkpoint ? !checkpoint_by_number(s, op->epoch) : is_past(op)) {
+	} else if (of_checkpoint ? !cp : is_past(op)) {
 		files_op_fail(op, -ESTALE);
 	} else if (of_checkpoint) {
 		op_answer_saved(op, op->saved);

@@ -15,34 +15,39 @@
  * the first request about it, in the sandbox or in what was saved, and is the same one if its inode number is. Then it is that of
  * the session as it is now.
  *
+ * One sandbox' numbers are another one's as well, unless its files came out of those (struct session, `line`). Where a session
+ * goes back to a checkpoint, its directories are looked up in that alone, which has no numbers of what was made later: at the
+ * latest, all of them, when it wakes.
+ *
  * One that is not there any more, or is another one now, is ESTALE. So are files and links, whose path the kernel walks once
  * more then, and handles, but for those of files that are open when the session wakes (reopen.c).
  */
 
 /* The uppermost on the way to @index that is of another sandbox: *@ret_fn, NULL if there is none. Return: 0; -ESTALE: deeper
  * than what is saved can be. */
-static int first_stale(const struct file_op *op, uint32_t index, struct filenode **ret_fn)
+static int first_stale(const struct session *s, const struct filenodes *nodes, uint32_t index,
+		       struct filenode **ret_fn)
 {
-	struct filenode *fn = filenode_get(op->nodes, index);
+	struct filenode *fn = filenode_get(nodes, index);
 	uint32_t depth = 0;
 
 	*ret_fn = NULL;
-	for (; fn; fn = filenode_get(op->nodes, fn->parent), depth++)
-		*ret_fn = fn->epoch != op->s->epoch ? fn : *ret_fn;
+	for (; fn; fn = filenode_get(nodes, fn->parent), depth++)
+		*ret_fn = fn->epoch != s->epoch ? fn : *ret_fn;
 	return *ret_fn && depth > PACK_LEVELS_MAX ? -ESTALE : 0;
 }
 
 static int next_stale(const struct file_op *op, struct filenode **ret_fn)
 {
-	const int e = first_stale(op, op->index, ret_fn);
+	const int e = first_stale(op->s, op->nodes, op->index, ret_fn);
 
-	return e < 0 || *ret_fn ? e : first_stale(op, op->newparent, ret_fn);
+	return e < 0 || *ret_fn ? e : first_stale(op->s, op->nodes, op->newparent, ret_fn);
 }
 
 /* Return: the number that the agent, or the pack, has for the node @index; @root for `files/`. */
-static uint64_t remote_of(const struct file_op *op, uint32_t index, uint64_t root)
+static uint64_t remote_of(const struct filenodes *nodes, uint32_t index, uint64_t root)
 {
-	const struct filenode *fn = index ? filenode_get(op->nodes, index) : NULL;
+	const struct filenode *fn = index ? filenode_get(nodes, index) : NULL;
 
 	return fn ? fn->remote : root;
 }
@@ -91,12 +96,12 @@ static void on_found(void *data, int err, const struct vm_file_reply *reply)
 static int follow(struct file_op *op, const struct filenode *fn)
 {
 	const struct vm_file rq = {.op = VM_LOOKUP,
-				   .node = remote_of(op, fn->parent, VM_FILES_ROOT),
+				   .node = remote_of(op->nodes, fn->parent, VM_FILES_ROOT),
 				   .name = fn->name};
 	struct session *s = op->s;
 	int e;
 
-	if (fn->class != FILENODE_DIR)
+	if (fn->class != FILENODE_DIR || fn->epoch < s->line)
 		return -ESTALE;
 	e = files_own_data(op);
 	if (e < 0)
@@ -127,32 +132,59 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 	}
 	if (e < 0)
 		return e;
-	op->rq.node = remote_of(op, op->index, VM_FILES_ROOT);
-	op->rq.newparent = remote_of(op, op->newparent, VM_FILES_ROOT);
+	op->rq.node = remote_of(op->nodes, op->index, VM_FILES_ROOT);
+	op->rq.newparent = remote_of(op->nodes, op->newparent, VM_FILES_ROOT);
 	return 0;
 }
 
 /* ---- in what was saved ---- */
 
-int files_follow_saved(struct file_op *op, const struct pack *pack)
+static int follow_saved(const struct session *s, struct filenodes *nodes, struct filenode *fn,
+			const struct pack *pack)
+{
+	const uint64_t dir = remote_of(nodes, fn->parent, PACK_ROOT);
+	struct pack_attr a;
+	uint32_t entry;
+
+	if (fn->class != FILENODE_DIR || pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
+		return -ESTALE;
+	pack_attr(pack, entry, &a);
+	if (!S_ISDIR(a.mode) || !filenode_is(fn, a.number))
+		return -ESTALE;
+	filenode_follow(nodes, fn, s->epoch, entry, a.number);
+	return 0;
+}
+
+/* The node @index, with all that are above it. */
+static int follow_down(const struct session *s, struct filenodes *nodes, uint32_t index,
+		       const struct pack *pack)
 {
 	struct filenode *fn;
 	int e;
 
-	while ((e = next_stale(op, &fn)) == 0 && fn) {
-		const uint64_t dir = remote_of(op, fn->parent, PACK_ROOT);
-		struct pack_attr a;
-		uint32_t entry;
+	do {
+		e = first_stale(s, nodes, index, &fn);
+		if (e == 0 && fn)
+			e = follow_saved(s, nodes, fn, pack);
+	} while (e == 0 && fn);
+	return e;
+}
 
-		if (fn->class != FILENODE_DIR ||
-		    pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
-			return -ESTALE;
-		pack_attr(pack, entry, &a);
-		if (!S_ISDIR(a.mode) || !filenode_is(fn, a.number))
-			return -ESTALE;
-		filenode_follow(op->nodes, fn, op->s->epoch, entry, a.number);
-	}
+int files_follow_saved(struct file_op *op, const struct pack *pack)
+{
+	int e = follow_down(op->s, op->nodes, op->index, pack);
+
+	if (e == 0)
+		e = follow_down(op->s, op->nodes, op->newparent, pack);
 	if (e == 0)
 		op->epoch = op->s->epoch;
 	return e;
+}
+
+void files_follow_all(struct session *s, const struct pack *pack)
+{
+	struct filenodes *nodes = &s->files->nodes;
+
+	for (uint32_t i = 1; i < nodes->cap; i++)
+		(void)follow_down(s, nodes, i, pack);
 }

@@ -95,6 +95,8 @@ size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t 
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
 /* The same in what was saved of the session. Return: 0 or -ESTALE. */
 int files_follow_saved(struct file_op *op, const struct pack *pack);
+/* ... all that the kernel knows of the session, as far as they are there. */
+void files_follow_all(struct session *s, const struct pack *pack);
 
 /* Answers a request, unless its process has given up. */
 void files_answer(struct file_op *op, const struct vm_file_reply *reply);

@@ -51,6 +51,16 @@ static int on_made(struct session *s)
 	return 0;
 }
 
+/* It is READY, and nobody is let in yet: what it woke from is still at hand. */
+static bool on_wakes(struct session *s)
+{
+	const struct pack *pack = saved_pack(s->asleep.saved);
+
+	if (pack && s->line == s->epoch)
+		files_follow_all(s, pack);
+	return reopen_begin(s);
+}
+
 static void on_ready(struct session *s)
 {
 	reopen_end(s, files_lock);
@@ -119,7 +129,7 @@ static void on_freed(struct session *s)
 
 const struct session_watch files_watch = {
 	.made = on_made,
-	.wakes = reopen_begin,
+	.wakes = on_wakes,
 	.ready = on_ready,
 	.gone = on_gone,
 	.stirs = on_stirs,

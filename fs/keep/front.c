@@ -59,7 +59,12 @@ void keep_put_front(struct keep_out *o, unsigned tag, struct front *front)
 	const bool closes = !front->job && !o->io->live && o->s->state != SESSION_CLOSED &&
 			    keep_state(o) == SESSION_CLOSED;
 	const struct timespec now = clock_now();
+	struct problem error;
 
+	if (closes)
+		keep_closed(o, &error);
+	else
+		error = *problem_kept(&front->error);
 	record_time(o->out, FRONT_CREATED, &front->created);
 	put_code(o, front, put_latest(o, front));
 	record_time(o->out, FRONT_IN_MTIME, &front->in_mtime);
@@ -71,8 +76,7 @@ void keep_put_front(struct keep_out *o, unsigned tag, struct front *front)
 		keep_put_buf(o->out, FRONT_STDIN, &front->next_stdin);
 	keep_put_u64(o->out, FRONT_STDIN_TAKEN, front->stdin_taken);
 	record_time(o->out, FRONT_STDIN_MTIME, &front->stdin_mtime);
-	keep_put_problem(o->out, FRONT_ERROR,
-			 closes ? keep_closed(o) : problem_kept(&front->error));
+	keep_put_problem(o->out, FRONT_ERROR, &error);
 	keep_put_u64(o->out, FRONT_CONFIG_ERROR, front->config_error);
 	record_time(o->out, FRONT_ERROR_MTIME, closes ? &now : &front->error_mtime);
 	record_close(o->out, at);

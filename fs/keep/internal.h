@@ -35,6 +35,7 @@ struct keep_in {
 	struct problem not_allowed; /* what was wrong with its settings, or a checkpoint's */
 	bool back;		    /* it is asleep as it was before it was awake */
 	struct problem unsaved;	    /* what it was to be asleep with can't be had */
+	struct saved *unreadable;   /* ... and is there: what stands for it, a reference; or NULL */
 	struct problem uncoded;	    /* the code of some runs can't be read: */
 	unsigned nuncoded;	    /* ... so many */
 	struct problem *why;
@@ -93,7 +94,7 @@ struct keep_naming {
 int keep_name(const struct keep_naming *to, const struct record_field *f);
 /* What is saved, by name. Return: whether it could be named. */
 bool keep_put_saved(struct keep_out *o, unsigned tag, const struct saved *saved);
-/* Return: 0; 1 with @why: it is not there; -EBADMSG, -ENOMEM. */
+/* Return: 0; 1 with @why: it is not there, or damaged, and then *@dest may be what stands for it; -EBADMSG, -ENOMEM. */
 int keep_get_saved(struct keep_in *in, const struct record_field *f, struct saved **dest,
 		   struct problem *why);
 
@@ -149,7 +150,7 @@ int keep_get_live_job(struct keep_in *in, const struct record *record);
 /* What it is at rest. */
 enum session_state keep_state(const struct keep_out *o);
 /* ... and if it is closed then, why. */
-const struct problem *keep_closed(const struct keep_out *o);
+void keep_closed(const struct keep_out *o, struct problem *ret_why);
 void keep_put_asleep(struct keep_out *o, unsigned tag);
 int keep_get_asleep(struct keep_in *in, const struct record_field *f);
 /* Their names, see keep_get_names(): of keep_fields(), @to is a struct keep_naming. */

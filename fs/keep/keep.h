@@ -85,7 +85,8 @@ struct keep_io {
 			 struct run *r, uint64_t len);
 	/* A name for what is saved, text of at most KEEP_NAME_MAX - 1 bytes; NULL: it can't be named, and so is not kept. */
 	const char *(*name)(void *data, const struct saved *saved);
-	/* What has that name, a reference. Return: 0; -ENOENT or -EBADMSG with @why: it is gone; another -errno: the session is refused. */
+	/* What has that name, a reference. Return: 0; -ENOENT with @why: it is gone; -EBADMSG with @why: it is damaged, and *ret_saved
+	 * stands for it, if that is not NULL as it was before; another -errno: the session is refused. */
 	int (*find)(void *data, const char *name, struct saved **ret_saved, struct problem *why);
 
 	/* The others are of the live form alone. */
@@ -137,7 +138,7 @@ int keep_get(struct fs *fs, const struct record *record, const struct keep_io *i
 	     struct problem *why, struct session **ret_s);
 
 /* Why a session is closed that loses its sandbox at the end, and was not saved. @back: there is a checkpoint to go back to. */
-const struct problem *keep_lost(const struct session *s, bool back);
+void keep_lost(const struct session *s, bool back, struct problem *ret_why);
 
 /*
  * Live: append the fields of one record. What is referred to by an id gets one. Return: 0, -ENOMEM, -EFBIG.

@@ -328,6 +328,7 @@ static void fill(struct keeper *k)
 			n++;
 			continue;
 		}
+		item->replaces = keeper_holds(k, &item->of);
 		note_named(s);
 		store_all(k, s);
 		bytes += item->bytes;
@@ -415,6 +416,10 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 		keeper_item_kept(item, s);
 		settle(s, true);
 		is_written(s);
+		if (item->replaces) {
+			keeper_let_go(k, &item->of);
+			changed(s); /* what that one named can be removed behind another round */
+		}
 	} else if (s) {
 		s->on_disk.sum = 0; /* the one of before, or this one: nobody knows */
 		if (k->flushed)

@@ -24,16 +24,16 @@ static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
 static const struct problem not_saved = {.code = PROBLEM_NOT_KEPT,
 					 .cause = "xsbxfs ended before the session could be saved"};
 
-/* What has a sandbox still loses it, so that its runs have ended when they are written. Why nothing was saved of it is
- * in its `error`. */
+/* What has a sandbox still loses it, so that its runs have ended when they are written. */
 static void cut(struct session *s)
 {
-	const struct problem *error = problem_kept(&s->front.error);
-	struct problem lost = *keep_lost(s, checkpoint_any(s));
+	const struct problem *why = problem_kept(&s->saving.unsaved);
+	struct problem lost;
 	bool back;
 
-	if (error->code == PROBLEM_TOO_MUCH_SAVED || error->code == PROBLEM_NOT_SAVED)
-		problem_add(&lost, " (%s)", error->cause);
+	keep_lost(s, checkpoint_any(s), &lost);
+	if (why->code)
+		problem_add(&lost, " (%s)", why->cause);
 	binding_cut(s, &not_saved);
 	if (s->asleep.saved) {
 		session_set_state(s, SESSION_ASLEEP);
@@ -70,7 +70,8 @@ static void put_to_sleep(struct session *s)
 	launch_refuse(s, &ending);
 	if (!s->sandbox || is_asked(s))
 		return;
-	if (s->saving.no_room) {
+	if (problem_kept(&s->saving.unsaved)
+		    ->code) { /* a save that failed has been tried as long as that can help */
 		cut(s);
 		return;
 	}

@@ -16,7 +16,8 @@
  * records that this mount does not write, and that are to be there as they are for another one: of sessions that it does not
  * allow, or that can't be made of their records; of templates that it has not; and, behind the death of a daemon, of sessions
  * that are lost, or of which something is. What such a record names has references here, beside those of the sessions that
- * could be made. It is let go of when a session of that name is removed, and the record with it.
+ * could be made. It is let go of when a session of that name is removed, and the record with it; or when a new one has the name,
+ * and its record is there instead.
  *
  * What a record names that can't be read, nobody knows. It may be anything, also what others name, for copies share what was
  * saved. While there is such a record all that was found with it has references as well.
@@ -60,15 +61,17 @@ struct naming {
 	struct keeper_held *h;
 };
 
-/* What is not there, or damaged, the vault does not know, and so does not remove either. */
+/* What is not there, or not for this key, the vault does not know, and so does not remove either. */
 static int on_name(void *data, const char *name)
 {
 	const struct naming *n = data;
 	struct problem why;
 	struct saved *saved;
-	const int r = vault_find(n->k->vault, name, &saved, &why);
+	int r = vault_find(n->k->vault, name, &saved, &why);
 
-	if (r == -ENOENT || r == -EBADMSG || r == -EKEYREJECTED || r == -EPROTONOSUPPORT)
+	if (r == -EBADMSG)
+		r = vault_stand_in(n->k->vault, name, &saved);
+	if (r == -ENOENT || r == -EKEYREJECTED || r == -EPROTONOSUPPORT)
 		return 0;
 	return r < 0 ? r : add(n->h, saved);
 }
@@ -164,13 +167,28 @@ static void let_go_of_found(struct keeper *k)
 
 /* ---- letting go ---- */
 
+static bool is_of(const struct keeper_held *h, const struct store_name *of)
+{
+	return strcmp(h->template, of->template) == 0 && strcmp(h->name, of->name) == 0;
+}
+
+bool keeper_holds(const struct keeper *k, const struct store_name *of)
+{
+	const struct keeper_held *h;
+
+	TAILQ_FOREACH(h, &k->held, link)
+		if (is_of(h, of))
+			return true;
+	return false;
+}
+
 void keeper_let_go(struct keeper *k, const struct store_name *of)
 {
 	struct keeper_held *h, *next;
 
 	for (h = TAILQ_FIRST(&k->held); h; h = next) {
 		next = TAILQ_NEXT(h, link);
-		if (strcmp(h->template, of->template) == 0 && strcmp(h->name, of->name) == 0)
+		if (is_of(h, of))
 			keeper_hold_no_more(k, h);
 	}
 	if (!any_unread(k))

@@ -43,6 +43,7 @@ struct keeper_item {
 	struct store_name of;
 	unsigned slot, generation;
 	bool remove;
+	bool replaces; /* a record of its name that this mount has not written */
 	struct buf record;
 	struct keeper_output *output; /* that are written */
 	size_t noutputs;
@@ -156,7 +157,9 @@ void keeper_hold_no_more(struct keeper *k, struct keeper_held *h);
 void keeper_hold_found(struct keeper *k);
 /* Likewise of who goes on, who did not: it looks at those that it does not write. */
 void keeper_hold_again(struct keeper *k);
-/* The record of that name is about to be removed. */
+/* Is there a record of that name that this mount does not write? */
+bool keeper_holds(const struct keeper *k, const struct store_name *of);
+/* That record is about to be removed, or was replaced. */
 void keeper_let_go(struct keeper *k, const struct store_name *of);
 void keeper_held_clear(struct keeper *k);
 

@@ -316,9 +316,13 @@ void keeper_write(struct store *st, struct keeper_item *items)
 		if (item->err == 0 && !item->remove && !is_there(item))
 			item->err = store_publish(st, &item->of);
 	sync_names(st, items);
-	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove && !is_there(item))
-			store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+	for (item = items; item; item = item->next) {
+		if (item->err < 0 || item->remove || is_there(item))
+			continue;
+		store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
+		if (item->replaces)
+			store_trim_others(st, &item->of);
+	}
 }
 
 /* ---- afterwards ---- */

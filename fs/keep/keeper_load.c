@@ -10,6 +10,17 @@
 #include "vm/base/aim.h"
 #include "vm/base/log.h"
 
+#define NAMED_MOST 3u /* in one sentence */
+
+/* What the root's `error` says to one user. */
+struct unread {
+	struct unread *next;
+	uid_t uid;
+	unsigned n;
+	char names[NAMED_MOST * 140]; /* of the first ones */
+	struct problem why;	      /* of the first one */
+};
+
 /* What was found. */
 struct finding {
 	struct keeper *k;
@@ -17,7 +28,9 @@ struct finding {
 	unsigned found, damaged;
 	unsigned homeless; /* of templates that are not there any more, */
 	char first[140];   /* ... the first of them */
-	bool unsure;	   /* there may be more that is saved than we know of */
+	/* Sessions that are shown, and can't be read, of each user who has some. */
+	struct unread *unread;
+	bool unsure; /* there may be more that is saved than we know of */
 };
 
 /* ---- what is in no record ---- */
@@ -66,10 +79,50 @@ static int on_find(void *data, const char *name, struct saved **ret_saved, struc
 		       sizeof(id)); /* also if it is damaged: it stays until that is removed */
 	if (r < 0)
 		return r;
-	return vault_find(f->k->vault, name, ret_saved, why);
+	r = vault_find(f->k->vault, name, ret_saved, why);
+	if (r == -EBADMSG && vault_stand_in(f->k->vault, name, ret_saved) < 0)
+		return -ENOMEM;
+	return r;
 }
 
 /* ---- one that is there, and can't be read ---- */
+
+static void note_unread(struct finding *f, const struct session *s, const struct problem *why)
+{
+	struct unread *u = f->unread;
+	size_t len;
+
+	while (u && u->uid != s->uid)
+		u = u->next;
+	if (!u) {
+		u = calloc(1, sizeof(*u));
+		if (!u)
+			return; /* its own `error` says it */
+		*u = (struct unread){.next = f->unread, .uid = s->uid, .why = *why};
+		f->unread = u;
+	}
+	len = strlen(u->names);
+	if (u->n++ < NAMED_MOST)
+		snprintf(u->names + len, sizeof(u->names) - len, "%s%s", len ? ", " : "", s->path);
+}
+
+static void tell_unread(struct finding *f)
+{
+	struct unread *u;
+	struct problem p;
+
+	while ((u = f->unread)) {
+		if (u->n == 1)
+			problem_set(&p, u->why.code, u->why.fix, "%s: %s", u->names, u->why.cause);
+		else
+			problem_set(&p, u->why.code, "The `error` of each says why.",
+				    "%u sessions can't be read from state_dir: %s%s", u->n,
+				    u->names, u->n > NAMED_MOST ? " ..." : "");
+		complaint_tell(f->k->fs, u->uid, &p);
+		f->unread = u->next;
+		free(u);
+	}
+}
 
 static void show_damaged(struct finding *f, const char *template, const char *name,
 			 const struct keep_name *whose, const struct problem *why)
@@ -79,12 +132,12 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 	struct session *s;
 	struct problem p;
 
-	problem_set(&p, why->code,
-		    why->code != PROBLEM_DAMAGED
-			    ? why->fix
-			    : "rmdir removes it, and what there is of it in state_dir. A copy of "
-			      "state_dir that is whole can be put there while nothing is mounted.",
-		    "the session can't be read from state_dir: %s", why->cause);
+	problem_set(
+		&p, why->code,
+		why->code != PROBLEM_DAMAGED
+			? why->fix
+			: "rmdir removes it, and what there is of it in state_dir. " KEEPING_MEND,
+		"the session can't be read from state_dir: %s", why->cause);
 	log_warn("%s/%s: %s", template, name, p.cause);
 	f->damaged++;
 	f->unsure = true;
@@ -96,8 +149,7 @@ static void show_damaged(struct finding *f, const char *template, const char *na
 	problem_keep(&s->closed, &p);
 	session_set_state(s, SESSION_FAILED);
 	session_problem(s, &p);
-	problem_set(&p, p.code, p.fix, "%s: %s", s->path, p.cause);
-	complaint_tell(fs, s->uid, &p);
+	note_unread(f, s, &p);
 }
 
 /* ---- one of them ---- */
@@ -219,11 +271,12 @@ static void sweep(struct finding *f)
 	free(ids);
 }
 
-static void tell(const struct finding *f)
+static void tell(struct finding *f)
 {
 	struct fs *fs = f->k->fs;
 	struct problem p;
 
+	tell_unread(f);
 	if (f->found || f->damaged)
 		log_info("%u session%s found in state_dir", f->found, f->found == 1 ? "" : "s");
 	if (!f->homeless)

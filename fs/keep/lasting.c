@@ -26,7 +26,8 @@ enum {
 	ASLEEP_LOST,
 	ASLEEP_BEFORE,
 	ASLEEP_BEFORE_SINCE,
-	ASLEEP_BACK, /* at rest: what was saved is from before it was awake */
+	ASLEEP_BACK,	/* at rest: what was saved is from before it was awake */
+	ASLEEP_DAMAGED, /* live */
 };
 
 enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
@@ -47,6 +48,7 @@ enum {
 	CP_PROBLEM,
 	CP_UNWRITTEN, /* live */
 	CP_BEHIND,    /* live */
+	CP_FOREIGN,   /* live: settings that are not allowed; at rest they are its settings */
 };
 
 /* ---- at rest ---- */
@@ -56,13 +58,15 @@ static bool is_named(const struct keep_out *o, const struct saved *saved)
 	return saved && o->io->name(o->io->data, saved);
 }
 
-/* It was not saved since it woke up: then it is what it was before that. */
+/* It was not saved since it woke up: then it is what it was before that. One whose sleep can't be read is asleep with it: who
+ * reads the record tries that again. */
 static bool goes_back(const struct keep_out *o)
 {
 	const struct session *s = o->s;
+	const bool over = s->state == SESSION_CLOSED || s->state == SESSION_FAILED;
 
-	return !o->io->live && s->state != SESSION_CLOSED && s->state != SESSION_FAILED &&
-	       !is_named(o, s->asleep.saved) && is_named(o, s->asleep.before);
+	return !o->io->live && (!over || s->asleep.damaged) && !is_named(o, s->asleep.saved) &&
+	       is_named(o, s->asleep.before);
 }
 
 enum session_state keep_state(const struct keep_out *o)
@@ -71,9 +75,11 @@ enum session_state keep_state(const struct keep_out *o)
 
 	if (o->io->live)
 		return s->state;
+	if (goes_back(o))
+		return SESSION_ASLEEP;
 	if (s->state == SESSION_CLOSED || s->state == SESSION_FAILED)
 		return s->state;
-	if (is_named(o, s->asleep.saved) || goes_back(o))
+	if (is_named(o, s->asleep.saved))
 		return SESSION_ASLEEP;
 	/* There is nothing in it yet, or never will be more. */
 	if (s->state == SESSION_NEW || (s->state == SESSION_STARTING && !s->asleep.saved) ||
@@ -82,23 +88,19 @@ enum session_state keep_state(const struct keep_out *o)
 	return SESSION_CLOSED;
 }
 
-#define LOST  "xsbxfs ended before the session was saved: its files and variables are lost"
-#define RESET "echo reset > ctl gives the session a new sandbox."
-
-const struct problem *keep_lost(const struct session *s, bool back)
+void keep_lost(const struct session *s, bool back, struct problem *ret_why)
 {
-	static const struct problem lost = {.code = PROBLEM_NOT_KEPT, .cause = LOST, .fix = RESET};
-	static const struct problem goes_back = {.code = PROBLEM_NOT_KEPT,
-						 .cause = LOST,
-						 .fix = RESET
-						 " `restore` goes back to a checkpoint."};
-	static const struct problem work = {
-		.code = PROBLEM_NOT_KEPT,
-		.cause = "xsbxfs ended, and with it the copy of a directory of the host that the "
-			 "session worked on",
-		.fix = "echo reset > ctl gives the session a new one."};
-
-	return s->settings.spec.work ? &work : back ? &goes_back : &lost;
+	if (s->settings.spec.work) {
+		problem_set(
+			ret_why, PROBLEM_NOT_KEPT, "echo reset > ctl gives the session a new one.",
+			"xsbxfs ended, and with it the copy of a directory of the host that the "
+			"session worked on");
+		return;
+	}
+	problem_set(ret_why, PROBLEM_NOT_KEPT, "echo reset > ctl gives the session a new sandbox.",
+		    "xsbxfs ended before the session was saved: its files and variables are lost");
+	if (back)
+		checkpoint_advise(ret_why);
 }
 
 /* Is there a checkpoint that the record says to be whole? */
@@ -107,15 +109,18 @@ static bool any_checkpoint(const struct keep_out *o)
 	const struct checkpoint *cp;
 
 	TAILQ_FOREACH(cp, &o->s->checkpoints.list, link)
-		if (cp->state == CHECKPOINT_WHOLE && is_named(o, cp->saved))
+		if (cp->state == CHECKPOINT_WHOLE && !checkpoint_is_lost(cp) &&
+		    is_named(o, cp->saved))
 			return true;
 	return false;
 }
 
-const struct problem *keep_closed(const struct keep_out *o)
+void keep_closed(const struct keep_out *o, struct problem *ret_why)
 {
-	return o->s->state == SESSION_CLOSED ? problem_kept(&o->s->closed)
-					     : keep_lost(o->s, any_checkpoint(o));
+	if (o->s->state == SESSION_CLOSED)
+		*ret_why = *problem_kept(&o->s->closed);
+	else
+		keep_lost(o->s, any_checkpoint(o), ret_why);
 }
 
 /* The heir would not have what was saved, and the session be lost for it: there is no record then. */
@@ -137,7 +142,7 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 	if (goes_back(o)) {
 		(void)keep_put_saved(o, ASLEEP_SAVED, a->before);
 		record_time(o->out, ASLEEP_SINCE, &a->before_since);
-		record_u64(o->out, ASLEEP_BACK, true);
+		record_u64(o->out, ASLEEP_BACK, !a->damaged);
 	} else if (asleep) {
 		named = keep_put_saved(o, ASLEEP_SAVED, a->saved);
 		if (live && a->saved && !named)
@@ -152,6 +157,7 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 		if (a->before && !keep_put_saved(o, ASLEEP_BEFORE, a->before))
 			out_of_names(o);
 		record_time(o->out, ASLEEP_BEFORE_SINCE, &a->before_since);
+		keep_put_u64(o->out, ASLEEP_DAMAGED, a->damaged);
 		keep_put_u64(o->out, ASLEEP_WAKE, a->wake);
 		record_u64(o->out, ASLEEP_SINCE_MS, a->since_ms);
 		record_u64(o->out, ASLEEP_ASKED_MS, a->asked_ms);
@@ -164,14 +170,17 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 	record_close(o->out, at);
 }
 
-/* What it was saved as is not there, or damaged: it comes back without that. */
+/* What it was saved as is not there, or damaged: it comes back without that, and keeps what there is. */
 static int get_saved(struct keep_in *in, const struct record_field *f)
 {
+	struct asleep *a = &in->s->asleep;
 	struct problem why = {0};
-	const int e = keep_get_saved(in, f, &in->s->asleep.saved, &why);
+	const int e = keep_get_saved(in, f, &a->saved, &why);
 
 	if (e <= 0)
 		return e;
+	saved_unref(in->unreadable);
+	in->unreadable = steal_ptr(a->saved);
 	problem_set(&in->unsaved, PROBLEM_DAMAGED,
 		    "echo reset > ctl gives the session a new sandbox; rmdir removes it.",
 		    "what was saved of the session when it fell asleep can't be had: %s",
@@ -196,6 +205,7 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 	case ASLEEP_BEFORE: return get_before(in, f);
 	case ASLEEP_BEFORE_SINCE: return record_get_time(f, &a->before_since);
 	case ASLEEP_BACK: return record_get_bool(f, &in->back);
+	case ASLEEP_DAMAGED: return record_get_bool(f, &a->damaged);
 	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
 	case ASLEEP_UNFIT: return keep_get_kept(f, &a->unfit);
 	case ASLEEP_WAKE: return record_get_bool(f, &a->wake);
@@ -383,8 +393,12 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 	keep_put_u64(o->out, CP_RUN, cp->run);
 	if (whole)
 		(void)keep_put_saved(o, CP_SAVED, cp->saved);
-	put_checkpoint_settings(o, &cp->settings);
-	keep_put_problem(o->out, CP_PROBLEM, &why);
+	if (cp->foreign)
+		record_str(o->out, o->io->live ? CP_FOREIGN : CP_SETTINGS, cp->foreign);
+	else
+		put_checkpoint_settings(o, &cp->settings);
+	if (!cp->foreign || o->io->live) /* it may be allowed in the next mount */
+		keep_put_problem(o->out, CP_PROBLEM, &why);
 	if (o->io->live) {
 		keep_put_u64(o->out, CP_UNWRITTEN, cp->unwritten);
 		keep_put_u64(o->out, CP_BEHIND, cp->state == CHECKPOINT_SAVING ? cp->behind : 0);
@@ -406,6 +420,28 @@ static int get_checkpoint_state(const struct record_field *f, struct checkpoint 
 	return -EBADMSG;
 }
 
+static int keep_text(const struct record_field *f, struct checkpoint *cp)
+{
+	if (!f->is_bytes || f->len > SETTINGS_TEXT_MAX || memchr(f->data, '\0', f->len))
+		return -EBADMSG;
+	free(cp->foreign);
+	cp->foreign = strndup(f->data, f->len);
+	return cp->foreign ? 0 : -ENOMEM;
+}
+
+/* Its settings are not allowed: it alone is of no use here, and stays as it is. */
+static int get_foreign(struct keep_in *in, const struct record_field *f, struct checkpoint *cp,
+		       const struct problem *why)
+{
+	int e = keep_not_allowed(in, "a checkpoint's", why);
+
+	if (in->io->live)
+		return e;
+	e = keep_text(f, cp);
+	problem_keep(&cp->problem, &in->not_allowed);
+	return e;
+}
+
 static int checkpoint_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct checkpoint *cp = to;
@@ -423,7 +459,7 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 	case CP_RUN: return record_get_u32(f, UINT32_MAX, &cp->run);
 	case CP_SAVED:
 		e = keep_get_saved(in, f, &cp->saved, &why);
-		if (e > 0) {
+		if (e > 0 && !cp->saved) {
 			problem_set(&damaged, PROBLEM_DAMAGED, "Remove it: rmdir checkpoints/NAME.",
 				    "what was saved for the checkpoint can't be had: %s",
 				    why.cause);
@@ -432,7 +468,8 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 		return MIN(e, 0);
 	case CP_SETTINGS:
 		e = keep_get_settings(in, f, &cp->settings, &why);
-		return e <= 0 ? e : keep_not_allowed(in, "a checkpoint's", &why);
+		return e <= 0 ? e : get_foreign(in, f, cp, &why);
+	case CP_FOREIGN: return in->io->live ? keep_text(f, cp) : -EBADMSG;
 	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
 	case CP_UNWRITTEN: return record_get_bool(f, &cp->unwritten);
 	case CP_BEHIND: return record_get_u32(f, UINT32_MAX, &cp->behind);
@@ -466,6 +503,8 @@ static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
 		cp->state = CHECKPOINT_FAILED;
 	if ((cp->state == CHECKPOINT_WHOLE) != (cp->saved != NULL))
 		return -EBADMSG;
+	if (cp->foreign && (cp->state != CHECKPOINT_WHOLE || !problem_kept(&cp->problem)->code))
+		return -EBADMSG;
 	if (cp->unwritten && (cp->state != CHECKPOINT_WHOLE || !in->io->live))
 		return -EBADMSG;
 	cp->unwritten = cp->unwritten && in->fs->keeping; /* nobody writes it any more */
@@ -486,6 +525,7 @@ int keep_get_checkpoint(struct keep_in *in, const struct record_field *f)
 			saved_unref(cp->saved);
 			settings_clear(&cp->settings);
 			problem_keep(&cp->problem, NULL);
+			free(cp->foreign);
 		}
 		free(cp);
 		return e;

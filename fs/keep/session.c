@@ -62,6 +62,7 @@ enum {
 	S_CONSOLE_TEXT,
 	S_NOT_KEPT, /* live: why it could not be written to the state directory */
 	S_DAMAGED,  /* live: what is there of it can't be read */
+	S_LINE,
 };
 
 /* ---- writing ---- */
@@ -154,6 +155,7 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_READY, s->ready);
 	keep_put_u64(o->out, S_RESET_ASKED, s->reset_asked);
 	keep_put_u64(o->out, S_EPOCH, s->epoch);
+	keep_put_u64(o->out, S_LINE, s->line);
 	keep_put_u64(o->out, S_DIR_EPOCH, s->dir_epoch);
 	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
@@ -164,10 +166,13 @@ static void put_live_numbers(struct keep_out *o)
 static void put_state(struct keep_out *o)
 {
 	const enum session_state state = keep_state(o);
+	struct problem why;
 
 	record_str(o->out, S_STATE, session_state_str(state));
-	if (state == SESSION_CLOSED)
-		keep_put_problem(o->out, S_CLOSED, keep_closed(o));
+	if (state == SESSION_CLOSED) {
+		keep_closed(o, &why);
+		keep_put_problem(o->out, S_CLOSED, &why);
+	}
 	(void)keep_put_settings(o->out, S_SETTINGS, &o->s->settings);
 }
 
@@ -428,6 +433,7 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_READY: return record_get_bool(f, &s->ready);
 	case S_RESET_ASKED: return record_get_bool(f, &s->reset_asked);
 	case S_EPOCH: return record_get_u32(f, UINT32_MAX, &s->epoch);
+	case S_LINE: return record_get_u32(f, UINT32_MAX, &s->line);
 	case S_DIR_EPOCH: return record_get_u32(f, UINT32_MAX, &s->dir_epoch);
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);
@@ -518,9 +524,13 @@ static void close_unsaved(struct keep_in *in)
 
 	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
 		return;
+	if (in->unreadable) {
+		asleep_close_damaged(s, steal_ptr(in->unreadable), &s->asleep.since);
+		return;
+	}
 	s->state = SESSION_CLOSED;
 	if (checkpoint_any(s))
-		problem_advise(&in->unsaved, "`restore` goes back to a checkpoint.");
+		checkpoint_advise(&in->unsaved);
 	problem_keep(&s->closed, &in->unsaved);
 	session_problem(s, &in->unsaved);
 }
@@ -603,6 +613,7 @@ int keep_fill(struct keep_in *in, const struct record *record)
 
 	if (e == 0)
 		close_unsaved(in);
+	in->unreadable = saved_unref(in->unreadable);
 	if (e == -EBADMSG)
 		return keep_damaged(in->why, "");
 	if (e == -EACCES)

@@ -480,6 +480,20 @@ void store_sweep(const struct store *st, const char *template,
 			remove_outputs(dirfd(dir), d->d_name);
 }
 
+static bool wants_own(void *data, const char *name, const char *id)
+{
+	const struct store_name *of = data;
+
+	return strcmp(of->name, name) != 0 || strcmp(store_id(&of->made).text, id) == 0;
+}
+
+void store_trim_others(const struct store *st, const struct store_name *of)
+{
+	struct store_name copy = *of;
+
+	store_sweep(st, of->template, wants_own, &copy);
+}
+
 int store_remove(const struct store *st, const char *template, const char *name)
 {
 	_cleanup_close_ int dir =

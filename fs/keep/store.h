@@ -111,6 +111,8 @@ int store_get_output(const struct store *st, const struct store_name *of,
 		     const struct store_output *o, uint64_t len,
 		     int (*put)(void *data, const void *bytes, size_t len), void *data);
 
+/* Removes outputs of others that had its name. */
+void store_trim_others(const struct store *st, const struct store_name *of);
 /* All but these go. */
 void store_trim_outputs(const struct store *st, const struct store_name *of,
 			const struct store_output *keep, size_t n);

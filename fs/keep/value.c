@@ -277,17 +277,17 @@ int keep_get_saved(struct keep_in *in, const struct record_field *f, struct save
 		   struct problem *why)
 {
 	char name[KEEP_NAME_MAX];
-	struct saved *saved;
+	struct saved *saved = NULL;
 	int r = get_name(f, name);
 
 	if (r < 0)
 		return r;
 	r = in->io->find(in->io->data, name, &saved, why);
-	if (r == -ENOENT || r == -EBADMSG)
-		return 1;
-	if (r < 0)
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
 		return r; /* it may be there another time */
-	saved_unref(*dest);
-	*dest = saved;
-	return 0;
+	if (saved) {
+		saved_unref(*dest);
+		*dest = saved;
+	}
+	return r < 0;
 }

@@ -6,12 +6,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "flaws.h"
 #include "fs.h"
 #include "job.h"
 #include "session.h"
 #include "touch.h"
+
+static const char unreadable[] = "what was saved of the session can't be read from state_dir";
 
 /* What is in memory alone would not be there after a power cut. */
 static void remember(struct session *s)
@@ -86,10 +89,11 @@ bool asleep_back(struct session *s)
 	const struct timespec since = a->before_since;
 	struct saved *before = a->before;
 
-	if (!before)
+	if (!before || saved_is_damaged(before))
 		return false;
 	a->before = NULL;
 	asleep_begin(s, before);
+	s->line = s->epoch;
 	a->since = since;
 	asleep_tell_back(s);
 	return true;
@@ -204,6 +208,8 @@ void asleep_woken(struct session *s)
 	struct asleep *a = &s->asleep;
 
 	touch_session(s);
+	if (strcmp(problem_kept(&s->front.error)->cause, unreadable) == 0)
+		session_problem(s, NULL); /* somebody has mended it */
 	a->kept = s->info.kept && !a->files_only;
 	a->took_ms = uv_now(s->fs->loop) - a->asked_ms;
 	a->slept_ms = a->asked_ms - a->since_ms;
@@ -232,21 +238,59 @@ bool asleep_again(struct session *s, const struct problem *why)
 	return true;
 }
 
+void asleep_close_damaged(struct session *s, struct saved *saved, const struct timespec *since)
+{
+	struct asleep *a = &s->asleep;
+	struct problem why;
+
+	problem_set(&why, PROBLEM_DAMAGED,
+		    "echo reset > ctl gives the session a new sandbox, and what was saved goes; "
+		    "until then it stays, and echo wake > ctl tries it again. " KEEPING_MEND,
+		    "%s", unreadable);
+	if (checkpoint_any(s))
+		checkpoint_advise(&why);
+	asleep_end(s);
+	s->line = s->epoch;
+	session_set_origin(s, NULL);
+	session_set_closed(s, &why);
+	session_forget_sleep(s);
+	a->before = saved;
+	a->before_since = *since;
+	a->damaged = true;
+}
+
 bool asleep_lost(struct session *s)
 {
-	struct problem lost;
+	struct asleep *a = &s->asleep;
+	struct timespec since = a->since;
+	struct saved *saved;
 
-	if (s->sandbox || !s->asleep.saved || !saved_is_damaged(s->asleep.saved))
+	if (s->sandbox || !a->saved || !saved_is_damaged(a->saved))
 		return false;
-	problem_set(&lost, PROBLEM_DAMAGED, "echo reset > ctl gives the session a new sandbox.",
-		    "what was saved of the session can't be read from state_dir: its files and "
-		    "variables are lost");
-	if (checkpoint_any(s))
-		problem_advise(&lost, "`restore` goes back to a checkpoint.");
-	asleep_end(s);
-	session_set_origin(s, NULL);
-	session_set_closed(s, &lost);
+	if (asleep_back(s)) {
+		keeping_changed(s);
+		return true;
+	}
+	/* The files alone of what is on the disk have no name there. */
+	saved = saved_id(a->saved) || !a->before ? a->saved : a->before;
+	if (saved == a->before)
+		since = a->before_since;
+	asleep_close_damaged(s, saved_ref(saved), &since);
 	wait_wake(&s->front.wait);
+	return true;
+}
+
+bool asleep_try(struct session *s)
+{
+	struct asleep *a = &s->asleep;
+	const struct timespec since = a->before_since;
+	struct saved *saved = a->before;
+
+	if (s->state != SESSION_CLOSED || !a->damaged)
+		return false;
+	a->before = NULL;
+	asleep_begin(s, saved);
+	a->since = since;
 	return true;
 }
 

@@ -44,6 +44,9 @@ struct asleep {
 	 * more. */
 	struct saved *before; /* reference */
 	struct timespec before_since;
+	/* The session is CLOSED because `before`, which it slept with, can't be read. It is kept all the same, also on the disk,
+	 * until somebody makes the session another one, or has it read once more: the next mount, and `wake`. */
+	bool damaged;
 };
 
 /* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
@@ -72,8 +75,15 @@ void asleep_woken(struct session *s);
  * alone. */
 bool asleep_again(struct session *s, const struct problem *why);
 
-/* Of what was saved not even the files can be had, whoever tries it: if so, the session is closed, and says why. */
+/* Of what was saved not even the files can be had, whoever tries it: if so, the session is closed, and says why; or it is as it was
+ * before it had that, where this is kept. */
 bool asleep_lost(struct session *s);
+
+/* It is closed, and says so: @why, as it is for one that slept with what can't be read. @saved: that, a reference which it takes. */
+void asleep_close_damaged(struct session *s, struct saved *saved, const struct timespec *since);
+
+/* What can't be read is tried once more, if there is something. Return: whether the session is asleep now. */
+bool asleep_try(struct session *s);
 
 /*
  * asleep_stays() - It stays asleep, because of @why

@@ -267,6 +267,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	static const struct problem gone = {.code = PROBLEM_CLOSED,
 					    .cause = "the session fell asleep"};
 	const bool by_idle = s->saving.by_idle;
+	const uint32_t line = s->line;
 	struct problem why;
 
 	if (saving_sleeps_later(s))
@@ -276,13 +277,15 @@ static void fall_asleep(struct session *s, struct saved *saved)
 		return;
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
-		s->saving.no_room = s->fs->ending;
+		if (s->fs->ending)
+			problem_keep(&s->saving.unsaved, &why);
 		if (by_idle)
 			binding_not_asleep(s, &why);
 		return;
 	}
 	binding_cut(s, &gone);
 	asleep_begin(s, saved_ref(saved));
+	s->line = line;
 }
 
 static void on_saved(void *data, struct saved *saved, const struct problem *why)

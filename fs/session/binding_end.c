@@ -108,7 +108,8 @@ void binding_unbind(struct session *s, int err)
 	s->sandbox = NULL;
 	problem_keep(&s->standing, NULL);
 	s->ready = s->reset_asked = false;
-	s->epoch += !unseen;
+	if (!unseen)
+		s->line = ++s->epoch;
 	s->fs->watch->gone(s, err);
 }
 

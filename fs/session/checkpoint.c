@@ -29,7 +29,8 @@ const char *checkpoint_state_str(enum checkpoint_state state)
 
 bool checkpoint_is_lost(const struct checkpoint *cp)
 {
-	return cp->state == CHECKPOINT_FAILED || (cp->saved && saved_is_damaged(cp->saved));
+	return cp->state == CHECKPOINT_FAILED || cp->foreign ||
+	       (cp->saved && saved_is_damaged(cp->saved));
 }
 
 enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp)
@@ -39,26 +40,34 @@ enum checkpoint_state checkpoint_shown(const struct session *s, const struct che
 	return cp->unwritten && !s->on_disk.err ? CHECKPOINT_SAVING : cp->state;
 }
 
+static bool is_usable(const struct checkpoint *cp)
+{
+	return cp->state == CHECKPOINT_WHOLE && !checkpoint_is_lost(cp);
+}
+
 bool checkpoint_any(const struct session *s)
 {
 	const struct checkpoint *cp;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		if (cp->state == CHECKPOINT_WHOLE && !checkpoint_is_lost(cp))
+		if (is_usable(cp))
 			return true;
 	return false;
+}
+
+void checkpoint_advise(struct problem *p)
+{
+	problem_advise(p, "`restore` goes back to a checkpoint.");
 }
 
 bool checkpoint_problem(const struct session *s, const struct checkpoint *cp, struct problem *ret_p)
 {
 	if (!checkpoint_is_lost(cp))
 		return cp->unwritten && keeping_problem(s, ret_p);
-	if (cp->state == CHECKPOINT_FAILED)
+	if (cp->state == CHECKPOINT_FAILED || cp->foreign)
 		*ret_p = *problem_kept(&cp->problem);
 	else
-		problem_set(ret_p, PROBLEM_DAMAGED,
-			    "rmdir removes it. A copy of state_dir that is whole can be put there "
-			    "while nothing is mounted.",
+		problem_set(ret_p, PROBLEM_DAMAGED, "rmdir removes it. " KEEPING_MEND,
 			    "the checkpoint can't be read from state_dir");
 	return true;
 }
@@ -184,7 +193,7 @@ int checkpoint_new(struct session *s, const char *name, const struct saved *save
 	struct checkpoint *cp = checkpoint_find(s, name), *failed;
 	int e;
 
-	failed = cp && checkpoint_is_lost(cp) ? cp : NULL;
+	failed = cp && checkpoint_is_lost(cp) && !cp->foreign ? cp : NULL;
 	e = check_new(s, name, failed, saved, why);
 	if (e < 0)
 		return e;
@@ -217,6 +226,7 @@ void checkpoint_remove(struct session *s, struct checkpoint *cp)
 	saved_unref(cp->saved);
 	settings_clear(&cp->settings);
 	problem_keep(&cp->problem, NULL);
+	free(cp->foreign);
 	free(cp);
 }
 
@@ -236,11 +246,11 @@ static void trim(struct session *s)
 	unsigned n = 0;
 
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		n += cp->automatic && cp->state == CHECKPOINT_WHOLE;
+		n += cp->automatic && is_usable(cp);
 	for (cp = TAILQ_FIRST(&s->checkpoints.list); cp && n > s->settings.checkpoint_runs;
 	     cp = next) {
 		next = TAILQ_NEXT(cp, link);
-		if (!cp->automatic || cp->state != CHECKPOINT_WHOLE)
+		if (!cp->automatic || !is_usable(cp))
 			continue;
 		tell(s, cp, "removed", "");
 		checkpoint_remove(s, cp);
@@ -305,12 +315,12 @@ static void drop_oldest(struct session *s)
 
 	for (cp = TAILQ_FIRST(&s->checkpoints.list); cp; cp = next) {
 		next = TAILQ_NEXT(cp, link);
-		if (cp->automatic && cp->state == CHECKPOINT_FAILED)
+		if (cp->automatic && checkpoint_is_lost(cp) && !cp->foreign)
 			checkpoint_remove(s, cp);
 	}
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link) {
-		n += cp->automatic;
-		oldest = !oldest && cp->automatic && cp->state == CHECKPOINT_WHOLE ? cp : oldest;
+		n += cp->automatic && !cp->foreign;
+		oldest = !oldest && cp->automatic && is_usable(cp) ? cp : oldest;
 	}
 	if (!oldest || n < s->settings.checkpoint_runs)
 		return;
@@ -334,7 +344,7 @@ void checkpoint_after_run(struct session *s)
 		return;
 	}
 	cp = checkpoint_find(s, name);
-	if (cp && cp->state != CHECKPOINT_FAILED) {
+	if (cp && !checkpoint_is_lost(cp)) {
 		session_problemf(s, PROBLEM_NOT_SAVED, "Give yours other names than run-NUMBER.",
 				 "checkpoints/%s was not made: there is one of that name", name);
 		return;

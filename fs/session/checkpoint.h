@@ -27,7 +27,7 @@ enum checkpoint_state {
 
 /*
  * In its session's list, oldest first, until rmdir. What began from it keeps what it needs.
- * - `saved` is set when it is WHOLE, `problem` when it has FAILED.
+ * - `saved` is set when it is WHOLE, `problem` when it has FAILED, or is `foreign`.
  */
 struct checkpoint {
 	TAILQ_ENTRY(checkpoint) link;
@@ -45,6 +45,9 @@ struct checkpoint {
 	struct saved *saved;  /* reference */
 	struct settings settings; /* what the session had then */
 	struct problem_kept problem;
+	/* It is WHOLE on the disk, and of no use in this mount, which does not allow the settings that it has, as text: `problem` says
+	 * so, and it stays there as it is. On the heap, or NULL. */
+	char *foreign;
 };
 
 TAILQ_HEAD(checkpoint_list, checkpoint);
@@ -62,7 +65,7 @@ const char *checkpoint_state_str(enum checkpoint_state state);
 /* What is said of it. Where sessions are kept, one that is said to be WHOLE is there after a power cut, or has a problem. */
 enum checkpoint_state checkpoint_shown(const struct session *s, const struct checkpoint *cp);
 
-/* Is there nothing of it: it has failed, or was found to be damaged on the disk? */
+/* Is there nothing of it that can be had here: it has failed, was found to be damaged on the disk, or is `foreign`? */
 bool checkpoint_is_lost(const struct checkpoint *cp);
 
 /* Why it has failed; or why one that is whole can't be written to the disk. Return: whether there is anything of that. */
@@ -89,6 +92,8 @@ void checkpoint_remove(struct session *s, struct checkpoint *cp);
 struct checkpoint *checkpoint_find(const struct session *s, const char *name);
 /* Is there one that `restore` can go back to? */
 bool checkpoint_any(const struct session *s);
+/* ... which is added to the `fix` of @p. */
+void checkpoint_advise(struct problem *p);
 struct checkpoint *checkpoint_by_number(const struct session *s, uint32_t number);
 
 /* It is WHOLE, with another reference to @saved. */

@@ -39,7 +39,7 @@ int session_wake(struct session *s)
 {
 	if (s->sandbox)
 		return 0;
-	if (s->state != SESSION_ASLEEP) {
+	if (s->state != SESSION_ASLEEP && !asleep_try(s)) {
 		session_problemf(s, PROBLEM_BUSY, session_idle_fix(s),
 				 "there is nothing to wake: the session is %s",
 				 session_state_str(s->state));
@@ -142,6 +142,7 @@ int session_restore(struct session *s, const char *name)
 		return refuse(s, e, &why);
 	binding_cut(s, &back);
 	asleep_begin(s, saved_ref(cp->saved));
+	s->line = s->epoch;
 	session_problem(s, NULL);
 	snprintf(words, sizeof(words), "%s restored", cp->name);
 	events_add(&s->fs->events, s, "checkpoint", words);

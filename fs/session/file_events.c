@@ -445,7 +445,7 @@ void file_events_ready(struct session *s)
 
 void file_events_gone(struct session *s)
 {
-	static const char why[] = "the sandbox is gone, and its files";
+	static const char why[] = "the sandbox has ended; files/ has what is left";
 	struct file_events *fe = &s->file_events;
 	const struct sandbox_change gone = {
 		.kind = PROTO_CHANGE_OVERFLOW, .is_dir = true, .from = {why, sizeof(why) - 1}};

@@ -35,6 +35,9 @@ struct keeping {
 	int (*get_removal)(struct fs *fs, uint64_t id, struct record_reader fields);
 };
 
+/* What can be done about what is damaged there: the end of a `fix`. */
+#define KEEPING_MEND "A copy of state_dir that is whole can be put there while nothing is mounted."
+
 /* Embedded in a session. */
 struct kept {
 	bool dirty; /* on the list of those to be written: `link` */

@@ -26,12 +26,13 @@ static int refuse_kind(const struct session *s, struct problem *why)
 
 static int refuse_busy(const struct session *s, struct problem *why)
 {
-	static const char fix[] = "Wait until the state is idle, or write when = idle into config.";
+	static const char fix[] =
+		"Wait until the state is idle, or write when = idle into config first.";
 
 	if (s->jobs_going) /* beside which the state is idle */
 		problem_set(why, PROBLEM_BUSY,
 			    "cat jobs/NAME/exit_code waits for one, rmdir jobs/NAME ends it; or "
-			    "write when = idle into config.",
+			    "write when = idle into config first.",
 			    "%u job%s of the session go%s on", s->jobs_going,
 			    s->jobs_going == 1 ? "" : "s", s->jobs_going == 1 ? "es" : "");
 	else if (s->active || s->nqueued)
@@ -174,6 +175,8 @@ void saving_failed(struct session *s, enum saving_whom whom, const struct proble
 	s->saving.going = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);
+	if (s->fs->ending)
+		problem_keep(&s->saving.unsaved, why);
 	while ((cp = first_saving(s, whom)))
 		checkpoint_failed(s, cp, why);
 }

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-struct problem;
+#include "vm/base/problem.h"
+
 struct saved;
 struct session;
 
@@ -34,7 +35,7 @@ struct saving {
 	bool going;			   /* sandbox_save() was called, and not answered yet */
 	bool sleep;			   /* behind it the session goes to sleep, */
 	bool by_idle;			   /* ... because nobody has used it */
-	bool no_room;			   /* for what was saved at the end of the mount */
+	struct problem_kept unsaved;	   /* why it was not saved, at that end */
 	LIST_HEAD(copies, session) copies; /* linked by `copy` */
 	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
 	uint32_t behind;		   /* ... and behind which of its runs; 0: any */

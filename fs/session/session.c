@@ -110,6 +110,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	LIST_INIT(&s->kept_jobs);
 	TAILQ_INIT(&s->scratch.files);
 	TAILQ_INIT(&s->checkpoints.list);
+	LIST_INIT(&s->restoring);
 	LIST_INIT(&s->saving.copies);
 	TAILQ_INIT(&s->children);
 	return s;
@@ -208,6 +209,7 @@ static void session_free(struct session *s)
 	s->fs->watch->freed(s);
 	problem_keep(&s->standing, NULL);
 	problem_keep(&s->closed, NULL);
+	problem_keep(&s->saving.unsaved, NULL);
 	front_fini(&s->front);
 	free(s);
 }
@@ -295,6 +297,7 @@ void session_forget_sleep(struct session *s)
 	touch_session(s);
 	saved_unref(s->asleep.before);
 	s->asleep.before = NULL;
+	s->asleep.damaged = false;
 }
 
 void session_set_state(struct session *s, enum session_state state)

@@ -23,6 +23,7 @@
 #include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "network.h"
+#include "restoring.h"
 #include "run.h"
 #include "saving.h"
 #include "scratch.h"
@@ -73,7 +74,8 @@ TAILQ_HEAD(job_list, job);
  * (reset, fresh = yes, rmdir) the binding is cut, the sandbox ends in the background, and
  * its further reports are ignored. `epoch` counts sandboxes, so that handles and nodes below files/
  * can tell whether theirs still exists. What was
- * saved counts as well, for its files can be read: see asleep.h.
+ * saved counts as well, for its files can be read: see asleep.h. `line` is the first epoch of those that came out of one
+ * another, by sleep and by waking: a sandbox that begins anew, or from a checkpoint, may give its files numbers that others had.
  *
  * - `active` is the run in the sandbox; the state is then RUNNING.
  * - `sandbox` is set only in STARTING, IDLE, RUNNING, PAUSED.
@@ -100,7 +102,7 @@ struct session {
 	bool ready; /* the sandbox has been READY, and everybody was let in */
 	/* Requested before the sandbox was READY: done once it is, though not everybody may be let in yet. */
 	bool reset_asked;
-	uint32_t epoch;
+	uint32_t epoch, line;
 	struct sandbox_info info; /* of the last sandbox, kept after its end, */
 	char interpreter[128];	  /* with a copy of its version */
 
@@ -146,6 +148,7 @@ struct session {
 	struct saving saving;
 	struct asleep asleep;
 	struct checkpoints checkpoints;
+	struct restoring_list restoring; /* writes to `ctl` that wait for a checkpoint to be read */
 	struct origin origin;
 	struct session *parent;	      /* that it is of, as long as it is there, */
 	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
@@ -204,7 +207,9 @@ struct session_place {
  */
 int session_revive(struct fs *fs, unsigned template_index, const char *name, uid_t uid,
 		   const struct session_place *at, struct session **ret_s);
-/* Removes a session, for rmdir: everything ends now, the sandbox in the background. */
+/* Removes a session, for rmdir, unless a copy of it is still to be made. Return: 0 or -EBUSY, and its `error` says why. */
+int session_remove(struct session *s);
+/* In any case: everything ends now, the sandbox in the background. */
 void session_destroy(struct session *s);
 /* It was revived in vain: it goes as if it had never been. */
 void session_undo(struct session *s);
@@ -295,7 +300,7 @@ void session_problem(struct session *s, const struct problem *problem);
 void session_problemf(struct session *s, enum problem_code code, const char *fix, const char *cause,
 		      ...) printf_like(4, 5);
 
-/* Answers all reads that wait for it or its jobs with @err (-errno). */
+/* Answers all that wait for it or its jobs with @err (-errno). */
 void session_flush(struct session *s, int err);
 
 /* Somebody uses it: restarts the idle timeout. */

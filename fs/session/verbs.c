@@ -223,8 +223,10 @@ int session_close(struct session *s)
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
 	asleep_end(s);
+	session_forget_sleep(s);
 	session_set_origin(s, NULL);
 	binding_cut(s, &closed);
+	s->line = s->epoch;
 	session_set_closed(s, &closed);
 	wait_wake(&s->front.wait);
 	return 0;
@@ -338,6 +340,7 @@ void session_flush(struct session *s, int err)
 {
 	struct job *j;
 
+	restoring_flush(s, err);
 	wait_flush(&s->front.wait, err);
 	wait_flush(&s->file_events.wait, err);
 	wait_flush(&s->events_wait, err);
@@ -374,6 +377,20 @@ static void let_go(struct session *s)
 	buf_clear(&s->console);
 }
 
+int session_remove(struct session *s)
+{
+	const struct session *copy = LIST_FIRST(&s->saving.copies);
+
+	if (copy) {
+		session_problemf(s, PROBLEM_BUSY,
+				 "Try it again in a moment, or remove the copies first.",
+				 "the session is being copied: %s is not there yet", copy->path);
+		return -EBUSY;
+	}
+	session_destroy(s);
+	return 0;
+}
+
 void session_destroy(struct session *s)
 {
 	static const struct problem gone = {
@@ -388,6 +405,7 @@ void session_destroy(struct session *s)
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);
+	restoring_flush(s, -ESTALE);
 	wait_wake(&s->file_events.wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");

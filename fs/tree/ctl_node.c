@@ -5,13 +5,17 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "fs/session/changes.h"
+#include "fs/request/reply.h"
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
 #include "fs/session/pause.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
+#include "fs/session/touch.h"
 #include "vm/base/log.h"
 #include "ctl.h"
 
@@ -77,24 +81,123 @@ static enum ctl_owner owner_of(const struct handle *h)
 	return h->job->of_session ? CTL_RUN : CTL_JOB;
 }
 
-static int ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
+/* A write of which nothing is done yet: the checkpoints of its `restore` are read first, one by one. So whoever goes on for a
+ * daemon that has died has it all before him. */
+struct late {
+	struct restoring reading;
+	struct handle *h; /* stays open until it is answered */
+	struct req *req;
+	size_t size; /* of what was written */
+	size_t next, n;
+	struct ctl_order order[CTL_VERBS_MAX];
+};
+
+static int do_all(struct handle *h, const struct ctl_order *orders, size_t n)
+{
+	int e = front_is_gone(h->front) ? -ESTALE : 0;
+
+	for (size_t i = 0; i < n && e == 0; i++)
+		e = h->job ? do_job(h->job, &orders[i]) : do_session(h->s, &orders[i]);
+	return e;
+}
+
+static void answer(struct req *req, int err, size_t size)
+{
+	if (err < 0)
+		reply_err(req, err);
+	else
+		reply_write(req, size);
+}
+
+static void late_end(struct late *l, int err)
+{
+	req_on_interrupt(l->req, NULL, NULL);
+	answer(l->req, err, l->size);
+	free(l);
+}
+
+/* Return: whether something has to be read. */
+static bool read_next(struct late *l)
+{
+	while (l->next < l->n) {
+		const struct ctl_order *o = &l->order[l->next++];
+
+		if (o->verb == CTL_RESTORE && restoring_begin(&l->reading, l->h->s, o->name))
+			return true;
+	}
+	return false;
+}
+
+static void on_read(struct restoring *r, int err)
+{
+	struct late *l = container_of(r, struct late, reading);
+	struct session *s = l->h->s;
+
+	if (err == 0 && !s->dead && read_next(l))
+		return;
+	if (err == 0) {
+		touch_session(s); /* as the request has, which came in another turn */
+		touch_rest(s);
+		err = do_all(l->h, l->order, l->n);
+	}
+	late_end(l, err);
+}
+
+static void on_interrupt(struct req *req, void *data)
+{
+	struct late *l = data;
+
+	restoring_cancel(&l->reading);
+	reply_err(req, -EINTR);
+	free(l);
+}
+
+/* Return: whether it waits; if not, nothing has happened yet. */
+static bool write_later(struct handle *h, struct req *req, size_t size,
+			const struct ctl_order *orders, size_t n, int *ret_err)
+{
+	struct late *l;
+	size_t i = 0;
+
+	while (i < n && orders[i].verb != CTL_RESTORE)
+		i++;
+	if (h->job || i == n || h->s->on_disk.damaged)
+		return false;
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		*ret_err = -ENOMEM;
+		return false;
+	}
+	*l = (struct late){.reading.done = on_read, .h = h, .req = req, .size = size, .n = n};
+	memcpy(l->order, orders, n * sizeof(*orders));
+	if (!read_next(l)) {
+		free(l);
+		return false;
+	}
+	req_on_interrupt(req, on_interrupt, l); /* may call it at once, and end @l */
+	return true;
+}
+
+/* What it asks for is done when it is answered, all the same whether it may wait: as with a file on a disk that is read first. */
+static void ctl_write(struct handle *h, struct req *req, const void *data, size_t size,
+		      uint64_t offset, bool nonblock)
 {
 	struct ctl_order orders[CTL_VERBS_MAX];
 	struct problem why = {0};
 	size_t n = 0;
-	int e;
+	int e = front_is_gone(h->front) ? -ESTALE : 0;
 
 	(void)offset;
-	if (front_is_gone(h->front))
-		return -ESTALE;
-	e = ctl_parse(data, size, owner_of(h), orders, &n, &why);
-	if (e < 0) {
+	(void)nonblock;
+	if (e == 0)
+		e = ctl_parse(data, size, owner_of(h), orders, &n, &why);
+	if (e < 0 && why.code)
 		front_problem(h->front, &why);
-		return e;
-	}
-	for (size_t i = 0; i < n && e == 0; i++)
-		e = h->job ? do_job(h->job, &orders[i]) : do_session(h->s, &orders[i]);
-	return e;
+	if (e == 0 && write_later(h, req, size, orders, n, &e))
+		return;
+	if (e == 0)
+		e = do_all(h, orders, n);
+	answer(req, e, size);
 }
 
 int truncate_handle(struct handle *h, uint64_t size)
@@ -105,7 +208,7 @@ int truncate_handle(struct handle *h, uint64_t size)
 }
 
 const struct handle_ops ctl_ops = {
-	.write = ctl_write,
+	.write_late = ctl_write,
 	.truncate = truncate_handle,
 };
 

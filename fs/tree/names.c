@@ -65,7 +65,7 @@ int names_rmdir(const struct node *dir, const char *name)
 	if (!S_ISDIR(node_defs[n.kind].mode))
 		return -ENOTDIR;
 	switch ((int)n.kind) {
-	case NODE_SESSION: session_destroy(n.s); return 0;
+	case NODE_SESSION: return session_remove(n.s);
 	case NODE_RUN: return session_remove_run(n.s, n.sub);
 	case NODE_JOB: job_remove(n.job); return 0;
 	case NODE_CHECKPOINT: session_remove_checkpoint(n.s, n.checkpoint); return 0;

@@ -306,6 +306,16 @@ bool saved_is_damaged(const struct saved *s)
 	return s->of ? s->of->damaged : s->damaged;
 }
 
+void saved_set_damaged(struct saved *s, bool damaged)
+{
+	if (s->of)
+		s = s->of;
+	if (s->damaged == damaged || s->headless)
+		return;
+	s->damaged = damaged;
+	saved_has_changed(s);
+}
+
 uint64_t saved_base_bytes(const struct saved *s)
 {
 	return s->base_bytes;

@@ -44,7 +44,7 @@ struct saved {
 	bool memory;	     /* it has a machine's memory */
 	bool loading;	     /* by a worker thread */
 	bool listed;	     /* it is in the vault's list of what is loaded */
-	bool damaged;	     /* its files could not be read, and never will */
+	bool damaged;	     /* its files were found not to be what was written */
 	struct pack *pack;   /* its files; NULL: not loaded */
 	struct point *point; /* memory and devices; NULL: not loaded, or none */
 	uint64_t files_bytes, memory_bytes, disk_bytes, base_bytes;
@@ -61,6 +61,7 @@ struct saved {
 	TAILQ_ENTRY(saved) used; /* while it is loaded and on the disk */
 	uint64_t number;	 /* see saved_set_number() */
 	bool changed;
+	bool headless; /* it is damaged, as is what was known of it: see vault_stand_in() */
 	TAILQ_ENTRY(saved) otherwise; /* while it is `changed` */
 	RB_ENTRY(saved) by_id;
 };
@@ -82,7 +83,8 @@ const char *saved_id(const struct saved *s);
 /* The name on the disk of that whose files it is, or NULL: it is not made by saved_files_only(), or on the disk by now. */
 const char *saved_files_of(const struct saved *s);
 
-/* Was it found to be damaged on the disk, so that not even its files can be had? */
+/* Was it found to be damaged on the disk, so that not even its files can be had? Somebody may mend that: it is so until it was
+ * read once more. */
 bool saved_is_damaged(const struct saved *s);
 
 /* Does it have a machine's memory, wherever that is? */
@@ -136,6 +138,8 @@ struct saved *saved_next_changed(void);
 void saved_watch(void (*gone)(void *data, uint64_t number), void *data);
 /* For the vault: it is on the disk now. */
 void saved_has_changed(struct saved *s);
+/* For the vault: its files were read, and are whole, or are not. */
+void saved_set_damaged(struct saved *s, bool damaged);
 
 /* Its size when it is loaded, of files and of memory; and what it takes of a disk, or else of
  * memory. */

@@ -30,8 +30,9 @@ enum saved_tag {
 	TAG_CHANGED,
 	TAG_LEFT_OUT,
 	TAG_POINT,
-	TAG_ID, /* it is on the disk by this name: that is all */
-	TAG_OF, /* it is the files of what is on the disk by this name: that is all */
+	TAG_ID,	     /* it is on the disk by this name: that is all */
+	TAG_OF,	     /* it is the files of what is on the disk by this name: that is all */
+	TAG_DAMAGED, /* of TAG_ID: it was found to be */
 };
 
 /* Never reuse. */
@@ -84,6 +85,7 @@ int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 
 	if (saved_id(s)) {
 		record_str(out, TAG_ID, saved_id(s));
+		record_u64(out, TAG_DAMAGED, saved_is_damaged(s));
 		return 0;
 	}
 	if (!pack) {
@@ -222,6 +224,7 @@ struct taken {
 	struct pack_flaws flaws;
 	struct point *point;
 	char id[SAVED_ID_MAX], of[SAVED_ID_MAX];
+	bool damaged;
 };
 
 static int take_field(struct taken *t, const struct record_field *f, struct layers *layers,
@@ -235,15 +238,27 @@ static int take_field(struct taken *t, const struct record_field *f, struct laye
 	case TAG_POINT: return take_point(record_inside(f), layers, fds, &t->point);
 	case TAG_ID: return record_get_str(f, t->id, sizeof(t->id));
 	case TAG_OF: return record_get_str(f, t->of, sizeof(t->of));
+	case TAG_DAMAGED: return record_get_bool(f, &t->damaged);
 	default: return 0;
 	}
 }
 
+/* Also one that can't be read any more: whose it is keeps it. */
 static int find(struct vault *vault, const char *id, struct saved **ret_saved)
 {
 	struct problem why;
+	const int r = vault ? vault_find(vault, id, ret_saved, &why) : -ENOENT;
 
-	return vault ? vault_find(vault, id, ret_saved, &why) : -ENOENT;
+	return r == -EBADMSG ? vault_stand_in(vault, id, ret_saved) : r;
+}
+
+static int find_whole(struct vault *vault, const struct taken *t, struct saved **ret_saved)
+{
+	const int r = find(vault, t->id, ret_saved);
+
+	if (r == 0 && t->damaged)
+		saved_set_damaged(*ret_saved, true);
+	return r;
 }
 
 /* The files alone of what is on the disk by the name @id. */
@@ -273,7 +288,8 @@ int saved_take(struct vault *vault, struct layers *layers, struct record_reader 
 			break;
 	}
 	if (r == 0 && (*t.id || *t.of) && t.fd < 0 && !t.point)
-		return *t.id ? find(vault, t.id, ret_saved) : find_files(vault, t.of, ret_saved);
+		return *t.id ? find_whole(vault, &t, ret_saved)
+			     : find_files(vault, t.of, ret_saved);
 	if (r == 0)
 		r = make_pack(t.fd, t.size, &t.flaws, &pack);
 	lent_close(&t.fd);

@@ -76,6 +76,8 @@ RB_GENERATE_STATIC(saved_tree, saved, by_id, compare)
 
 static const struct problem no_memory = {.code = PROBLEM_NO_MEMORY,
 					 .cause = "there is no memory to read what was saved"};
+static const struct problem unreadable = {.code = PROBLEM_NOT_RESTORED,
+					  .cause = "what was saved is damaged on the disk"};
 
 static void vault_unref(struct vault *v)
 {
@@ -195,6 +197,13 @@ static bool begin_load(struct vault *v, struct saved *s, bool memory)
 	return true;
 }
 
+/* What its files were found to be; whatever else kept them from being read says nothing of that. */
+static void note_damage(struct saved *s, int err)
+{
+	if (err == 0 || err == -EBADMSG)
+		saved_set_damaged(s, err < 0);
+}
+
 static void loaded(struct vault *v, struct vault_job *job)
 {
 	struct saved *s = job->s;
@@ -202,7 +211,7 @@ static void loaded(struct vault *v, struct vault_job *job)
 	const struct problem *why = NULL;
 
 	s->loading = false;
-	(s->of ? s->of : s)->damaged = job->err == -EBADMSG;
+	note_damage(s, job->err);
 	if (job->err < 0) {
 		explain(&files, "what was saved", job->err);
 		why = &files;
@@ -227,13 +236,18 @@ static void loaded(struct vault *v, struct vault_job *job)
 	trim(v);
 }
 
-/* One for which there is no memory is told so when the loop comes to it. */
+/* What nobody can read, or has memory for, is told so when the loop comes to it. */
 static void on_load(struct saved *s, bool memory, struct wait *w)
 {
 	struct vault *v = s->vault;
 
+	if ((s->of ? s->of : s)->headless) {
+		wait_for(w, &v->unlucky, (void *)&unreadable);
+		context_defer(v->ctx, &v->later);
+		return;
+	}
 	if (!s->loading && !begin_load(v, s, memory)) {
-		wait_for(w, &v->unlucky, v);
+		wait_for(w, &v->unlucky, (void *)&no_memory);
 		context_defer(v->ctx, &v->later);
 		return;
 	}
@@ -289,19 +303,24 @@ static void on_freed(struct saved *s)
 static const struct saved_ops ops = {
 	.load = on_load, .unload = on_unload, .derived = on_derived, .freed = on_freed};
 
-/* @s is on the disk by that name. */
-static void enter(struct vault *v, struct saved *s, const char *id, const struct vault_head *h)
+static void enter_name(struct vault *v, struct saved *s, const char *id)
 {
 	if (!s->vault)
 		v->refs++;
 	s->vault = v;
 	s->ops = &ops;
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	RB_INSERT(saved_tree, &v->tree, s);
+}
+
+/* @s is on the disk by that name. */
+static void enter(struct vault *v, struct saved *s, const char *id, const struct vault_head *h)
+{
 	s->disk_bytes = h->disk_bytes;
 	s->base_bytes = h->base_bytes;
-	snprintf(s->id, sizeof(s->id), "%s", id);
 	if (s->memory)
 		snprintf(s->base, sizeof(s->base), "%s", h->facts.base_sum);
-	RB_INSERT(saved_tree, &v->tree, s);
+	enter_name(v, s, id);
 	saved_has_changed(s);
 }
 
@@ -331,8 +350,8 @@ static void stored(struct vault *v, struct vault_job *job)
 		if (s->pack && !s->listed)
 			list(v, s);
 	} else {
-		if (s->of) /* it was to be read */
-			s->of->damaged = job->err == -EBADMSG;
+		if (s->of && job->err == -EBADMSG) /* it was to be read */
+			saved_set_damaged(s, true);
 		explain_store(&why, job->err); /* logged by who tries it again */
 	}
 	tell_stored(&job->told, job->err, job->err < 0 ? &why : NULL);
@@ -431,7 +450,8 @@ static void on_later(struct deferred *d)
 {
 	struct vault *v = container_of(d, struct vault, later);
 
-	wait_done(&v->unlucky, v, &no_memory);
+	wait_done(&v->unlucky, &no_memory, &no_memory);
+	wait_done(&v->unlucky, &unreadable, &unreadable);
 	tell_stored(&v->told, 0, NULL);
 }
 
@@ -448,14 +468,50 @@ static struct saved *find(struct vault *v, const char *id)
 	return RB_FIND(saved_tree, &v->tree, &key);
 }
 
+/* Somebody has it again: it stays on the disk. */
+static void adopt(struct vault *v, const char *id)
+{
+	struct orphan *o;
+
+	TAILQ_FOREACH(o, &v->orphans, link)
+		if (strcmp(o->id, id) == 0)
+			break;
+	if (!o)
+		return;
+	TAILQ_REMOVE(&v->orphans, o, link);
+	free(o);
+}
+
+int vault_stand_in(struct vault *v, const char *id, struct saved **ret_s)
+{
+	struct saved *s = find(v, id);
+
+	if (s) {
+		*ret_s = saved_ref(s);
+		return 0;
+	}
+	s = vault_disk_id_ok(id) ? calloc(1, sizeof(*s)) : NULL;
+	if (!s)
+		return -ENOMEM;
+	*s = (struct saved){.refs = 1, .damaged = true, .headless = true};
+	enter_name(v, s, id);
+	adopt(v, id);
+	*ret_s = s;
+	return 0;
+}
+
 int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why)
 {
 	struct saved *s = find(v, id);
 	struct vault_head h;
 	struct buf text = {0};
-	struct orphan *o;
 	int r;
 
+	if (s && s->headless) {
+		if (why)
+			explain(why, "what was saved", -EBADMSG);
+		return -EBADMSG;
+	}
 	if (s) {
 		*ret_s = saved_ref(s);
 		return 0;
@@ -479,13 +535,7 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 		saved_describe(s, h.facts.machine, h.facts.machine_len);
 	buf_clear(&text);
 	enter(v, s, id, &h);
-	TAILQ_FOREACH(o, &v->orphans, link)
-		if (strcmp(o->id, id) == 0)
-			break;
-	if (o) {
-		TAILQ_REMOVE(&v->orphans, o, link);
-		free(o);
-	}
+	adopt(v, id);
 	*ret_s = s;
 	return 0;
 }

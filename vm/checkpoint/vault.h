@@ -44,6 +44,17 @@ void vault_store(struct vault *v, struct saved *s, vault_stored_fn done, void *d
  */
 int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct problem *why);
 
+/**
+ * vault_stand_in() - What stands for one that vault_find() finds to be damaged
+ * @v: Vault
+ * @id: Its name
+ * @ret_s: Result, a reference
+ *
+ * Nothing can be read of it while the vault is open, and saved_is_damaged(). But it has its name, so that it can be named in what
+ * is written, and is on the disk for as long as somebody has it: it may be mended there. Return: 0 or -ENOMEM.
+ */
+int vault_stand_in(struct vault *v, const char *id, struct saved **ret_s);
+
 /* At the start: all that have none of these names are removed, and what was begun and never
  * finished. Until then another process may have the vault open as well. */
 void vault_keep(struct vault *v, const char *const *ids, size_t n);

@@ -231,10 +231,8 @@ def damaged():
     k.again()
     same("what is left", sorted(n for n in os.listdir(f"{k.mnt}/raw") if "." not in n), ["good", "saved"])
     k.end()
-    for path in glob.glob(f"{k.state}/saved/*/pack"):
-        text = bytearray(read(path))
-        text[len(text) // 2] ^= 1
-        write(path, bytes(text))
+    packs = glob.glob(f"{k.state}/saved/*/pack")
+    flip(packs)
     k.begin()
     s = k.there("saved")
     same("what was saved is damaged", s.state_of(1), "done")
@@ -242,7 +240,55 @@ def damaged():
         read(s / "files/f")
     s.submit("cat f\n")
     same("it does not run", s.wait_run(2, "refused", 20 * SLOW), True)
-    ok("and says why", "damaged" in s.text("error") or "not-restored" in s.text("error"), s.text("error"))
+    has("and says why", s.text("error"), "damaged")
+    ok("it is closed", wait_for(lambda: s.word() == "closed", 10 * SLOW), s.word())
+    has("... and can be tried again", s.text("error"), "echo wake > ctl tries it again")
+    k.again()
+    same("what is damaged is there", len(glob.glob(f"{k.state}/saved/*/pack")), len(packs))
+    same("and is tried at the next mount", k.there("saved").word(), "asleep")
+    flip(packs)
+    same("mended", k.there("saved").run("cat f\n").out, "saved\n")
+    k.end()
+
+
+def flip(paths):
+    for path in paths:
+        text = bytearray(read(path))
+        text[len(text) // 2] ^= 1
+        write(path, bytes(text))
+
+
+def restore_of_a_damaged_one():
+    """What is whole is not given up for it: neither a sandbox, nor a sleep."""
+    k = Kept("restores")
+    s = k.make("demo")
+    s.run("echo one > f\n")
+    os.mkdir(s / "checkpoints/c")
+    same("a checkpoint", read(s / "checkpoints/c/wait"), b"whole\n")
+    packs = glob.glob(f"{k.state}/saved/*/pack")
+    same("of one that is awake", len(packs), 1)
+    s.run("echo two > f\n")
+    k.again()
+    s = k.there("demo")
+    there = glob.glob(f"{k.state}/saved/*/pack")
+    same("it sleeps, and has a checkpoint", (s.word(), len(there)), ("asleep", 2))
+    flip(packs)
+    with raises("asleep", errno.EIO):
+        s.ctl("restore c")
+    has("... in words", s.text("error"), 'the checkpoint "c" can\'t be read from state_dir: the session is as it was')
+    same("it is shown", s.json("checkpoints/c/status.json")["state"], "failed")
+    same("it is as it was", (s.word(), s.run("cat f; echo three > f\n").out), ("asleep", "two\n"))
+    k.again()
+    s = k.there("demo")
+    same("awake", s.run("cat f; echo four > f\n").out, "three\n")
+    with raises("... likewise", errno.EIO):
+        s.ctl("restore c")
+    same("it is awake", (s.word(), s.run("cat f\n").out), ("idle", "four\n"))
+    flip(packs)
+    k.again()
+    s = k.there("demo")
+    s.ctl("restore c")
+    same("mended", s.run("cat f\n").out, "one\n")
     k.end()
 
 
@@ -368,4 +414,4 @@ def sleeps_on():
     k.end()
 
 
-main(unmount_and_mount, removed_at_the_end, next_one_waits, copies, a_run_goes_on, power_cut, whole, damaged, long_code, template_gone, refused_directories, sleeps_on)
+main(unmount_and_mount, removed_at_the_end, next_one_waits, copies, a_run_goes_on, power_cut, whole, damaged, restore_of_a_damaged_one, long_code, template_gone, refused_directories, sleeps_on)

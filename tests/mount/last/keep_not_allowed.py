@@ -5,6 +5,7 @@
 # timeout: 400
 # log-allow: are not allowed in this mount
 import glob
+import json
 import subprocess
 
 from kept import *
@@ -27,6 +28,15 @@ def failed(k, names):
         s = k.there(name)
         same(f"{name} is not allowed", s.word(), "failed")
         has("... in words", s.text("error"), "until then it stays as it is in state_dir")
+
+
+def not_had(k, name, checkpoint):
+    """The session is there, and goes on; its checkpoint alone is of no use."""
+    s = k.there(name)
+    same(f"{name} is allowed", s.word(), "asleep")
+    status = json.loads(s.text(f"checkpoints/{checkpoint}/status.json"))
+    same("its checkpoint is not", status["state"], "failed")
+    has("... in words", status["problem"]["cause"], "settings are not allowed in this mount")
 
 
 def taken_over(k):
@@ -52,10 +62,11 @@ def stays():
     there = saved(k)
     same("what was saved", len(there), 4)
 
-    names = ("sleeper", "points", "copy")
+    names = ("sleeper", "copy")
     for i in range(2):
         k.begin(LESS)
         failed(k, names)
+        not_had(k, "points", "c")
         other(k, f"other{i}")
         same("it is there", saved(k), there)
         same("it ends", k.end(), 0)
@@ -64,6 +75,7 @@ def stays():
     k.begin(LESS)
     taken_over(k)
     failed(k, names)
+    not_had(k, "points", "c")
     other(k, "more")
     same("it is there, behind a takeover", saved(k), there)
     k.there("copy").remove()

@@ -121,4 +121,52 @@ def not_another():
         awake(s)
 
 
-main(stay, walked, deep, not_another)
+def removed():
+    """A directory that the host has removed is dead to the kernel while a file below it is open; gone back to, it is there."""
+    s = Session("removed")
+    os.makedirs(s / "files/a/b")
+    write(s / "files/a/b/f", b"saved")
+    os.makedirs(s / "files/over/in")
+    os.mkdir(s / "checkpoints/c")
+    same("saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    for awake_first in False, True:
+        a = os.open(s / "files/a/b/f", os.O_RDONLY)
+        over = os.open(s / "files/over/in", os.O_RDONLY | os.O_DIRECTORY)
+        same("rm", shell(f"cd {s / 'files'}; rm -rf a over/in/more; mkdir new; mv -T new over/in")[:2], (0, b""))
+        s.ctl("restore c")
+        ok("restored", s.wait_state("asleep"), s.text("error"))
+        if awake_first:
+            awake(s)
+        same("what was saved", read(s / "files/a/b/f"), b"saved")
+        same("listed", shell(f"cd {s / 'files'}; find . | sort")[1], b".\n./a\n./a/b\n./a/b/f\n./over\n./over/in\n")
+        write(s / "files/a/b/more", b"x")
+        write(s / "files/over/in/more", b"x")
+        same("what is made there", s.run("ls a/b over/in").out, "a/b:\nf\nmore\n\nover/in:\nmore\n")
+        with raises("what was open is of another time", errno.ESTALE):
+            os.pread(a, 5, 0)
+        os.close(a)
+        os.close(over)
+
+
+def begun_anew():
+    """A sandbox that begins anew, and one that goes back, give numbers that others had."""
+    s = Session("anew")
+    s.run("mkdir old")
+    os.mkdir(s / "checkpoints/c")
+    same("saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    for how in "restore c", "close\nreset":
+        s.run("mkdir d")
+        held = [os.open(s / f"files/{name}", os.O_RDONLY | os.O_DIRECTORY) for name in ("d", "old")]
+        for line in how.split("\n"):
+            s.ctl(line)
+        same(how, s.run("mkdir -p d old; ls").out, "d\nold\n")
+        with raises(f"{how}: made since", errno.ESTALE, errno.ENOENT):
+            os.close(os.open("wrong", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=held[0]))
+        if how == "restore c":
+            os.close(os.open("right", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=held[1]))
+        same(f"{how}: what is there", s.run("ls d old").out, "d:\n\nold:\n" + ("right\n" if how == "restore c" else ""))
+        for fd in held:
+            os.close(fd)
+
+
+main(stay, walked, deep, not_another, removed, begun_anew)

@@ -51,10 +51,25 @@ class Kept:
         return s
 
     def written(self, name, template="raw"):
-        """The record is on the disk, and what is saved."""
+        """The record is on the disk, and what is saved: nothing is written there any more."""
         path = f"{self.state}/sessions/{template}/{name}.rec"
         ok("it is written", wait_for(lambda: os.path.exists(path), 10 * SLOW), path)
-        time.sleep(2.5)
+        quiet = 2.5 * slack()
+        end, was, since = time.monotonic() + 10 * SLOW + quiet, None, time.monotonic()
+        while time.monotonic() < min(end, since + quiet):
+            now = self.what_is_there()
+            if now != was:
+                was, since = now, time.monotonic()
+            time.sleep(0.1)
         return path
+
+    def what_is_there(self):
+        there = set()
+        for folder, _, names in os.walk(self.state):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    st = os.lstat(os.path.join(folder, name))
+                    there.add((folder, name, st.st_mtime_ns, st.st_size))
+        return there
 
 __all__ = [name for name in dir() if not name.startswith("_")]

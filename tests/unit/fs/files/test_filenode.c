@@ -169,6 +169,28 @@ static void test_a_directory_goes_on(void **state)
 	assert_ptr_not_equal(filenode_look(&f->fns, &found), a);
 }
 
+/* What the host has removed is no more, though another state has it again; what it was replaced by goes on. */
+static void test_a_directory_is_removed(void **state)
+{
+	struct fixture *f = *state;
+	struct filenode_found found = {1, 5, 50, S_IFDIR, 0, "d"};
+	struct filenode *a = filenode_look(&f->fns, &found), *b;
+
+	f->fns.follows = true;
+	filenode_removed(&f->fns, 0, "d");
+	found.epoch = 2;
+	b = filenode_look(&f->fns, &found);
+	assert_ptr_not_equal(a, b);
+	assert_false(filenode_is(a, 50) || filenode_is(a, 0));
+	found = (struct filenode_found){2, 6, 60, S_IFDIR, 0, "e"};
+	a = filenode_look(&f->fns, &found);
+	assert_int_equal(move(f, 0, "e", 0, "d"), 0);
+	found = (struct filenode_found){3, 7, 50, S_IFDIR, 0, "d"};
+	assert_ptr_not_equal(filenode_look(&f->fns, &found), b);
+	found = (struct filenode_found){4, 8, 60, S_IFDIR, 0, "d"};
+	assert_ptr_equal(filenode_look(&f->fns, &found), a);
+}
+
 static void test_parents_stay_as_long_as_their_children(void **state)
 {
 	struct fixture *f = *state;
@@ -445,6 +467,7 @@ int main(void)
 		test(test_lookups),
 		test(test_epochs),
 		test(test_a_directory_goes_on),
+		test(test_a_directory_is_removed),
 		test(test_parents_stay_as_long_as_their_children),
 		test(test_what_the_guest_has_twice),
 		test(test_circles),

@@ -452,6 +452,26 @@ static void test_the_disk_is_damaged(void **state)
 	fx_forget_ino(req->ino, 1);
 }
 
+/* Of a checkpoint, it is said of which, and what helps. */
+static void test_a_checkpoint_is_damaged(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct saved *saved;
+	struct req *req;
+
+	fx_checkpoint(fx, s, "c");
+	saved = TAILQ_FIRST(&fx_demo(fx)->checkpoints.list)->saved;
+	fake_saved_store(saved);
+	req = fx_lookup(fx, fx_ino(fx, TOP "checkpoints/c/files"), "a.txt");
+	assert_waits(req);
+	saved->damaged = true;
+	fake_saved_loaded(saved, &damaged);
+	assert_error(req, -EIO);
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "checkpoints/c: "));
+	assert_non_null(strstr(fx_cat(fx, TOP "error"), "rmdir removes it"));
+}
+
 /* What becomes of its session meanwhile. */
 static void test_goes_while_the_disk_is_read(void **state)
 {
@@ -566,6 +586,7 @@ int main(void)
 		fx_test(test_writes_wait_for_a_save),
 		fx_test(test_open_files_keep_it_awake),
 		fx_test(test_waits_for_the_disk),
+		fx_test(test_a_checkpoint_is_damaged),
 		fx_test(test_the_disk_is_damaged),
 		fx_test(test_goes_while_the_disk_is_read),
 		fx_test(test_checkpoint_on_disk),

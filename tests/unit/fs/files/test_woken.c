@@ -80,7 +80,6 @@ static void test_closed_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s;
-	struct req *req;
 	uint64_t dir;
 
 	fx_asleep(fx);
@@ -90,29 +89,80 @@ static void test_closed_asleep(void **state)
 	fx_put(fx, TOP "in", "y");
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
-	req = fx_lookup(fx, dir, "b");
-	assert_int_equal(s->nfiles, 1);
-	assert_string_equal(s->file[0].rq.name, "d"); /* it is looked for */
-	fake_answer(s, -ENOENT, NULL);
-	assert_error(req, -ESTALE);
+	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+	assert_int_equal(s->nfiles, 0); /* it is not even looked for */
 	fx_forget_ino(dir, 1);
+	fake_exit(s, VM_DONE, 0);
+}
+
+static uint64_t look_up(struct fixture *fx, struct sandbox *s, const char *name,
+			const struct vm_file_reply *found)
+{
+	struct req *req = fx_lookup(fx, fx_ino(fx, FILES), name);
+
+	fake_answer(s, 0, found);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	return req->ino;
+}
+
+/* A sandbox has an end: what the next one has by the same name and number is another directory. */
+static void test_begun_anew(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	const uint64_t dir = look_up(fx, s, "d", &fx_a_dir);
+
+	fake_die(s, PROBLEM_CLOSED);
+	fx_put(fx, TOP "ctl", "reset");
+	s = fx_ready(fx);
+	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+	assert_int_equal(s->nfiles, 0);
+	assert_int_not_equal(look_up(fx, s, "d", &fx_a_dir), dir);
+	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+}
+
+/* What was made behind a checkpoint is not in it, though its number may be given again. */
+static void test_gone_back(void **state)
+{
+	static const struct vm_file_reply later = {
+		.node = 9, .attr = {.ino = 4713, .mode = S_IFDIR | 0755, .nlink = 2}};
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	uint64_t old, new;
+	struct req *req;
+
+	fx_checkpoint(fx, s, "c");
+	old = look_up(fx, s, "d", &fx_a_dir);
+	new = look_up(fx, s, "later", &later);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore c"), 0);
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	assert_error(fx_lookup(fx, new, "b"), -ESTALE);
+	assert_int_equal(s->nfiles, 0);
+	assert_int_not_equal(look_up(fx, s, "later", &later), new);
+	req = fx_lookup(fx, old, "b");
+	assert_string_equal(s->file[0].rq.name, "d");
+	fake_answer(s, 0, &fx_a_dir);
+	assert_string_equal(s->file[0].rq.name, "b");
+	fake_answer(s, -ENOENT, NULL);
+	assert_error(req, -ENOENT);
 	fake_exit(s, VM_DONE, 0);
 }
 
 /* Return: the directory in so many others, of a sandbox that there is no more; *@ret_s is the one that there is now. */
 static uint64_t deep_below(struct fixture *fx, unsigned levels, struct sandbox **ret_s)
 {
-	struct sandbox *s = fx_ready(fx);
+	struct sandbox *s = fx_idle(fx);
 	uint64_t dir = fx_ino(fx, FILES);
 
 	s->known = &fx_a_dir;
 	for (unsigned i = 0; i < levels; i++)
 		dir = fx_lookup(fx, dir, "n")->ino;
-	fake_die(s, PROBLEM_CLOSED);
-	fx_put(fx, TOP "ctl", "reset");
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fx_saved(s);
+	fake_settle();
 	fx_put(fx, TOP "in", "y");
-	*ret_s = fake_sandbox();
-	fake_state(*ret_s, SANDBOX_READY);
+	*ret_s = fx_woken(fx);
 	(*ret_s)->known = &fx_a_dir;
 	return dir;
 }
@@ -206,11 +256,12 @@ static void test_number_comes_later(void **state)
 	fx_put(fx, TOP "in", "y");
 	s = fx_woken(fx);
 	assert_true(is_it(fx, s, dir, 31));
-	fake_die(s, PROBLEM_CLOSED);
-	fx_put(fx, TOP "ctl", "reset");
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fx_saved(s);
+	fake_settle();
 	fx_put(fx, TOP "in", "y");
-	s = fake_sandbox();
-	fake_state(s, SANDBOX_READY);
+	s = fx_woken(fx);
 	assert_false(is_it(fx, s, dir, 32));
 	assert_true(is_it(fx, s, dir, 31));
 	fx_forget_ino(dir, 1);
@@ -239,10 +290,16 @@ static void test_number_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_two_find_a_directory), fx_test(test_a_directory_that_is_none),
-		fx_test(test_closed_asleep),	    fx_test(test_a_deep_directory),
-		fx_test(test_too_deep_a_directory), fx_test(test_saved_meanwhile),
-		fx_test(test_number_comes_later),   fx_test(test_number_is_lost),
+		fx_test(test_two_find_a_directory),
+		fx_test(test_a_directory_that_is_none),
+		fx_test(test_closed_asleep),
+		fx_test(test_begun_anew),
+		fx_test(test_gone_back),
+		fx_test(test_a_deep_directory),
+		fx_test(test_too_deep_a_directory),
+		fx_test(test_saved_meanwhile),
+		fx_test(test_number_comes_later),
+		fx_test(test_number_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

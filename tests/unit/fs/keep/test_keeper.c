@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeping sessions: when they are written, what the next mount finds, how the end puts them to sleep. */
+/* Keeping sessions: when they are written, what the next mount finds. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c tests/unit/fixture/keeper_fixture.c vm/base/record.c vm/base/remove.c */
 /* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* modules: fs/keep/keeper.c fs/keep/keeper_held.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
@@ -327,167 +327,6 @@ static void test_removal_refused(void **data)
 	kf_next_end(&n);
 }
 
-/* Who is in a hurry does not wait for a run that was interrupted. */
-static void test_end_in_a_hurry(void **data)
-{
-	struct fixture *fx = *data;
-	struct sandbox *busy = fx_run(fx, "for long");
-
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	clock_advance(11000);
-	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
-	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
-	fake_exit(busy, VM_KILLED, 137);
-	clock_advance(100);
-	fake_saved(busy, fake_saved_new(10, true), NULL);
-	kf_written();
-	assert_true(kf_over);
-}
-
-static void test_end(void **data)
-{
-	struct fixture *fx = *data;
-	struct sandbox *idle = fx_run(fx, "one"), *busy;
-	struct kf_next n;
-
-	fake_exit(idle, VM_DONE, 0);
-	assert_int_equal(fx_mkdir(fx, "python/busy"), 0);
-	fx_put(fx, "python/busy/in", "for long");
-	busy = fake_sandbox();
-	fake_state(busy, SANDBOX_READY);
-	fx_put(fx, "python/busy/in", "never");
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	clock_advance(100);
-	assert_true(idle->saving);
-	fake_saved(idle, fake_saved_new(10, true), NULL);
-	fx_expect(fx, TOP "state", "asleep\n");
-	fx_expect(fx, "python/busy/runs/2/state", "refused\n");
-	assert_int_equal(fx_put(fx, "python/busy/in", "nor that"), -ESTALE);
-	assert_false(busy->saving);
-	clock_advance(9000);
-	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 0);
-	clock_advance(2000);
-	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
-	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
-	clock_advance(4000);
-	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
-	fake_exit(busy, VM_KILLED, 137);
-	clock_advance(100);
-	assert_true(busy->saving);
-	fake_saved(busy, fake_saved_new(10, true), NULL);
-	assert_false(kf_over);
-	kf_written();
-	assert_true(kf_over);
-	kf_next_begin(&n, fx);
-	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
-	assert_int_equal(kf_found(&n, "busy")->state, SESSION_ASLEEP);
-	assert_int_equal(session_run(kf_found(&n, "busy"), 1)->state, RUN_KILLED);
-	kf_next_end(&n);
-	kf_over = true;
-}
-
-/* Who does not even end when killed is closed, and what ran is lost to nobody: it is said. */
-static void test_end_without_answer(void **data)
-{
-	struct fixture *fx = *data;
-	struct kf_next n;
-
-	fx_run(fx, "for ever");
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	for (int i = 0; i < 60 && !kf_over; i++) {
-		clock_advance(1000);
-		clock_work();
-		fake_vault_stores(0);
-	}
-	assert_true(kf_over);
-	kf_next_begin(&n, fx);
-	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
-	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
-	assert_true(run_ended(session_run(kf_found(&n, "demo"), 1)));
-	kf_next_end(&n);
-	kf_over = true;
-}
-
-/* A session is removed, whose checkpoint is on its way to the disk still when the last record is written. */
-static void test_end_lets_go(void **data)
-{
-	struct fixture *fx = *data;
-	struct sandbox *s = fx_run(fx, "one");
-	unsigned forgets;
-
-	fake_exit(s, VM_DONE, 0);
-	kf_written();
-	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	assert_int_equal(fake_vault_storing(), 1);
-	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	for (int i = 0; i < 4; i++) {
-		clock_advance(2000);
-		clock_work();
-	}
-	assert_false(kf_is_there("demo"));
-	assert_false(kf_over);
-	forgets = fake_vault_forgets();
-	fake_vault_stores(0);
-	clock_advance(100);
-	clock_work();
-	assert_true(kf_over);
-	assert_true(fake_vault_forgets() > forgets);
-}
-
-/* But where a record could not be removed, what it names stays. */
-static void test_end_leaves(void **data)
-{
-	struct fixture *fx = *data;
-	char path[256], in[300];
-	unsigned forgets;
-
-	assert_int_equal(fx_mkdir(fx, "python/gone"), 0);
-	kf_written();
-	snprintf(path, sizeof(path), "%s/sessions/python/gone.rec", kf_state);
-	snprintf(in, sizeof(in), "%s/x", path);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(mkdir(path, 0700), 0);
-	assert_int_equal(mkdir(in, 0700), 0);
-	forgets = fake_vault_forgets();
-	assert_int_equal(fx_rmdir(fx, "python/gone"), 0);
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	kf_written();
-	assert_true(kf_over);
-	assert_true(kf_is_there("gone"));
-	assert_int_equal(fake_vault_forgets(), forgets);
-}
-
-/* What there is no room for is not saved again and again; why that is lost is said now, and behind the next mount. */
-static void test_end_without_room(void **data)
-{
-	struct fixture *fx = *data;
-	struct sandbox *s = fx_run(fx, "one");
-	struct kf_next n;
-
-	fake_exit(s, VM_DONE, 0);
-	fx->conf.saved_bytes = 1000;
-	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
-	clock_advance(100);
-	assert_true(s->saving);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	clock_advance(100);
-	assert_int_equal(s->nsaves, 1);
-	assert_true(s->closing);
-	kf_written();
-	assert_true(kf_over);
-	kf_next_begin(&n, fx);
-	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
-	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
-	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
-			       "are lost (what is saved of this user's sessions would take"));
-	kf_next_end(&n);
-	kf_over = true;
-}
-
 static void spoil(const char *name)
 {
 	char path[256];
@@ -533,12 +372,61 @@ static void test_damaged(void **data)
 	kf_next_end(&n);
 }
 
+/* Of many the root names the first few, and says how many there are. */
+static void test_many_damaged(void **data)
+{
+	struct fixture *fx = *data;
+	const char *cause;
+	struct kf_next n;
+	char path[64];
+
+	for (int c = 'a'; c < 'f'; c++) {
+		snprintf(path, sizeof(path), "python/bad-%c", c);
+		assert_int_equal(fx_mkdir(fx, path), 0);
+	}
+	kf_written();
+	for (int c = 'a'; c < 'f'; c++) {
+		snprintf(path, sizeof(path), "bad-%c", c);
+		spoil(path);
+	}
+	kf_next_begin(&n, fx);
+	cause = complaint_of(n.fs, getuid())->problem.cause;
+	assert_non_null(strstr(cause, "5 sessions can't be read from state_dir: python/bad-"));
+	assert_non_null(strstr(cause, ", python/bad-"));
+	assert_string_equal(cause + strlen(cause) - 4, " ...");
+	kf_next_end(&n);
+}
+
 /* ... though another configuration allows them. The session is not made another one for that, nor written as that. */
 static void test_not_allowed(void **data)
 {
 	struct fixture *fx = *data;
 	const unsigned most = fx->conf.limits.max_memory_mb;
+	struct kf_next n;
+
+	fx_put(fx, TOP "config", "memory_mb = 300\n");
+	kf_written();
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_FAILED);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "its settings are not allowed"));
+	assert_true(kf_found(&n, "demo")->on_disk.damaged); /* it is not written */
+	kf_next_end(&n);
+	fx->conf.limits.max_memory_mb = most;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb, 300);
+	kf_next_end(&n);
+}
+
+/* Those of a checkpoint are no reason to be without the session: it alone can't be had, and stays as it is. */
+static void test_checkpoint_not_allowed(void **data)
+{
+	struct fixture *fx = *data;
+	const unsigned most = fx->conf.limits.max_memory_mb;
+	struct checkpoint *cp;
 	struct sandbox *s;
+	struct problem why;
 	struct kf_next n;
 
 	fx_put(fx, TOP "config", "memory_mb = 300\n");
@@ -546,28 +434,28 @@ static void test_not_allowed(void **data)
 	fake_exit(s, VM_DONE, 0);
 	fx_checkpoint(fx, s, "a");
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
-	for (unsigned of_checkpoint = 0; of_checkpoint < 2; of_checkpoint++) {
-		if (of_checkpoint)
-			fx_put(fx, TOP "config", "memory_mb = 200\n");
-		kf_written();
-		fx->conf.limits.max_memory_mb = 256;
-		kf_next_begin(&n, fx);
-		assert_int_equal(kf_found(&n, "demo")->state, SESSION_FAILED);
-		assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
-				       of_checkpoint ? "a checkpoint's settings are not allowed"
-						     : "its settings are not allowed"));
-		assert_true(kf_found(&n, "demo")->on_disk.damaged); /* it is not written */
-		kf_next_end(&n);
-		fx->conf.limits.max_memory_mb = most;
-		kf_next_begin(&n, fx);
-		assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb,
-				 of_checkpoint ? 200 : 300);
-		assert_int_equal(
-			checkpoint_find(kf_found(&n, "demo"), "a")->settings.spec.memory_mb, 300);
-		assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "a")->state,
-				 CHECKPOINT_WHOLE);
-		kf_next_end(&n);
-	}
+	fx_put(fx, TOP "config", "memory_mb = 200\n");
+	kf_written();
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_NEW);
+	assert_false(kf_found(&n, "demo")->on_disk.damaged);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_FAILED);
+	assert_true(checkpoint_problem(kf_found(&n, "demo"), cp, &why));
+	assert_non_null(strstr(why.cause, "a checkpoint's settings are not allowed"));
+	assert_false(checkpoint_any(kf_found(&n, "demo")));
+	assert_int_equal(session_restore(kf_found(&n, "demo"), "a"), -ENOENT);
+	assert_int_equal(checkpoint_new(kf_found(&n, "demo"), "a", cp->saved, &cp, &why), -EEXIST);
+	kf_next_writes(&n, "demo");
+	kf_next_end(&n);
+	fx->conf.limits.max_memory_mb = most;
+	kf_next_begin(&n, fx);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_WHOLE);
+	assert_int_equal(cp->settings.spec.memory_mb, 300);
+	assert_int_equal(kf_found(&n, "demo")->settings.spec.memory_mb, 200);
+	kf_next_end(&n);
 }
 
 /* What can't be listed may name what is saved: that stays, and so do outputs. */
@@ -606,6 +494,7 @@ static void test_unlisted(void **data)
 	assert_int_equal(fake_vault_there(), 1);
 	kf_next_end(&n);
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,14 +507,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unchanged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end_lets_go, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end_leaves, kf_setup, kf_teardown),
-		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_checkpoint_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_many_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 	};
 

@@ -191,6 +191,30 @@ static void test_heir(void **data)
 	}
 }
 
+/* A new session has the name: its record is there instead, and nothing names what the other one did. */
+static void test_name_is_taken(void **data)
+{
+	struct fixture *fx = *data;
+	const unsigned before = sleeps(fx);
+	struct session *s;
+	char left[256];
+	struct kf_next n;
+
+	kf_next_open(&n, fx);
+	snprintf(left, sizeof(left), "%s/sessions/python/demo.1-1.out", n.state);
+	assert_int_equal(mkdir(left, 0700), 0);
+	keeper_wait(n.k);
+	keeper_go(n.k);
+	kf_written();
+	assert_int_equal(fake_vault_held(), before + 2);
+	assert_int_equal(session_create(n.fs, 0, "demo", fx->fs->uid, fx->fs->gid, &s), 0);
+	kf_written();
+	assert_int_equal(s->on_disk.err, 0);
+	assert_int_equal(fake_vault_held(), before);
+	assert_int_equal(access(left, F_OK), -1);
+	kf_next_end(&n);
+}
+
 /* At the end one could not be written. What it names on the disk is not forgotten for that others could, later. */
 static void test_end_unwritten(void **data)
 {
@@ -235,6 +259,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unread, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_heir, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_name_is_taken, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_unwritten, kf_setup, kf_teardown),
 	};
 

@@ -9,6 +9,7 @@
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/keeper_fixture.h"
 #include "tests/unit/fixture/vault_fake.h"
+#include "vm/base/util.h"
 
 #define TOP "python/demo/"
 
@@ -182,18 +183,90 @@ static void test_reset_of_what_is_damaged(void **data)
 	sleeps(fx);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
 	fx_demo(fx)->asleep.saved->damaged = true;
+	fx_demo(fx)->asleep.before->damaged = true; /* these are its files */
 	clock_advance(1100);
 	clock_work();
 	fake_vault_stores(-EBADMSG);
 	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
-	assert_string_equal(problem_kept(&fx_demo(fx)->front.error)->fix,
-			    "echo reset > ctl gives the session a new sandbox.");
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->front.error)->fix,
+			       "echo reset > ctl gives the session a new sandbox"));
+	assert_null(strstr(problem_kept(&fx_demo(fx)->front.error)->fix, "restore"));
 	kf_written();
 	assert_int_equal(fx_demo(fx)->on_disk.err, 0);
 	kf_next_begin(&n, fx);
-	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
 	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
 	assert_int_equal(session_run(kf_found(&n, "demo"), 1)->state, RUN_DONE);
+	kf_next_end(&n);
+}
+
+/* What can't be read any more stays on the disk: the next mount tries it again, and as long as there is one the record names it. */
+static void test_damaged_stays(void **data)
+{
+	struct fixture *fx = *data;
+	struct kf_next n;
+
+	sleeps(fx);
+	fx_demo(fx)->asleep.saved->damaged = true;
+	fx_put(fx, TOP "in", "two");
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	kf_written();
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 1);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_true(saved_has_memory(kf_found(&n, "demo")->asleep.saved));
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "can't be read from state_dir"));
+	kf_next_end(&n);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	kf_written();
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 0);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_NEW);
+	kf_next_end(&n);
+}
+
+static void spoils(struct fixture *fx, bool damaged)
+{
+	struct saved *of[] = {fx_demo(fx)->asleep.saved, checkpoint_find(fx_demo(fx), "a")->saved};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+		of[i]->headless = of[i]->damaged = damaged;
+}
+
+/* Not even what is known of it can be read. It stays all the same, from mount to mount. */
+static void test_headless_stays(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct checkpoint *cp;
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(200, true), NULL);
+	kf_written();
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	kf_written();
+	spoils(fx, true);
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 2);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_FAILED);
+	kf_next_writes(&n, "demo");
+	kf_next_end(&n);
+	spoils(fx, false);
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_there(), 2);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1100);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_WHOLE);
+	assert_int_equal(saved_bytes(cp->saved), 1200);
 	kf_next_end(&n);
 }
 
@@ -224,6 +297,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reset_asleep, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_reset_of_what_is_damaged, kf_setup,
 						kf_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_stays, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_headless_stays, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_restored_asleep, kf_setup, kf_teardown),
 	};
 

@@ -319,7 +319,7 @@ static void test_not_saved(void **state)
 	s = fx_run(fx, "x");
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
-	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
 	fx_expect(fx, COPY "state", "closed\n");
 	assert_int_equal(fx_put(fx, COPY "ctl", "reset\n"), 0);
 	fx_expect_in(fx, COPY "config", "from =\n");
@@ -343,6 +343,23 @@ static void test_copy_removed(void **state)
 	assert_int_equal(fx_rmdir(fx, "python/copy"), 0);
 	fx_saved(s);
 	assert_int_equal(fake_packs(), 0);
+}
+
+/* What is to be copied stays until it is saved, or nobody wants that any more. */
+static void test_source_removed(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), -EBUSY);
+	fx_expect_error(fx, "python/demo", "busy");
+	fx_expect_in(fx, TOP "error", "python/copy is not there yet");
+	fx_saved(s);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	fx_expect(fx, COPY "state", "asleep\n");
+	fx_put(fx, COPY "in", "y");
+	assert_non_null(began("python-copy"));
 }
 
 /* With fresh = yes, every run begins as that copy. */
@@ -411,6 +428,7 @@ int main(void)
 		fx_test(test_copy_that_does_not_start),
 		fx_test(test_not_saved),
 		fx_test(test_copy_removed),
+		fx_test(test_source_removed),
 		fx_test(test_fresh_copies),
 		fx_test(test_ports),
 		fx_test(test_other_users),

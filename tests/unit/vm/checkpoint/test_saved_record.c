@@ -94,6 +94,29 @@ static int take(struct buf *out, struct saved **ret_saved)
 	return r;
 }
 
+/* What was found to be damaged is so for the next daemon, before it has read it. */
+static void damaged_goes_along(void **state)
+{
+	struct fdbag fds = {0};
+	struct buf out = {0};
+	struct saved *s, *t;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(4, false);
+	saved_set_number(s, 1);
+	saved_set_damaged(s, true);
+	assert_ptr_equal(saved_next_changed(), s);
+	assert_int_equal(saved_put(s, &out, &fds), 0);
+	saved_set_damaged(s, false);
+	assert_int_equal(take(&out, &t), 0);
+	assert_ptr_equal(s, t);
+	assert_true(saved_is_damaged(t));
+	saved_unref(t);
+	saved_unref(s);
+	vf_close();
+}
+
 /* Nothing at all, and what is not there. */
 static void makes_no_sense(void **state)
 {
@@ -120,6 +143,7 @@ int main(void)
 		VF_TEST(in_memory),
 		VF_TEST(on_the_disk),
 		VF_TEST(files_of_what_is_on_the_disk),
+		VF_TEST(damaged_goes_along),
 		VF_TEST(makes_no_sense),
 	};
 

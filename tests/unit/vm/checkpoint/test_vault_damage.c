@@ -177,6 +177,93 @@ static void not_damaged(void **state)
 	vf_close();
 }
 
+/* Return: which it was. */
+static char version_of_pack(const char *id, char version)
+{
+	char path[PATH_MAX + 64], was;
+	_cleanup_close_ int fd = -1;
+
+	path_of(path, id, "pack");
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &was, 1, 8), 1);
+	assert_int_equal(pwrite(fd, &version, 1, 8), 1);
+	return was;
+}
+
+/* Once it was found to be damaged it is, until it was read well. */
+static void stays_damaged(void **state)
+{
+	char id[SAVED_ID_MAX], was;
+	struct saved *s;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(8, false);
+	snprintf(id, sizeof(id), "%s", saved_id(s));
+	was = version_of_pack(id, 99);
+	version_of_pack(id, was);
+	flip(id, "pack", 500);
+	assert_int_equal(vf_load(s, true).code, PROBLEM_NOT_RESTORED);
+	assert_true(saved_is_damaged(s));
+	version_of_pack(id, 99);
+	assert_int_equal(vf_load(s, true).code, PROBLEM_NO_RESOURCES);
+	assert_true(saved_is_damaged(s));
+	version_of_pack(id, was);
+	flip(id, "pack", 500);
+	assert_int_equal(vf_load(s, true).code, 0);
+	assert_false(saved_is_damaged(s));
+	saved_unref(s);
+	vf_close();
+}
+
+/* What stands for one whose head is damaged has its name, and it is there for as long as that. */
+static void stands_in(void **state)
+{
+	char id[SAVED_ID_MAX];
+	struct saved *s, *t, *files;
+	struct problem why;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(8, true);
+	snprintf(id, sizeof(id), "%s", saved_id(s));
+	saved_unref(s);
+	vf_close();
+	flip(id, "head", 700);
+	vf_begin();
+	assert_int_equal(vault_find(vf_vault, id, &s, &why), -EBADMSG);
+	assert_int_equal(vault_stand_in(vf_vault, id, &s), 0);
+	assert_int_equal(vault_find(vf_vault, id, &t, &why), -EBADMSG);
+	assert_int_equal(why.code, PROBLEM_NOT_RESTORED);
+	assert_int_equal(vault_stand_in(vf_vault, id, &t), 0);
+	assert_ptr_equal(s, t);
+	assert_true(saved_is_damaged(s));
+	assert_string_equal(saved_id(s), id);
+	files = saved_files_only(s);
+	assert_int_equal(vf_load(s, true).code, PROBLEM_NOT_RESTORED);
+	assert_int_equal(vf_load(files, true).code, PROBLEM_NOT_RESTORED);
+	saved_unref(files);
+	saved_unref(t);
+	vault_keep(vf_vault, NULL, 0);
+	vault_forget(vf_vault, vault_mark(vf_vault));
+	vf_settle();
+	assert_int_equal(vf_count(""), 1);
+	/* It may be mended there. */
+	flip(id, "head", 700);
+	saved_unref(s);
+	assert_int_equal(vault_find(vf_vault, id, &s, NULL), 0);
+	assert_int_equal(vf_load(s, false).code, 0);
+	vf_same(s, 8, true);
+	saved_unref(s);
+	flip(id, "head", 700);
+	assert_int_equal(vault_stand_in(vf_vault, id, &s), 0);
+	saved_unref(s);
+	vault_forget(vf_vault, vault_mark(vf_vault));
+	vf_settle();
+	assert_int_equal(vf_count(""), 0);
+	vf_close();
+}
+
 /* A file of one does not stand for that of another, nor a whole directory. */
 static void exchanged(void **state)
 {
@@ -348,6 +435,8 @@ int main(void)
 		VF_TEST(exchanged),
 		VF_TEST(another_key),
 		VF_TEST(not_damaged),
+		VF_TEST(stays_damaged),
+		VF_TEST(stands_in),
 		VF_TEST(a_damaged_check),
 		VF_TEST(a_damaged_base_is_not_passed_on),
 		VF_TEST(the_disk_is_full),

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping sessions: how the end of a mount puts them to sleep. */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c tests/unit/fixture/keeper_fixture.c vm/base/record.c vm/base/remove.c */
+/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/keeper.c fs/keep/keeper_held.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/store.c */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/keep/keeper.h"
+#include "fs/keep/keeper_internal.h"
+#include "fs/session/job.h"
+#include "fs/tree/nodes.h"
+#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/keeper_fixture.h"
+#include "tests/unit/fixture/vault_fake.h"
+
+#define TOP "python/demo/"
+
+/* ---- tests ---- */
+
+/* Who is in a hurry does not wait for a run that was interrupted. */
+static void test_end_in_a_hurry(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *busy = fx_run(fx, "for long");
+
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(11000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
+	fake_exit(busy, VM_KILLED, 137);
+	clock_advance(100);
+	fake_saved(busy, fake_saved_new(10, true), NULL);
+	kf_written();
+	assert_true(kf_over);
+}
+
+static void test_end(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *idle = fx_run(fx, "one"), *busy;
+	struct kf_next n;
+
+	fake_exit(idle, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, "python/busy"), 0);
+	fx_put(fx, "python/busy/in", "for long");
+	busy = fake_sandbox();
+	fake_state(busy, SANDBOX_READY);
+	fx_put(fx, "python/busy/in", "never");
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(idle->saving);
+	fake_saved(idle, fake_saved_new(10, true), NULL);
+	fx_expect(fx, TOP "state", "asleep\n");
+	fx_expect(fx, "python/busy/runs/2/state", "refused\n");
+	assert_int_equal(fx_put(fx, "python/busy/in", "nor that"), -ESTALE);
+	assert_false(busy->saving);
+	clock_advance(9000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 0);
+	clock_advance(2000);
+	assert_int_equal(busy->signals[SANDBOX_INTERRUPT], 1);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 0);
+	clock_advance(4000);
+	assert_int_equal(busy->signals[SANDBOX_KILL], 1);
+	fake_exit(busy, VM_KILLED, 137);
+	clock_advance(100);
+	assert_true(busy->saving);
+	fake_saved(busy, fake_saved_new(10, true), NULL);
+	assert_false(kf_over);
+	kf_written();
+	assert_true(kf_over);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(kf_found(&n, "busy")->state, SESSION_ASLEEP);
+	assert_int_equal(session_run(kf_found(&n, "busy"), 1)->state, RUN_KILLED);
+	kf_next_end(&n);
+	kf_over = true;
+}
+
+/* Who does not even end when killed is closed, and what ran is lost to nobody: it is said. */
+static void test_end_without_answer(void **data)
+{
+	struct fixture *fx = *data;
+	struct kf_next n;
+
+	fx_run(fx, "for ever");
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	for (int i = 0; i < 60 && !kf_over; i++) {
+		clock_advance(1000);
+		clock_work();
+		fake_vault_stores(0);
+	}
+	assert_true(kf_over);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_true(run_ended(session_run(kf_found(&n, "demo"), 1)));
+	kf_next_end(&n);
+	kf_over = true;
+}
+
+/* A session is removed, whose checkpoint is on its way to the disk still when the last record is written. */
+static void test_end_lets_go(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	unsigned forgets;
+
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	assert_int_equal(fake_vault_storing(), 1);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	for (int i = 0; i < 4; i++) {
+		clock_advance(2000);
+		clock_work();
+	}
+	assert_false(kf_is_there("demo"));
+	assert_false(kf_over);
+	forgets = fake_vault_forgets();
+	fake_vault_stores(0);
+	clock_advance(100);
+	clock_work();
+	assert_true(kf_over);
+	assert_true(fake_vault_forgets() > forgets);
+}
+
+/* But where a record could not be removed, what it names stays. */
+static void test_end_leaves(void **data)
+{
+	struct fixture *fx = *data;
+	char path[256], in[300];
+	unsigned forgets;
+
+	assert_int_equal(fx_mkdir(fx, "python/gone"), 0);
+	kf_written();
+	snprintf(path, sizeof(path), "%s/sessions/python/gone.rec", kf_state);
+	snprintf(in, sizeof(in), "%s/x", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(mkdir(in, 0700), 0);
+	forgets = fake_vault_forgets();
+	assert_int_equal(fx_rmdir(fx, "python/gone"), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_true(kf_is_there("gone"));
+	assert_int_equal(fake_vault_forgets(), forgets);
+}
+
+/* What there is no room for is not saved again and again; why that is lost is said now, and behind the next mount. */
+static void test_end_without_room(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	fx->conf.saved_bytes = 1000;
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	clock_advance(100);
+	assert_int_equal(s->nsaves, 1);
+	assert_true(s->closing);
+	kf_written();
+	assert_true(kf_over);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "are lost (what is saved of this user's sessions would take"));
+	kf_next_end(&n);
+	kf_over = true;
+}
+
+/* What has failed before is no reason for what fails at the end. */
+static void test_end_has_its_own_reason(void **data)
+{
+	static const struct problem old = {.code = PROBLEM_NOT_SAVED, .cause = "an old reason"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, NULL, &old);
+	fx_expect_error(fx, "python/demo", "not-saved");
+	keeper_end(fx->fs->keeper, true, kf_on_over, NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost"));
+	assert_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "an old reason"));
+}
+
+/* A save that has failed has been tried for as long as that can help: the mount does not wait for another one. */
+static void test_end_not_saved(void **data)
+{
+	static const struct problem deep = {.code = PROBLEM_NOT_SAVED, .cause = "too deep"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	fake_saved(s, NULL, &deep);
+	clock_advance(100);
+	assert_int_equal(s->nsaves, 1);
+	assert_true(s->closing);
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost (too deep)"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_lets_go, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_leaves, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_has_its_own_reason, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_not_saved, kf_setup, kf_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
