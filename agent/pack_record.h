@@ -21,7 +21,7 @@
  *	SAME	name, u32 entry					one more name of a `shared` file that came before
  *	OTHER	u32 mode, u64 mtime, u32 ns, name		a socket, FIFO or device: that it was there
  *	UP
- *	NUMBER	u64: the inode number that the host was told of the entry before, not 0; none of SAME
+ *	NUMBER	u64: the inode number that the host was told of the entry before (or before its DATA), not 0; none of SAME
  *
  * The first record is the DIR of the working directory itself, without a name, and the last its UP.
  * All that have a name, and the first, are entries, numbered from 0.

@@ -31,7 +31,7 @@ struct lock_share {
 	unsigned holders, ranges;
 };
 
-/* A file. In the daemon `dev` is 0. */
+/* A file. In the daemon `dev` is 0 of a node, see nodelock_file(). */
 struct lock_file {
 	uint64_t dev, ino;
 };

@@ -20,17 +20,23 @@ uint64_t number_of(const struct numbers *ns, ino_t own)
 	return ns->generation ? ns->generation << OWN_BITS | folded : own;
 }
 
+/* There is none behind the last one, which a host that knows better would not have told. */
+static uint64_t after(uint64_t generation)
+{
+	return MIN(generation, (uint64_t)UINT32_MAX - 1) + 1;
+}
+
 int number_set(struct numbers *ns, ino_t own, uint64_t shown)
 {
 	const int r = inodes_set(&ns->shown, DEV, own, shown);
 
 	if (r == 0)
-		ns->generation = MAX(ns->generation, (shown >> OWN_BITS) + 1);
+		ns->generation = MAX(ns->generation, after(shown >> OWN_BITS));
 	return r;
 }
 
 void numbers_clear(struct numbers *ns)
 {
 	inodes_clear(&ns->shown);
-	ns->generation++;
+	ns->generation = after(ns->generation);
 }

@@ -11,6 +11,7 @@
 #include "internal.h"
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
 
 /* ---- a request ---- */
@@ -26,11 +27,17 @@ void files_op_list(struct file_op *op, struct file_ops *list)
 
 int files_own_data(struct file_op *op)
 {
+	int e;
+
 	if (!op->rq.data || op->data)
 		return 0;
+	e = quota_check(op->s->fs, op->s, op->rq.size);
+	if (e < 0)
+		return e;
 	op->data = malloc(op->rq.size ? op->rq.size : 1);
 	if (!op->data)
 		return -ENOMEM;
+	op->s->held_bytes += op->rq.size;
 	memcpy(op->data, op->rq.data, op->rq.size);
 	op->rq.data = op->data;
 	return 0;
@@ -45,6 +52,8 @@ void files_op_free(struct file_op *op)
 	saved_unref(op->saved);
 	free(op->name);
 	free(op->newname);
+	if (op->data)
+		s->held_bytes -= op->rq.size;
 	free(op->data);
 	free(op->was);
 	free(op);
@@ -171,9 +180,11 @@ static blksize_t block_size(const struct vm_attr *a)
 
 uint64_t files_shown_ino(const struct file_op *op, uint64_t ino)
 {
-	/* Of a file that was saved, a number is a small one. Of others, some kernels use the highest bits. */
+	/* Of a file that was saved, a number is a small one. Of others, some kernels use the highest bits, and so do agents
+	 * (agent/files/number.h): what does not fit is spread over all of them, so that small numbers stay apart. */
 	const uint64_t place = (uint64_t)op->place << 28,
-		       own = op->place ? ino & ((1ull << 28) - 1) : ino ^ ino >> 40;
+		       own = op->place ? ino & ((1ull << 28) - 1)
+				       : ino ^ ((ino >> 40) * 0x9e3779b97f4a7c15ull) >> 24;
 
 	return ino_make(op->kind, op->s->slot, 0, 0) | ((place | own) & ((1ull << 40) - 1));
 }
@@ -244,6 +255,7 @@ static int make_handle(struct file_op *op, uint64_t ino, const struct vm_file_re
 	h->epoch = op->epoch;
 	h->packed = op->packed;
 	h->was = steal_ptr(op->was);
+	h->file = op->file;
 	/* FLUSH tells when a process gives up its locks, for reading too. */
 	*ret_o = (struct reply_open){.fh = handle_id(h), .direct_io = true};
 	return 0;

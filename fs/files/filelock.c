@@ -30,13 +30,28 @@ static bool is_of_saved(const struct node *n, const struct handle *h)
 	return h->packed && (files_is_saved(n) || (h->epoch == s->epoch && !s->files->reopening));
 }
 
-static void lock_saved(struct handle *h, struct req *req, struct lock_ask ask, enum vm_file_op op,
-		       bool wait)
+static void lock_saved(struct handle *h, struct req *req, const struct vm_file *rq)
 {
-	if (op == VM_TEST_LOCK)
-		nodelock_test(&h->fs->locks, h, req, &ask);
-	else
-		nodelock_set(&h->fs->locks, h, req, &ask, wait);
+	const struct vm_lock *l = &rq->lock;
+	struct lock_ask ask = {.owner = l->owner,
+			       .start = l->start,
+			       .end = l->end,
+			       .type = l->type,
+			       .whole = l->whole,
+			       .pid = l->pid};
+
+	nodelock_serve(&h->fs->locks, h, req, &ask, rq->op == VM_TEST_LOCK, l->wait);
+}
+
+void files_lock_saved(struct file_op *op)
+{
+	struct handle *h = handle_get(&op->s->fs->handles, op->fh);
+
+	if (h && h->packed && h->epoch == op->s->epoch)
+		lock_saved(h, files_op_req(op), &op->rq);
+	else if (op->req)
+		reply_err(files_op_req(op), -ESTALE);
+	files_op_free(op);
 }
 
 void files_lock(const struct node *n, struct handle *h, struct req *req, const struct lock_ask *ask,
@@ -54,7 +69,7 @@ void files_lock(const struct node *n, struct handle *h, struct req *req, const s
 	};
 
 	if (is_of_saved(n, h)) {
-		lock_saved(h, req, *ask, op, wait);
+		lock_saved(h, req, &rq);
 		return;
 	}
 	if (ask->end > INT64_MAX || ask->start > ask->end) {
@@ -77,7 +92,8 @@ void files_flush(const struct node *n, struct handle *h, struct req *req, uint64
 	const bool had = h->packed && nodelock_flush(&h->fs->locks, h, owner),
 		   wakes = had && n->s->files->reopening;
 
-	if (fn && h->epoch == n->s->epoch && (wakes || (fn->locked && n->s->ready)))
+	if (fn && h->epoch == n->s->epoch &&
+	    (wakes || (filenode_may_be_locked(&n->s->files->nodes, fn) && n->s->ready)))
 		files_request(n, h, req, &rq, NULL, 0);
 	else
 		reply_err(req, 0);

@@ -191,6 +191,13 @@ static void set_parent(struct filenodes *fns, struct filenode *fn, uint32_t inde
 		parent->children++;
 }
 
+/* It is among those that are found, or another one is there. */
+static void note_doubled(struct filenodes *fns, const struct filenode *fn)
+{
+	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+	fns->twins = fns->twins || (fn->class == FILENODE_FILE && !fn->findable);
+}
+
 /* Return: a node like @key, whose name it takes over, or NULL if out of memory. */
 static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 {
@@ -212,7 +219,7 @@ static struct filenode *add(struct filenodes *fns, const struct filenode *key)
 	set_parent(fns, fn, key->parent);
 	show(fns, fn);
 	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
-	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+	note_doubled(fns, fn);
 	return fn;
 }
 
@@ -259,9 +266,14 @@ static struct filenode *each_at(struct filenodes *fns, uint32_t parent, const ch
 	return fn && fn->parent == parent && compare_names(fn->name, name) == 0 ? fn : NULL;
 }
 
+bool filenode_same_number(uint64_t a, uint64_t b)
+{
+	return !a || !b || a == b;
+}
+
 bool filenode_is(const struct filenode *fn, uint64_t ino)
 {
-	return fn->ino != FILENODE_REMOVED && (!fn->ino || !ino || fn->ino == ino);
+	return fn->ino != FILENODE_REMOVED && filenode_same_number(fn->ino, ino);
 }
 
 /* It is what another sandbox has there, of which the agent was told nothing yet. */
@@ -278,7 +290,7 @@ static void become(struct filenodes *fns, struct filenode *fn, uint32_t epoch, u
 	/* The kernel may have looked it up anew as well: that node stays the one that is found. */
 	fn->findable = !RB_INSERT(filenode_tree, &fns->tree, fn);
 	fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
-	fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+	note_doubled(fns, fn);
 	touch(fns, fn);
 }
 
@@ -361,6 +373,16 @@ void filenode_lock(struct filenodes *fns, uint32_t index)
 		return;
 	fn->locked = true;
 	touch(fns, fn);
+}
+
+bool filenode_may_be_locked(const struct filenodes *fns, const struct filenode *fn)
+{
+	return fn->locked || (fn->class == FILENODE_FILE && filenode_is_doubled(fns, fn));
+}
+
+bool filenode_is_doubled(const struct filenodes *fns, const struct filenode *fn)
+{
+	return fn->class == FILENODE_DIR ? fns->doubled : fns->twins;
 }
 
 /* ---- places ---- */
@@ -580,7 +602,7 @@ int filenodes_join(struct filenodes *fns)
 		set_parent(fns, fn, fn->parent);
 		fn->findable = fn->findable && !RB_INSERT(filenode_tree, &fns->tree, fn);
 		fn->single = fn->class == FILENODE_DIR && !RB_INSERT(filenode_dirs, &fns->dirs, fn);
-		fns->doubled = fns->doubled || (fn->class == FILENODE_DIR && !fn->single);
+		note_doubled(fns, fn);
 	}
 	for (uint32_t i = 0; i < fns->cap; i++) {
 		if (fns->table[i] && !fns->table[i]->lookups && !fns->table[i]->children)

@@ -21,7 +21,8 @@
  * under two names is two nodes, and a directory moved by the guest is a new node at the new place,
  * while the old node keeps the place where it was found, as do the names below it that the kernel
  * holds. Nothing that the guest does moves a node. Files have no place: there is one node for all
- * names of a file, so that the kernel has one inode for it.
+ * names of a file, so that the kernel has one inode for it. But in what was saved each name is one; if two of
+ * them are open when the session wakes, both go on, and what the kernel knows of the one is not true of the other.
  *
  * Only a rename(2) on the host moves nodes, in the kernel and then here. Two rules make that safe:
  *
@@ -99,6 +100,7 @@ struct filenodes {
 	struct filenode_tree tree; /* by place, then (epoch, remote) */
 	struct filenode_dirs dirs; /* by (epoch, remote) */
 	bool doubled;		   /* there have been two nodes for one directory */
+	bool twins;		   /* ... for one file */
 	filenode_gone_fn gone;
 	filenode_changed_fn changed; /* set by the owner; NULL: nothing is noted */
 	void *data;
@@ -128,7 +130,9 @@ struct filenode *filenode_look(struct filenodes *fns, const struct filenode_foun
 /* The kernel has forgotten @n lookups of @index. It may go, and its parents. */
 void filenode_forget(struct filenodes *fns, uint32_t index, uint64_t n);
 
-/* Can it be what has this number? Nobody knows of one without. */
+/* Can these be the numbers of one file? Nobody knows without. */
+bool filenode_same_number(uint64_t a, uint64_t b);
+/* Can it be what has this number? */
 bool filenode_is(const struct filenode *fn, uint64_t ino);
 
 /* The directory or file @fn was found where it is in another sandbox, or in what is saved, by one lookup; there it has the number
@@ -144,6 +148,11 @@ uint32_t filenode_depth(const struct filenodes *fns, uint32_t index, bool *ret_e
 
 /* A lock on @index is requested: from now on it may have some. */
 void filenode_lock(struct filenodes *fns, uint32_t index);
+/* May it have some, or another node for the same file? */
+bool filenode_may_be_locked(const struct filenodes *fns, const struct filenode *fn);
+
+/* May there be another node for the same file or directory? */
+bool filenode_is_doubled(const struct filenodes *fns, const struct filenode *fn);
 
 /* What was noted is written down. */
 void filenodes_noted(struct filenodes *fns);

@@ -91,14 +91,20 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 
 /* ---- requests ---- */
 
-/* Nobody waits any more for one that was not sent. Locks are dropped nevertheless: the descriptor is closed, and its process, which
- * has perhaps been killed, asks for that no more. */
+/* Does it give up a lock? */
+static bool unlocks(const struct vm_file *rq)
+{
+	return rq->op == VM_DROP_LOCKS || (rq->op == VM_LOCK && rq->lock.type == PROTO_UNLOCK);
+}
+
+/* Nobody waits any more for one that was not sent. Locks are given up nevertheless: who closes a descriptor, or has perhaps been
+ * killed, asks for that no more. */
 static void held_leave(struct file_op *op, int err)
 {
-	if (op->rq.op != VM_DROP_LOCKS)
+	if (!unlocks(&op->rq))
 		files_op_fail(op, err);
 	else if (op->req)
-		reply_err(files_op_req(op), files_lock_error(op, err));
+		reply_err(files_op_req(op), 0);
 }
 
 static void on_interrupt(struct req *req, void *data)
@@ -205,9 +211,8 @@ void files_renew(struct files *f, uint64_t before)
 
 static void on_loaded(struct file_op *op, const struct problem *why);
 
-/* Does it use what only a sandbox has that there is no more? What was open when the session woke is the sandbox's, though the
- * request may have come before. */
-static bool is_past(struct file_op *op)
+/* What was open when the session woke is the sandbox's, though the request may have come before. */
+static void bind_handle(struct file_op *op)
 {
 	const struct session *s = op->s;
 	const struct handle *h = op->rq.handle ? handle_get(&s->fs->handles, op->fh) : NULL;
@@ -216,7 +221,12 @@ static bool is_past(struct file_op *op)
 		op->epoch = h->epoch;
 		op->rq.handle = h->remote;
 	}
-	return op->rq.handle && op->epoch != s->epoch;
+}
+
+/* Does it use what only a sandbox has that there is no more? */
+static bool is_past(const struct file_op *op)
+{
+	return op->rq.handle && op->epoch != op->s->epoch;
 }
 
 /* What it needed to know is there: meanwhile the session may be being saved, or its changes taken over. */
@@ -233,8 +243,11 @@ static void op_again(struct file_op *op)
 static void op_send(struct file_op *op)
 {
 	struct session *s = op->s;
-	int e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
+	int e;
 
+	if (!op->listing)
+		bind_handle(op);
+	e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
 	if (e == 0)
 		e = files_follow(op, op_again);
 	if (e > 0)
@@ -433,6 +446,8 @@ static void on_loaded(struct file_op *op, const struct problem *why)
 	const bool of_checkpoint = op->kind == NODE_CHECKPOINT_FILE;
 	const struct checkpoint *cp = of_checkpoint ? checkpoint_by_number(s, op->epoch) : NULL;
 
+	if (!of_checkpoint)
+		bind_handle(op);
 	if (why && !saved_pack(op->saved)) {
 		tell_unread(op, cp, why);
 		files_op_fail(op, -EIO);

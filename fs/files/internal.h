@@ -43,6 +43,7 @@ struct file_op {
 	void (*go_on)(struct file_op *op);
 	uint64_t fh;	      /* id of the handle that it is about, if `rq` has one */
 	struct file_was *was; /* of a saved file that is opened, for the handle */
+	uint64_t file;	      /* likewise */
 	/* While a directory is read whole for it, see listing.h: the kernel's room; so many bytes of the handle's text; how often it
 	 * has begun anew. */
 	bool listing;
@@ -62,8 +63,8 @@ void files_op_free(struct file_op *op);
 /* Answers the request, if its process has not given up, and frees it. */
 void files_op_fail(struct file_op *op, int err);
 
-/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0 or
- * -ENOMEM. */
+/* Before it is kept behind the turn of the loop: what it writes lies in the kernel's request, which is gone then. Return: 0,
+ * -ENOMEM, or -EDQUOT: that is its user's memory. */
 int files_own_data(struct file_op *op);
 
 /* Is it one of a checkpoint's files? */
@@ -130,6 +131,8 @@ void files_drop_linked(struct files *f);
 
 /* The process has given up: returns what the agent has granted. */
 void files_undo(struct file_op *op, const struct vm_file_reply *reply);
+/* It was to be asked of a sandbox that did not come to be: it is asked here, of what was saved. Frees it. */
+void files_lock_saved(struct file_op *op);
 /* Is it a request for a lock that may wait? */
 bool files_waits_for_lock(const struct file_op *op);
 /* Ends the wait of a request that was sent to the agent. */

@@ -23,7 +23,7 @@ void files_unkeep(struct files *f, struct filenode *fn)
 static bool may_keep(const struct files *f, const struct filenode *fn)
 {
 	return f->s->fs->kernel && owner_is_checked(f->s->fs->shown) &&
-	       !(fn->class == FILENODE_DIR && f->nodes.doubled);
+	       !filenode_is_doubled(&f->nodes, fn);
 }
 
 enum reply_keep files_keep(struct files *f, struct filenode *fn, bool leased)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "packed.h"
 #include "reopen.h"
 #include "fs/session/fs.h"
 #include "fs/session/session.h"
@@ -66,8 +67,24 @@ static void on_ready(struct session *s)
 	files_send_held(s);
 }
 
+static bool is_lock(const struct vm_file *rq)
+{
+	return rq->op == VM_LOCK || rq->op == VM_TEST_LOCK;
+}
+
+/* The session is asleep as it was. What only reads waits on if another sandbox comes (@err 0), for it may be behind what
+ * writes. */
+static void answer_asleep(struct file_op *op, int err)
+{
+	if (is_lock(&op->rq))
+		files_lock_saved(op);
+	else if (op->rq.op == VM_DROP_LOCKS || (err && !packed_reads(&op->rq)))
+		files_op_fail(op, err);
+}
+
 static void on_gone(struct session *s, int err)
 {
+	const bool asleep = s->asleep.saved && err != -ESTALE;
 	struct files *f = s->files;
 	struct file_op *op, *next;
 
@@ -76,9 +93,13 @@ static void on_gone(struct session *s, int err)
 	/* Those that were sent are answered by vm/, with ESTALE. No locks are in it any more. */
 	for (op = TAILQ_FIRST(&f->pending); op; op = next) {
 		next = TAILQ_NEXT(op, link);
-		if (err || op->rq.op == VM_DROP_LOCKS)
+		if (asleep && op->epoch == s->epoch)
+			answer_asleep(op, err);
+		else if (err || op->rq.op == VM_DROP_LOCKS)
 			files_op_fail(op, err);
 	}
+	if (err)
+		files_route_held(s);
 	while (s->dead && (op = TAILQ_FIRST(&f->anew)))
 		files_op_fail(op, -ESTALE);
 }

@@ -108,6 +108,7 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 	if (!was)
 		return NULL;
 	pack_attr(pack, entry, &a);
+	was->number = a.number;
 	was->length = (uint32_t)len;
 	was->size = a.size;
 	was->mtime = a.mtime;
@@ -121,6 +122,15 @@ static struct file_was *note_of(const struct pack *pack, uint32_t entry)
 			was->path[--len] = '/';
 	}
 	return was;
+}
+
+/* By which locks are known, whatever the name. */
+static uint64_t file_key(const struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	struct pack_attr a;
+
+	pack_attr(pack, entry, &a);
+	return ino_of_session(op->s, op->kind, a.file);
 }
 
 /* Never 0, which stands for a directory of no sandbox. */
@@ -141,6 +151,8 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
 		op->was = note_of(pack, entry);
+	if (op->rq.op == VM_OPEN)
+		op->file = file_key(op, pack, entry);
 	e = op->was ? quota_check(op->s->fs, op->s, file_was_bytes(op->was)) : 0;
 	if (e < 0)
 		return e;

@@ -22,23 +22,23 @@
  * -------------------
  * A file has no place (filenode.h), but in what was saved it has: that is noted with each handle. When the sandbox is READY, and
  * before anything is sent to it, all handles of the session walk that way there, some at once. What is found there, a regular
- * file of the size and the time that the saved one had, is that one: nobody on the host could change anything yet, and of the
- * sandbox' own code only that which goes on with a machine's memory. It is opened, and those locks are asked for that the
+ * file of the inode number, the size and the time that the saved one had, is that one: nobody on the host could change anything
+ * yet, and of the sandbox' own code only that which goes on with a machine's memory. It is opened, and those locks are asked for that the
  * daemon gave out (nodelock.h). Then the session is ready, the handles and their nodes become the sandbox's, all in one turn,
  * and what waited goes on with them: so does a READ that came before. A handle of which anything fails is ESTALE from then on,
  * and so are its locks, and who waits for one.
  *
  * Until then all is as it was. If the sandbox goes, or this daemon (the next one begins with another sandbox), the
  * handles are still those of what was saved. But nothing is opened, locked or closed in between that this would miss: such
- * requests wait (reopen_holds()). Who waits for a lock already may still get it here, when somebody closes his handle; so in the
- * end it is looked once more whether all locks were asked for.
+ * requests wait (reopen_holds()). Who waits for a lock already may still get it here, when somebody closes his handle: that is
+ * asked for when all that was asked before is answered and what was closed is given back, for until then the sandbox has it
+ * given to another.
  *
  * Of each step's node the agent has granted a lookup, which is given back when the next one is known. That of the file becomes
  * the node's. An agent that takes too long is not waited for: what it says later is given back.
  */
 
 #define WALKS_MAX 64u	 /* at once */
-#define LOCKS_MAX 64u	 /* of one handle */
 #define WALKS_MS  20000u /* in all */
 
 enum walk_step {
@@ -51,6 +51,7 @@ enum walk_step {
 
 struct walk {
 	TAILQ_ENTRY(walk) link;
+	RB_ENTRY(walk) at_handle;
 	struct reopening *of; /* NULL: it is given up, and ends with the answer that it waits for */
 	struct session *s;    /* reference */
 	const struct sandbox *sandbox;
@@ -58,18 +59,23 @@ struct walk {
 	uint32_t index;	 /* of its node */
 	enum walk_step step;
 	bool asked, inside;
-	size_t at;	 /* what of the path comes next */
-	uint64_t node;	 /* the last one on the way, in the end that of the file */
-	uint64_t ino;	 /* its number */
-	uint64_t remote; /* the agent's handle; 0: none */
-	struct lock_ask *locks;
-	unsigned nlocks; /* that were asked for */
+	size_t at;		/* what of the path comes next */
+	uint64_t node;		/* the last one on the way, in the end that of the file */
+	uint64_t ino;		/* its number */
+	uint64_t remote;	/* the agent's handle; 0: none */
+	struct lock_ask *locks; /* that the handle has: */
+	unsigned nlocks, ngranted;
+	unsigned nknown,
+		expected; /* while it is looked what it has: of before, and which of them comes next */
 };
+
+RB_HEAD(walk_tree, walk);
 
 /* There are walks that have not ended while `going` or `next` is set. */
 struct reopening {
 	struct session *s;
 	TAILQ_HEAD(, walk) walks;
+	struct walk_tree by_handle;
 	struct walk *next; /* the first one that has not begun */
 	unsigned going;
 	uint64_t until; /* uv_now() */
@@ -108,86 +114,65 @@ static void walk_free(struct walk *w)
 	session_unref(s);
 }
 
-static bool is_same_lock(const struct lock_ask *a, const struct lock_ask *b)
+/* The next name on the way. */
+static size_t name_length(const struct walk *w, const struct handle *h)
 {
-	return a->owner == b->owner && a->whole == b->whole && a->type == b->type &&
-	       a->start == b->start && a->end == b->end;
+	return strcspn(h->was->path + w->at, "/");
 }
 
-/* One that was not asked for yet is, next. */
-static bool take_lock(void *data, const struct lock_ask *ask)
-{
-	struct walk *w = data;
-	struct lock_ask *more;
-
-	for (unsigned i = 0; i < w->nlocks; i++)
-		if (is_same_lock(&w->locks[i], ask))
-			return false;
-	more = w->nlocks < LOCKS_MAX ? reallocarray(w->locks, w->nlocks + 1, sizeof(*w->locks))
-				     : NULL;
-	if (more) {
-		w->locks = more;
-		w->locks[w->nlocks++] = *ask;
-	} else {
-		w->step = WALK_FAILED;
-	}
-	return true;
-}
-
-/* Return: whether there is one. */
-static bool next_lock(struct walk *w)
+/* Is there anything left to ask? */
+static void end_if_over(struct walk *w)
 {
 	const struct handle *h = handle_of(w);
 
-	return h && nodelock_each(&w->s->fs->locks, h, take_lock, w);
-}
-
-/* What was closed meanwhile has no locks any more, which others have been given here. */
-static void give_back_closed(struct reopening *r)
-{
-	struct walk *w;
-
-	TAILQ_FOREACH(w, &r->walks, link)
-		if (w->remote && !w->asked && !handle_of(w) && w->sandbox == w->s->sandbox) {
-			files_tell_release(w->s, w->remote);
-			w->remote = 0;
-		}
-}
-
-/* What is asked next; or else the walk ends here. */
-static bool next_request(struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
-{
-	const struct handle *h = handle_of(w);
-	const char *at = h ? h->was->path + w->at : "";
-	const size_t len = strcspn(at, "/");
-	const struct lock_ask *l;
-
-	if (!h || len > NAME_MAX) {
+	if (!h || (w->step == WALK_FINDS && name_length(w, h) > NAME_MAX))
 		w->step = WALK_FAILED;
-	} else if (w->step == WALK_FINDS) {
-		memcpy(name, at, len);
-		name[len] = '\0';
-		*rq = (struct vm_file){.op = VM_LOOKUP, .node = w->node, .name = name};
-	} else if (w->step == WALK_OPENS) {
-		*rq = (struct vm_file){.op = VM_OPEN, .node = w->node, .flags = O_RDONLY};
-	} else if (!next_lock(w)) {
+	else if (w->step == WALK_LOCKS && w->ngranted == w->nlocks)
 		w->step = WALK_DONE;
-	} else if (w->step == WALK_LOCKS) {
-		give_back_closed(w->of);
-		l = &w->locks[w->nlocks - 1];
-		*rq = (struct vm_file){.op = VM_LOCK,
-				       .node = w->node,
-				       .handle = w->remote,
-				       .lock = {.owner = l->owner,
-						.token = ++w->s->files->last_token,
-						.start = l->start,
-						.end = l->end,
-						.type = l->type,
-						.whole = l->whole,
-						.pid = l->pid}};
-		files_touch(w->s->files);
-	}
-	return !has_ended(w);
+}
+
+static void make_lookup(const struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
+{
+	const struct handle *h = handle_of(w);
+	const size_t len = name_length(w, h);
+
+	memcpy(name, h->was->path + w->at, len);
+	name[len] = '\0';
+	*rq = (struct vm_file){.op = VM_LOOKUP, .node = w->node, .name = name};
+}
+
+static void make_lock(const struct walk *w, struct vm_file *rq)
+{
+	const struct lock_ask *l = &w->locks[w->ngranted];
+
+	*rq = (struct vm_file){.op = VM_LOCK,
+			       .node = w->node,
+			       .handle = w->remote,
+			       .lock = {.owner = l->owner,
+					.token = ++w->s->files->last_token,
+					.start = l->start,
+					.end = l->end,
+					.type = l->type,
+					.whole = l->whole,
+					.pid = l->pid}};
+	files_touch(w->s->files);
+}
+
+static void make_request(const struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
+{
+	if (w->step == WALK_FINDS)
+		make_lookup(w, rq, name);
+	else if (w->step == WALK_OPENS)
+		*rq = (struct vm_file){.op = VM_OPEN, .node = w->node, .flags = O_RDONLY};
+	else
+		make_lock(w, rq);
+}
+
+/* What is found there may be something else that looks the same: a tree that was unpacked has one time for all. */
+static bool is_that(const struct file_was *was, const struct vm_attr *a)
+{
+	return S_ISREG(a->mode) && filenode_same_number(was->number, a->ino) &&
+	       a->size == was->size && time_compare(&a->mtime, &was->mtime) == 0;
 }
 
 static void found(struct walk *w, const struct vm_file_reply *reply)
@@ -202,8 +187,7 @@ static void found(struct walk *w, const struct vm_file_reply *reply)
 	w->ino = a->ino;
 	if (rest && S_ISDIR(a->mode))
 		w->at = (size_t)(rest + 1 - was->path);
-	else if (was && !rest && S_ISREG(a->mode) && a->size == was->size &&
-		 time_compare(&a->mtime, &was->mtime) == 0)
+	else if (was && !rest && is_that(was, a))
 		w->step = WALK_OPENS;
 	else
 		w->step = WALK_FAILED;
@@ -223,6 +207,8 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 	} else if (w->step == WALK_OPENS) {
 		w->remote = reply->handle;
 		w->step = WALK_LOCKS;
+	} else {
+		w->ngranted++;
 	}
 	if (!w->inside)
 		go(w);
@@ -238,7 +224,11 @@ static void go(struct walk *w)
 	struct vm_file rq;
 
 	w->inside = true;
-	while (w->of && !w->asked && !has_ended(w) && next_request(w, &rq, name)) {
+	while (w->of && !w->asked) {
+		end_if_over(w);
+		if (has_ended(w))
+			break;
+		make_request(w, &rq, name);
 		w->asked = true;
 		if (sandbox_file(w->s->sandbox, &rq, on_answer, w) < 0) {
 			w->asked = false;
@@ -256,6 +246,87 @@ static void go(struct walk *w)
 	go_on(r);
 }
 
+/* ---- locks ---- */
+
+static int compare_handles(const struct walk *a, const struct walk *b)
+{
+	return a->handle < b->handle ? -1 : a->handle > b->handle;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+RB_GENERATE_STATIC(walk_tree, walk, at_handle, compare_handles)
+#pragma GCC diagnostic pop
+
+static bool is_same_lock(const struct lock_ask *a, const struct lock_ask *b)
+{
+	return a->owner == b->owner && a->whole == b->whole && a->type == b->type &&
+	       a->start == b->start && a->end == b->end;
+}
+
+/* Is it known? They come in the order in which they came before, so that is soon seen of thousands, too. */
+static bool find_lock(struct walk *w, const struct lock_ask *ask)
+{
+	for (unsigned i = 0; i < w->nknown; i++) {
+		const unsigned at = (w->expected + i) % w->nknown;
+
+		if (is_same_lock(&w->locks[at], ask)) {
+			w->expected = at + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool add_lock(struct walk *w, const struct lock_ask *ask)
+{
+	const unsigned n = w->nlocks;
+	struct lock_ask *more = w->locks;
+
+	if (!(n & (n - 1))) /* there is room for a power of two of them, or none yet */
+		more = reallocarray(w->locks, n ? 2 * (size_t)n : 1, sizeof(*more));
+	if (!more)
+		return false;
+	w->locks = more;
+	w->locks[w->nlocks++] = *ask;
+	return true;
+}
+
+static void note_lock(void *data, const struct lock_ask *ask)
+{
+	struct reopening *r = data;
+	struct walk key = {.handle = ask->handle};
+	struct walk *w = RB_FIND(walk_tree, &r->by_handle, &key);
+
+	if (w && w->step != WALK_FAILED && !find_lock(w, ask) && !add_lock(w, ask))
+		w->step = WALK_FAILED;
+}
+
+/* What is locked now through all handles, of which nothing is being asked: there are thousands of both, so it is gone once
+ * through the locks. */
+static void note_locks(struct reopening *r)
+{
+	struct walk *w;
+
+	TAILQ_FOREACH(w, &r->walks, link) {
+		w->nknown = w->nlocks;
+		w->expected = 0;
+	}
+	nodelock_each(&r->s->fs->locks, note_lock, r);
+}
+
+/* What was closed meanwhile has no locks any more, which others have been given here. */
+static void give_back_closed(struct reopening *r)
+{
+	struct walk *w;
+
+	TAILQ_FOREACH(w, &r->walks, link)
+		if (w->remote && !handle_of(w) && w->sandbox == w->s->sandbox) {
+			files_tell_release(w->s, w->remote);
+			w->remote = 0;
+		}
+}
+
 /* ---- all of them ---- */
 
 static bool is_over(const struct reopening *r)
@@ -263,13 +334,15 @@ static bool is_over(const struct reopening *r)
 	return !r->going && !r->next;
 }
 
-/* Locks that were given out meanwhile are asked for as well. */
+/* All that was asked is answered: locks that were given out meanwhile are asked for as well. */
 static void look_again(struct reopening *r)
 {
 	struct walk *w;
 
+	give_back_closed(r);
+	note_locks(r);
 	TAILQ_FOREACH(w, &r->walks, link)
-		if (w->step == WALK_DONE) {
+		if (w->step == WALK_DONE && w->ngranted < w->nlocks) {
 			w->step = WALK_LOCKS;
 			r->going++;
 			go(w);
@@ -311,6 +384,7 @@ static bool add(struct reopening *r, const struct handle *h)
 	w->node = VM_FILES_ROOT;
 	TAILQ_INSERT_HEAD(&r->walks, w,
 			  link); /* the oldest, which the list of handles has last, comes first */
+	RB_INSERT(walk_tree, &r->by_handle, w);
 	return true;
 }
 
@@ -335,6 +409,7 @@ static void collect(struct reopening *r)
 		if (is_own(s, h) && h->was && h->packed && h->epoch == s->epoch && !add(r, h))
 			break;
 	r->next = TAILQ_FIRST(&r->walks);
+	note_locks(r);
 }
 
 bool reopen_begin(struct session *s)
@@ -349,6 +424,7 @@ bool reopen_begin(struct session *s)
 	s->files->reopening = r;
 	r->s = s;
 	TAILQ_INIT(&r->walks);
+	RB_INIT(&r->by_handle);
 	collect(r);
 	go_on(r);
 	/* Of a sandbox that has died meanwhile the end is told next. */
@@ -357,6 +433,12 @@ bool reopen_begin(struct session *s)
 	r->until = uv_now(s->fs->loop) + WALKS_MS;
 	alarm_set(&s->fs->alarm, r->until);
 	return true;
+}
+
+static void take_out(struct reopening *r, struct walk *w)
+{
+	TAILQ_REMOVE(&r->walks, w, link);
+	RB_REMOVE(walk_tree, &r->by_handle, w);
 }
 
 /* Takes them out, and those that have asked for something end with the answer. */
@@ -368,7 +450,7 @@ static void give_up(struct reopening *r, bool unanswered)
 		next = TAILQ_NEXT(w, link);
 		if (unanswered && !w->asked)
 			continue;
-		TAILQ_REMOVE(&r->walks, w, link);
+		take_out(r, w);
 		w->of = NULL;
 		if (!w->asked)
 			walk_free(w);
@@ -417,8 +499,8 @@ static bool adopt(struct walk *w)
 	struct handle *h = handle_get(&s->fs->handles, w->handle);
 	struct filenode *fn = filenode_get(&s->files->nodes, w->index);
 
-	/* What was locked behind the last look, when the time was up, was not asked for. */
-	if (w->step != WALK_DONE || next_lock(w) || !h || !fn ||
+	/* What was locked when the time was up, was not asked for. */
+	if (w->step != WALK_DONE || w->ngranted < w->nlocks || !h || !fn ||
 	    (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
 	if (fn->epoch != s->epoch)
@@ -436,7 +518,7 @@ static bool adopt(struct walk *w)
 	return true;
 }
 
-static bool is_own_wait(void *data, uint64_t handle)
+static bool is_own_handle(void *data, uint64_t handle)
 {
 	const struct session *s = data;
 	const struct handle *h = handle_get(&s->fs->handles, handle);
@@ -453,7 +535,7 @@ static void move_waits(struct session *s, reopen_lock_fn lock)
 	struct req *req;
 
 	fs->request = 0; /* it is not that one */
-	while ((req = nodelock_take_wait(&fs->locks, is_own_wait, s, &ask))) {
+	while ((req = nodelock_take_wait(&fs->locks, is_own_handle, s, &ask))) {
 		struct handle *h = handle_get(&fs->handles, ask.handle);
 		const struct node n = {.fs = fs,
 				       .kind = ino_kind(h->ino),
@@ -469,15 +551,8 @@ static void move_waits(struct session *s, reopen_lock_fn lock)
 /* What was locked here is in the sandbox, or of no handle that can be used; those who wait are gone when it is given back. */
 static void leave_locks(struct session *s, reopen_lock_fn lock)
 {
-	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
-	struct handle *h;
-
-	if (!o)
-		return;
 	move_waits(s, lock);
-	LIST_FOREACH(h, &o->handles, opened)
-		if (is_own(s, h))
-			nodelock_release(&s->fs->locks, h);
+	nodelock_release_all(&s->fs->locks, &s->fs->handles, is_own_handle, s);
 }
 
 void reopen_end(struct session *s, reopen_lock_fn lock)
@@ -486,9 +561,11 @@ void reopen_end(struct session *s, reopen_lock_fn lock)
 	struct walk *w;
 
 	s->files->reopening = NULL;
+	if (r)
+		note_locks(r);
 	while (r && (w = TAILQ_FIRST(&r->walks))) {
 		assert(is_over(r));
-		TAILQ_REMOVE(&r->walks, w, link);
+		take_out(r, w);
 		if (adopt(w)) {
 			w->node = VM_FILES_ROOT;
 			w->remote = 0;

@@ -409,10 +409,8 @@ static void lock(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi
 
 	if (!h)
 		return;
-	if (h->ops && op == VM_TEST_LOCK)
-		nodelock_test(&h->fs->locks, h, core(req), ask);
-	else if (h->ops)
-		nodelock_set(&h->fs->locks, h, core(req), ask, wait);
+	if (h->ops)
+		nodelock_serve(&h->fs->locks, h, core(req), ask, op == VM_TEST_LOCK, wait);
 	else if (ops_resolve(req, ino, &n))
 		files_lock(&n, h, core(req), ask, op, wait);
 }

@@ -49,6 +49,7 @@ enum handle_tag {
 	TAG_LENGTH, /* of its text */
 	TAG_KH,
 	TAG_WAS,
+	TAG_FILE,
 };
 
 /* Of a file that was saved. Never reuse; the path is the last. */
@@ -56,6 +57,7 @@ enum was_tag {
 	TAG_SIZE = 1,
 	TAG_TIME,
 	TAG_PATH,
+	TAG_NUMBER, /* before the path, though it came later */
 };
 
 #define TEXT_PIECE (64u << 10) /* of a text, which is one record */
@@ -128,6 +130,7 @@ static void put_was(const struct file_was *was, struct buf *out)
 
 	record_u64(out, TAG_SIZE, was->size);
 	record_time(out, TAG_TIME, &was->mtime);
+	put_number(out, TAG_NUMBER, was->number);
 	record_bytes(out, TAG_PATH, was->path, strlen(was->path));
 	record_close(out, at);
 }
@@ -162,6 +165,7 @@ static int put_fields(struct handle *h, struct buf *out)
 	record_time(out, TAG_MTIME, &h->mtime);
 	record_u64(out, TAG_SERIAL, h->serial);
 	put_number(out, TAG_KH, h->kh);
+	put_number(out, TAG_FILE, h->file);
 	if (h->was)
 		put_was(h->was, out);
 	return 0;
@@ -313,6 +317,8 @@ static int get_was(struct record_reader fields, struct file_was **ret_was)
 			r = record_get(&f, 0, UINT64_MAX, &was.size);
 		else if (f.tag == TAG_TIME)
 			r = record_get_time(&f, &was.mtime);
+		else if (f.tag == TAG_NUMBER)
+			r = record_get(&f, 0, UINT64_MAX, &was.number);
 		else if (f.tag == TAG_PATH && (made || !f.is_bytes || !is_path(f.data, f.len)))
 			r = -EBADMSG;
 		else if (f.tag == TAG_PATH && !(made = calloc(1, sizeof(was) + f.len + 1)))
@@ -326,6 +332,7 @@ static int get_was(struct record_reader fields, struct file_was **ret_was)
 		free(made);
 		return r < 0 ? r : -EBADMSG;
 	}
+	made->number = was.number;
 	made->length = (uint32_t)strlen(made->path) + 1;
 	made->size = was.size;
 	made->mtime = was.mtime;
@@ -369,6 +376,7 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_SERIAL: return record_get(f, 0, UINT64_MAX / 2, &h->serial);
 	case TAG_LENGTH: return record_get(f, 0, RECORD_MAX, &g->length);
 	case TAG_KH: return record_get(f, 0, UINT64_MAX, &h->kh);
+	case TAG_FILE: return record_get(f, 0, UINT64_MAX, &h->file);
 	case TAG_WAS: return get_was(record_inside(f), &h->was);
 	case TAG_TEXT:
 	default: return 0;

@@ -48,6 +48,7 @@ struct handle_ops {
 
 /* A file that was saved, by which the sandbox that wakes with it has it. */
 struct file_was {
+	uint64_t number; /* its inode number; 0: not known */
 	uint64_t size;
 	struct timespec mtime;
 	uint32_t length; /* of the path, with its end */
@@ -111,7 +112,9 @@ struct handle {
 	/* files/: an entry of the listing, and where in `text` it is. Not written down: it can be found again. */
 	uint64_t entry;
 	size_t entry_at;
-	struct file_was *was;  /* of a saved file, for files/reopen.c; or NULL */
+	struct file_was *was; /* of a saved file, for files/reopen.c; or NULL */
+	uint64_t
+		file; /* likewise: the same for all names of a file, and in its `epoch` for no other one; or 0 */
 	struct timespec mtime; /* writers: of the last write */
 	uint64_t serial;       /* in the order in which they were opened */
 	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */

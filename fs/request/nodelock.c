@@ -25,9 +25,10 @@ void nodelock_init(struct lockbook *b)
 	b->share = (struct lock_share){USER_HOLDERS, USER_RANGES};
 }
 
-static struct lock_file file_of(const struct handle *h)
+struct lock_file nodelock_file(const struct handle *h)
 {
-	return (struct lock_file){0, h->ino};
+	return h->file ? (struct lock_file){(uint64_t)h->epoch + 1, h->file}
+		       : (struct lock_file){0, h->ino};
 }
 
 /* Something is in the way. With flock(2), what was to be converted is given up first: if two who
@@ -136,15 +137,15 @@ static void begin_wait(struct lockbook *b, struct req *req, const struct lock_as
 	req_on_interrupt(req, on_interrupt, w);
 }
 
-void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, struct lock_ask *ask,
-		  bool wait)
+static void set(struct lockbook *b, const struct handle *h, struct req *req, struct lock_ask *ask,
+		bool wait)
 {
+	struct req_ctx ctx = {.uid = h->opener->uid};
 	bool freed = false;
-	struct req_ctx ctx;
 	int e;
 
-	req_ctx(req, &ctx);
-	ask->file = file_of(h);
+	if (req)
+		req_ctx(req, &ctx);
 	ask->handle = handle_id(h);
 	ask->uid = ctx.uid;
 	h->all->relocked = true;
@@ -153,30 +154,35 @@ void nodelock_set(struct lockbook *b, const struct handle *h, struct req *req, s
 		e = lockbook_deadlocks(b, ask) ? -EDEADLK : -EINPROGRESS;
 	if (e == -EINPROGRESS)
 		begin_wait(b, req, ask);
-	else
+	else if (req)
 		reply_err(req, e);
 	if (freed)
 		wake(b);
 }
 
-void nodelock_test(struct lockbook *b, const struct handle *h, struct req *req,
-		   struct lock_ask *ask)
+static void test(const struct lockbook *b, struct req *req, struct lock_ask *ask)
 {
 	const struct lock_range *range = NULL;
-	const struct lock_holder *holder;
+	const struct lock_holder *holder = lockbook_conflict(b, ask, NULL, &range);
 
-	ask->file = file_of(h);
-	holder = lockbook_conflict(b, ask, NULL, &range);
-	if (!holder)
-		ask->type = PROTO_UNLOCK;
 	reply_lock(req, holder ? range->type : PROTO_UNLOCK, holder ? range->start : ask->start,
 		   holder ? range->end : ask->end, holder ? holder->pid : 0);
+}
+
+void nodelock_serve(struct lockbook *b, const struct handle *h, struct req *req,
+		    struct lock_ask *ask, bool test_only, bool wait)
+{
+	ask->file = nodelock_file(h);
+	if (test_only)
+		test(b, req, ask);
+	else
+		set(b, h, req, ask, wait);
 }
 
 bool nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
 {
 	const struct lock_ask all = {
-		.file = file_of(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
+		.file = nodelock_file(h), .owner = owner, .end = INT64_MAX, .type = PROTO_UNLOCK};
 	bool freed = false;
 
 	if (!lockbook_find(b, all.file, owner))
@@ -187,20 +193,35 @@ bool nodelock_flush(struct lockbook *b, const struct handle *h, uint64_t owner)
 	return true;
 }
 
-void nodelock_release(struct lockbook *b, const struct handle *h)
+static bool is_handle(void *data, uint64_t handle)
+{
+	const uint64_t *id = data;
+
+	return *id == handle;
+}
+
+void nodelock_release_all(struct lockbook *b, struct handles *hs,
+			  bool (*is_of)(void *data, uint64_t handle), void *data)
 {
 	struct lock_holder *holder, *next;
 	bool any = false;
 
 	for (holder = LIST_FIRST(&b->holders); holder; holder = next) {
 		next = LIST_NEXT(holder, link);
-		if (holder->handle == handle_id(h)) {
+		if (is_of(data, holder->handle)) {
 			lockbook_free(b, holder);
-			any = h->all->relocked = true;
+			any = hs->relocked = true;
 		}
 	}
 	if (any)
 		wake(b);
+}
+
+void nodelock_release(struct lockbook *b, const struct handle *h)
+{
+	uint64_t id = handle_id(h);
+
+	nodelock_release_all(b, h->all, is_handle, &id);
 }
 
 static struct lock_ask ask_of(const struct lock_holder *holder)
@@ -213,33 +234,26 @@ static struct lock_ask ask_of(const struct lock_holder *holder)
 				 .handle = holder->handle};
 }
 
-static bool each_of(const struct lock_holder *holder,
-		    bool (*fn)(void *data, const struct lock_ask *ask), void *data)
-{
-	struct lock_ask ask = ask_of(holder);
-
-	for (const struct lock_range *r = holder->ranges; r; r = r->next) {
-		ask.start = r->start;
-		ask.end = r->end;
-		ask.type = r->type;
-		if (fn(data, &ask))
-			return true;
-	}
-	ask = ask_of(holder);
-	ask.whole = true;
-	ask.type = holder->whole;
-	return ask.type != PROTO_UNLOCK && fn(data, &ask);
-}
-
-bool nodelock_each(const struct lockbook *b, const struct handle *h,
-		   bool (*fn)(void *data, const struct lock_ask *ask), void *data)
+void nodelock_each(const struct lockbook *b, void (*fn)(void *data, const struct lock_ask *ask),
+		   void *data)
 {
 	const struct lock_holder *holder;
 
-	LIST_FOREACH(holder, &b->holders, link)
-		if (holder->handle == handle_id(h) && each_of(holder, fn, data))
-			return true;
-	return false;
+	LIST_FOREACH(holder, &b->holders, link) {
+		struct lock_ask ask = ask_of(holder);
+
+		for (const struct lock_range *r = holder->ranges; r; r = r->next) {
+			ask.start = r->start;
+			ask.end = r->end;
+			ask.type = r->type;
+			fn(data, &ask);
+		}
+		ask = ask_of(holder);
+		ask.whole = true;
+		ask.type = holder->whole;
+		if (ask.type != PROTO_UNLOCK)
+			fn(data, &ask);
+	}
 }
 
 struct req *nodelock_take_wait(struct lockbook *b, bool (*is_of)(void *data, uint64_t handle),

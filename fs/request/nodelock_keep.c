@@ -22,6 +22,7 @@ enum holder_tag {
 	TAG_PID,
 	TAG_WHOLE,
 	TAG_RANGE,
+	TAG_DEV, /* before all of them */
 };
 
 /* Never reuse. */
@@ -33,6 +34,8 @@ enum range_tag {
 
 static void put_holder(const struct lock_holder *h, struct buf *out)
 {
+	if (h->file.dev)
+		record_u64(out, TAG_DEV, h->file.dev);
 	record_u64(out, TAG_INO, h->file.ino);
 	record_u64(out, TAG_OWNER, h->owner);
 	record_u64(out, TAG_HANDLE, h->handle);
@@ -140,6 +143,7 @@ static int get_holder(struct lockbook *b, struct record_reader fields)
 	while ((r = record_field(&fields, &f)) > 0) {
 		switch ((enum holder_tag)f.tag) {
 		case TAG_INO: r = record_get(&f, 0, UINT64_MAX, &ask.file.ino); break;
+		case TAG_DEV: r = record_get(&f, 0, UINT64_MAX, &ask.file.dev); break;
 		case TAG_OWNER: r = record_get(&f, 0, UINT64_MAX, &ask.owner); break;
 		case TAG_HANDLE: r = record_get(&f, 0, UINT64_MAX, &ask.handle); break;
 		case TAG_UID: r = record_get_u32(&f, UINT32_MAX, &ask.uid); break;
@@ -175,9 +179,11 @@ int nodelock_check(struct lockbook *b, const struct handles *hs)
 
 	for (h = LIST_FIRST(&b->holders); h; h = next) {
 		const struct handle *through = handle_get(hs, h->handle);
+		const struct lock_file of =
+			through ? nodelock_file(through) : (struct lock_file){0};
 
 		next = LIST_NEXT(h, link);
-		if (through && through->ino == h->file.ino)
+		if (through && of.dev == h->file.dev && of.ino == h->file.ino)
 			continue;
 		lockbook_free(b, h);
 		r = -EBADMSG;

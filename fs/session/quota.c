@@ -29,7 +29,7 @@ static uint64_t session_bytes(const struct session *s)
 	uint64_t n = sizeof(*s) + settings_bytes(&s->settings) + front_bytes(&s->front) +
 		     s->changes.reviewed.len + s->changes.asked.len + s->file_events.log.len +
 		     s->file_events.blind.len + kept_bytes(&s->standing) + kept_bytes(&s->closed) +
-		     kept_bytes(&s->asleep.unfit);
+		     kept_bytes(&s->asleep.unfit) + s->held_bytes;
 	const struct scratch_file *f;
 	const struct checkpoint *cp;
 	const struct run *r;

@@ -12,7 +12,8 @@
  * Theory of operation
  * -------------------
  * Texts that users write, and those rendered for readers, are kept in memory: the code of runs,
- * standard input of queued runs, scratch files, the text of each open handle, and where the file was. Each has a limit of
+ * standard input of queued runs, scratch files, the text of each open handle, and where the file was, and what waits to be
+ * written below files/. Each has a limit of
  * its own, but there can be many of them. So the texts of a user are summed up before more is
  * added, and beyond the limit it is refused with EDQUOT. Texts of a session are charged to its
  * owner, whoever reads them; those of the root and of templates to the user who opened them.

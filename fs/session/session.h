@@ -99,8 +99,9 @@ struct session {
 
 	struct sandbox *sandbox;
 	struct binding *binding;
-	bool ready;	  /* the sandbox has been READY, and everybody was let in */
-	bool reset_asked; /* requested before the sandbox was READY: done once it is */
+	bool ready; /* the sandbox has been READY, and everybody was let in */
+	/* Requested before the sandbox was READY: done once it is, though not everybody may be let in yet. */
+	bool reset_asked;
 	uint32_t epoch, line;
 	struct sandbox_info info; /* of the last sandbox, kept after its end, */
 	char interpreter[128];	  /* with a copy of its version */
@@ -140,6 +141,7 @@ struct session {
 	struct timespec console_mtime;
 	uint64_t idle_since; /* uv_now(), for idle_timeout_s */
 	struct files *files; /* owned by files/, see session_watch */
+	size_t held_bytes;   /* of what is to be written there, and waits */
 	struct changes changes;
 	struct file_events file_events;
 	struct pause pause;

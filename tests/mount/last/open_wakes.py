@@ -124,6 +124,24 @@ def ranges():
     os.close(f)
 
 
+def names():
+    """Asleep each name is a node of its own, but a lock is one of the file."""
+    s = session("names", l="x" * 8000)
+    os.link(s / "files/l", s / "files/m")
+    asleep(s)
+    f, g = opened(s, "l"), opened(s, "m")
+    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    same("nobody has it by the other name, asleep", can_lock(s / "files/m", fcntl.LOCK_EX, os.O_RDONLY), False)
+    awake(s)
+    same("both are read", (len(os.read(f, 9)), len(os.read(g, 9))), (9, 9))
+    same("nor awake", can_lock(s / "files/m", fcntl.LOCK_EX), False)
+    fcntl.flock(f, fcntl.LOCK_UN)
+    fcntl.flock(g, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    same("and the other way round", can_lock(s / "files/l", fcntl.LOCK_EX), False)
+    os.close(f)
+    os.close(g)
+
+
 def waits():
     s = asleep(session("waits", l="x" * 8000))
     f = opened(s, "l")
@@ -202,4 +220,4 @@ def many():
         os.close(f)
 
 
-main(moved_by_the_host, moved_by_code, restored, locks, ranges, waits, attributes, read_all_along, many)
+main(moved_by_the_host, moved_by_code, restored, locks, ranges, names, waits, attributes, read_all_along, many)

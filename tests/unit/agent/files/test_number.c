@@ -49,6 +49,8 @@ static void test_large(void **state)
 	assert_int_equal(number_of(&ns, 2ull << 32 | 5), 1ull << 32 | (2 ^ 5));
 	assert_int_equal(number_set(&ns, 7, UINT64_MAX), 0);
 	assert_int_equal(number_of(&ns, 7), UINT64_MAX);
+	assert_int_equal(number_of(&ns, 8),
+			 (uint64_t)UINT32_MAX << 32 | 8); /* there is no later one */
 	numbers_clear(&ns);
 }
 

@@ -8,6 +8,7 @@
 #include "tests/unit/fixture/fixture_files.h"
 #include "fs/files/files.h"
 #include "fs/fuse/ops.h"
+#include "fs/session/quota.h"
 
 #define FILES "python/demo/files"
 
@@ -452,6 +453,7 @@ static void test_written_while_it_is_saved(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	struct req *made = fx_create(fx, fx_ino(fx, FILES), "new"), *req;
+	struct handle *full;
 	struct file f;
 	uint8_t bytes[4] = {'m', 'i', 'n', 'e'};
 
@@ -462,14 +464,49 @@ static void test_written_while_it_is_saved(void **state)
 	memset(bytes, 'x', sizeof(bytes));
 	assert_waits(req);
 	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(fx_demo(fx)->held_bytes, sizeof(bytes)); /* which is its user's memory */
+	full = handle_get(&fx->fs->handles, f.fh);
+	assert_int_equal(buf_reserve(&full->text, 1), 0);
+	full->text.len = QUOTA_BYTES; /* so much is said */
+	assert_error(fx_write_req(fx, &f, bytes, sizeof(bytes), 0), -EDQUOT);
+	full->text.len = 0;
 	fx_saved(s);
 	assert_int_equal(s->nfiles, 1);
 	assert_int_equal(s->file[0].rq.op, VM_WRITE);
 	assert_memory_equal(s->file[0].rq.data, "mine", 4);
 	fake_answer(s, 0, &(struct vm_file_reply){.size = 4});
 	assert_int_equal(req->size, 4);
+	assert_int_equal(fx_demo(fx)->held_bytes, 0);
 	fx_close(fx, &f);
 	fx_forget_ino(made->ino, 1);
+}
+
+static uint64_t shown(struct fixture *fx, struct sandbox *s, uint64_t number)
+{
+	struct req *req = fx_lookup(fx, fx_ino(fx, FILES), "a");
+	struct vm_file_reply reply = fx_a_file;
+
+	reply.attr.ino = number;
+	fake_answer(s, 0, &reply);
+	assert_int_equal(req->kind, ANSWER_ENTRY);
+	fx_forget_ino(req->ino, 1);
+	return req->st.st_ino;
+}
+
+/* There is room for 40 bits of a number: what has few is told apart, and so are those of many generations (agent/files/number.h)
+ * that have neighbours for their own. */
+static void test_inode_numbers(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	uint64_t first = shown(fx, s, 1);
+
+	assert_int_equal(shown(fx, s, 1), first);
+	assert_int_equal(shown(fx, s, 1ull << 39 | 1), first | 1ull << 39);
+	for (uint64_t g = 1; g < 3; g++)
+		for (uint64_t own = 0; own < 64; own++)
+			assert_int_not_equal(shown(fx, s, 5ull << 32 | 32),
+					     shown(fx, s, (256 * g + 5) << 32 | own));
 }
 
 int main(void)
@@ -492,6 +529,7 @@ int main(void)
 		fx_test(test_interrupted_in_flight),
 		fx_test(test_waits_that_are_too_long),
 		fx_test(test_written_while_it_is_saved),
+		fx_test(test_inode_numbers),
 		fx_test(test_sandbox_goes),
 		fx_test(test_session_removed_in_flight),
 		fx_test(test_closed_by_an_idle_timeout_but_not_in_use),

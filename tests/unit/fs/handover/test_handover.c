@@ -311,7 +311,7 @@ static void lock(struct fs *fs, const struct file *f, uint64_t owner, uint64_t s
 	struct lock_ask ask = {.owner = owner, .start = start, .end = last, .type = type};
 	struct req *req = req_new(0);
 
-	nodelock_set(&fs->locks, handle_get(&fs->handles, f->fh), req, &ask, false);
+	nodelock_serve(&fs->locks, handle_get(&fs->handles, f->fh), req, &ask, false, false);
 	assert_int_equal(req->err, want);
 }
 
@@ -374,7 +374,9 @@ static void test_asleep(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "x");
-	struct file f;
+	const struct file_was *was;
+	struct second two;
+	struct file f, g;
 
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
@@ -383,9 +385,23 @@ static void test_asleep(void **state)
 	fake_settle();
 	fx_expect(fx, TOP "state", "asleep\n");
 	check(fx);
+	fake_numbers = 30;
 	f = fx_opened(fx, TOP "files/d/b", O_RDONLY);
-	check(fx); /* and where that is */
+	fake_numbers = 0;
+	g = fx_opened(fx, TOP "files/a.txt", O_RDONLY);
+	lock(fx->fs, &f, 1, 0, 9, PROTO_LOCK_SHARED, 0);
+	take_over(fx, &two);
+	was = handle_get(&two.fs->handles, f.fh)->was; /* where that is */
+	assert_string_equal(was->path, "d/b");
+	assert_int_equal(was->number, 31);
+	assert_int_equal(was->size, 5);
+	assert_int_equal(was->mtime.tv_sec, 1700000003);
+	lock(two.fs, &g, 2, 0, 9, PROTO_LOCK_EXCLUSIVE, -EAGAIN); /* it is the same file */
+	lock(two.fs, &f, 1, 0, 9, PROTO_UNLOCK, 0);
+	lock(two.fs, &g, 2, 0, 9, PROTO_LOCK_EXCLUSIVE, 0);
+	end(&two);
 	fx_release(fx, &f);
+	fx_release(fx, &g);
 }
 
 /* Of which each piece is another one. */
