@@ -28,10 +28,11 @@ static uint64_t after(uint64_t generation)
 
 int number_set(struct numbers *ns, ino_t own, uint64_t shown)
 {
+	const uint64_t next = after(shown >> OWN_BITS);
 	const int r = inodes_set(&ns->shown, DEV, own, shown);
 
 	if (r == 0)
-		ns->generation = MAX(ns->generation, after(shown >> OWN_BITS));
+		ns->generation = MAX(ns->generation, next);
 	return r;
 }
 
