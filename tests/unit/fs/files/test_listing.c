@@ -140,7 +140,7 @@ static void test_asleep_and_awake(void **state)
 	uint64_t next = 1;
 
 	fake_answer(s, 0, &opened);
-	r = listed(fx, root, dir->fh);
+	(void)listed(fx, root, dir->fh);
 	answers(s, &two, 1);
 	assert_string_equal(goes_on(fx, root, dir->fh, &next), ".. one ");
 	sleeps(fx, s);
