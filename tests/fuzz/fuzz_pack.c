@@ -35,6 +35,24 @@ static bool on_entry(void *to, const char *name, uint32_t entry, uint64_t offset
 	return true;
 }
 
+/* Parts that are data and holes alternate up to the end, and holes read as zeroes. */
+static void seek(const struct pack *p, uint32_t e, const struct pack_attr *a)
+{
+	uint64_t at = 0, data, hole;
+	char buf[300];
+
+	while (pack_seek(p, e, at, SEEK_DATA, &data) == 0) {
+		assert(S_ISREG(a->mode) && data < a->size && (data > at || !at));
+		for (ssize_t n = pack_pread(p, e, buf, MIN(sizeof(buf), data - at), at); n > 0;)
+			assert(!buf[--n]);
+		assert(pack_seek(p, e, data, SEEK_HOLE, &hole) == 0);
+		assert(hole > data && hole <= a->size);
+		at = hole;
+	}
+	assert(!S_ISREG(a->mode) || at == a->size ||
+	       (pack_seek(p, e, at, SEEK_HOLE, &hole) == 0 && hole == at));
+}
+
 /* All that it says has to fit together. */
 static void look(const struct pack *p)
 {
@@ -53,6 +71,7 @@ static void look(const struct pack *p)
 		n = pack_pread(p, e, buf, sizeof(buf), a.size / 2);
 		assert(S_ISREG(a.mode) ? n == (ssize_t)MIN(sizeof(buf), a.size - a.size / 2)
 				       : n == -EINVAL);
+		seek(p, e, &a);
 		pack_list(p, e, 0, on_entry, &l);
 		seen += l.n;
 	}

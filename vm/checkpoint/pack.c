@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pack_internal.h"
 #include "vm/base/discard.h"
@@ -237,6 +238,43 @@ ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, 
 		done += n;
 	}
 	return (ssize_t)done;
+}
+
+/* The end of the data around extent @i of @e, up to a hole: a frame of the agent ends in the middle of it, and the next one goes
+ * on. Extents behind that hole have a `first` behind @i. */
+static uint64_t data_end(const struct pack *p, const struct pack_entry *e, uint32_t i)
+{
+	uint32_t low = i, high = e->extent + e->nextents - 1;
+
+	while (low < high) {
+		const uint32_t middle = high - (high - low) / 2;
+
+		if (p->extents[middle].first <= i)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return p->extents[low].offset + p->extents[low].len;
+}
+
+int pack_seek(const struct pack *p, uint32_t entry, uint64_t offset, int whence,
+	      uint64_t *ret_offset)
+{
+	const struct pack_entry *e = file_of(p, entry);
+	const struct pack_extent *x;
+	uint32_t i;
+
+	if (!S_ISREG(e->mode) || (whence != SEEK_DATA && whence != SEEK_HOLE))
+		return -EINVAL;
+	i = extent_at(p, e, offset);
+	x = i < e->extent + e->nextents ? &p->extents[i] : NULL;
+	if (offset >= e->size || (whence == SEEK_DATA && !x))
+		return -ENXIO;
+	if (whence == SEEK_DATA)
+		*ret_offset = MAX(x->offset, offset);
+	else
+		*ret_offset = x && x->offset <= offset ? data_end(p, e, i) : offset;
+	return 0;
 }
 
 uint64_t pack_records_size(const struct pack *p)

@@ -76,6 +76,23 @@ const char *pack_target(const struct pack *p, uint32_t entry);
  * -EINVAL if it is no file, -EIO. */
 ssize_t pack_pread(const struct pack *p, uint32_t entry, void *buf, size_t len, uint64_t offset);
 
+/**
+ * pack_seek() - Find data or a hole, as lseek(2) does
+ * @p: Pack
+ * @entry: A regular file
+ * @offset: Where to begin
+ * @whence: SEEK_DATA or SEEK_HOLE
+ * @ret_offset: The first byte from @offset on that is data, or of a hole; behind the last data there is one at the
+ *	file's end, if not before
+ *
+ * It takes the logarithm of the file's extents, which the sandbox chooses the number of.
+ *
+ * Return: 0; -ENXIO if @offset is not before the end, or there is no data from it on; -EINVAL if it is no file, or @whence is
+ * another.
+ */
+int pack_seek(const struct pack *p, uint32_t entry, uint64_t offset, int whence,
+	      uint64_t *ret_offset);
+
 /* Reads the stream of its records, see agent/pack_record.h. Return: bytes, fewer than @len only at
  * its end, or -errno. */
 ssize_t pack_read_records(const struct pack *p, void *buf, size_t len, uint64_t offset);

@@ -35,6 +35,7 @@ struct pack_extent {
 	uint64_t offset; /* in the file */
 	uint64_t at;	 /* in the records */
 	uint32_t len;
+	uint32_t first; /* of those that lie one behind the other up to this, without a hole */
 };
 
 /*

@@ -231,6 +231,7 @@ static int add_data(struct pack_maker *m, const struct pack_record *r, uint64_t 
 {
 	struct pack *p = m->pack;
 	struct pack_entry *e;
+	uint32_t first;
 	int err;
 
 	if (m->file == PACK_NONE)
@@ -248,7 +249,9 @@ static int add_data(struct pack_maker *m, const struct pack_record *r, uint64_t 
 		return err;
 	if (!e->nextents)
 		e->extent = p->nextents;
-	p->extents[p->nextents++] = (struct pack_extent){r->offset, at, r->len};
+	first = e->nextents && r->offset == m->file_end ? p->extents[p->nextents - 1].first
+							: p->nextents;
+	p->extents[p->nextents++] = (struct pack_extent){r->offset, at, r->len, first};
 	e->nextents++;
 	e->stored += r->len;
 	m->file_end = r->offset + r->len;

@@ -82,6 +82,51 @@ def reading():
     same("nothing of that wakes it", s.word(), "asleep")
 
 
+def parts(path):
+    """Where the data of a file begins and ends, as lseek(2) tells, up to the hole at its end."""
+    found, at = [], 0
+    with open(path, "rb", buffering=0) as file:
+        while len(found) < 100:
+            try:
+                data = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                same(f"{path}: no more data", error.errno, errno.ENXIO)
+                break
+            at = os.lseek(file.fileno(), data, os.SEEK_HOLE)
+            found.append((data, at))
+        with raises(f"{path}: behind its end", errno.ENXIO):
+            os.lseek(file.fileno(), os.fstat(file.fileno()).st_size, os.SEEK_HOLE)
+    return found
+
+
+def holes():
+    """What packs or copies a file that is nearly all hole does not read that."""
+    s = Session("holes")
+    same("made", s.run("truncate -s 100G f; for at in 1 60; do printf island | "
+                       "dd of=f bs=1 seek=${at}G conv=notrunc 2> /dev/null; done\n").code, 0)
+    awake = parts(s / "files/f")
+    same("awake", [data for data, _ in awake], [1 << 30, 60 << 30])
+    os.mkdir(s / "checkpoints/a")
+    same("saved", read(s / "checkpoints/a/wait"), b"whole\n")
+    s.ctl("sleep")
+    ok("asleep", s.wait_state("asleep"), s.text("error"))
+    for what in ("checkpoints/a/files", "files"):
+        seen = parts(s / f"{what}/f")
+        same(f"{what}: the same holes", seen, awake)
+        if seen != awake:
+            continue  # a hundred gigabytes would be read
+        status, out, err = shell(f"tar -S -C {s / what} -cf - f | tar -C {SCRATCH} -xf -")
+        same(f"{what}: tar -S", (status, out, err), (0, b"", b""))
+        copy = os.stat(f"{SCRATCH}/f")
+        ok(f"{what}: and back", (copy.st_size, copy.st_blocks < 1000) == (100 << 30, True), copy)
+        os.unlink(f"{SCRATCH}/f")
+        same(f"{what}: cp", shell(f"cp --sparse=always {s / what}/f {SCRATCH}/f")[::2], (0, b""))
+        with open(f"{SCRATCH}/f", "rb") as file:
+            same(f"{what}: an island", os.pread(file.fileno(), 8, (60 << 30) - 1), b"\0island\0")
+        os.unlink(f"{SCRATCH}/f")
+    same("asleep all the while", s.word(), "asleep")
+
+
 def looks():
     """What files look like does not tell whether the session is asleep."""
     s = Session("looks", "raw")
@@ -209,4 +254,4 @@ def verbs():
         f.ctl("sleep")
 
 
-main(code_wakes, background, job_wakes, reading, looks, writing, open_files, idle, verbs)
+main(code_wakes, background, job_wakes, reading, holes, looks, writing, open_files, idle, verbs)

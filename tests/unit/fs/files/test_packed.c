@@ -65,6 +65,46 @@ static struct req *setattr(uint64_t ino)
 	return req;
 }
 
+/* lseek(2). Return: where it is then, or -errno. */
+static int64_t seek(const struct file *f, int64_t offset, int whence)
+{
+	struct fuse_file_info fi = {.fh = f->fh};
+	struct req *req = req_new(0);
+
+	ops.lseek(req_native(req), f->ino, offset, whence, &fi);
+	if (req->kind == ANSWER_ERR)
+		return req->err;
+	assert_int_equal(req->kind, ANSWER_LSEEK);
+	return (int64_t)req->number;
+}
+
+/* What is a hole in the sandbox is told as one here. */
+static void check_holes(struct fixture *fx, const char *top)
+{
+	const int64_t data = FAKE_HOLE, hole = data + 5, size = hole + FAKE_HOLE;
+	char path[128];
+	struct file f;
+
+	snprintf(path, sizeof(path), "%s/d/sparse", top);
+	f = fx_opened(fx, path, O_RDONLY);
+	assert_int_equal(seek(&f, 0, SEEK_DATA), data);
+	assert_int_equal(seek(&f, data + 1, SEEK_DATA), data + 1);
+	assert_int_equal(seek(&f, hole, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(&f, size, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(&f, -1, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(&f, 7, SEEK_HOLE), 7);
+	assert_int_equal(seek(&f, data, SEEK_HOLE), hole);
+	assert_int_equal(seek(&f, size - 1, SEEK_HOLE), size - 1);
+	assert_int_equal(seek(&f, size, SEEK_HOLE), -ENXIO);
+	assert_int_equal(seek(&f, 0, SEEK_END), -EINVAL);
+	fx_close(fx, &f);
+	snprintf(path, sizeof(path), "%s/a.txt", top);
+	f = fx_opened(fx, path, O_RDONLY);
+	assert_int_equal(seek(&f, 0, SEEK_DATA), 0);
+	assert_int_equal(seek(&f, 0, SEEK_HOLE), 5); /* its end */
+	fx_close(fx, &f);
+}
+
 /* All of the tree at @top, of which fake_saved_new() says what is in it. */
 static void check_tree(struct fixture *fx, const char *top)
 {
@@ -73,7 +113,7 @@ static void check_tree(struct fixture *fx, const char *top)
 
 	assert_string_equal(ls(fx_ino(fx, top)), ". .. a.txt d out sock ");
 	snprintf(path, sizeof(path), "%s/d", top);
-	assert_string_equal(ls(fx_ino(fx, path)), ". .. b up ");
+	assert_string_equal(ls(fx_ino(fx, path)), ". .. b up sparse ");
 	snprintf(path, sizeof(path), "%s/a.txt", top);
 	fx_expect(fx, path, "hello");
 	assert_int_equal(fx_stat(fx, path, &st), 0);
@@ -95,6 +135,7 @@ static void check_tree(struct fixture *fx, const char *top)
 	assert_int_equal(st.st_size, strlen(".outside-files/etc/passwd"));
 	snprintf(path, sizeof(path), "%s/none", top);
 	assert_false(fx_exists(fx, path));
+	check_holes(fx, top);
 }
 
 /* ---- of a checkpoint ---- */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/pack_record.h"
@@ -292,6 +294,109 @@ static void reads_holes(void **state)
 	assert_int_equal(pack_pread(p, e, got, 100, (1ull << 62) - 60), 60);
 	assert_memory_equal(got, want, 60);
 	assert_int_equal(pack_pread(p, PACK_ROOT, got, 1, 0), -EINVAL);
+	pack_unref(p);
+}
+
+static int64_t seek(const struct pack *p, const char *path, uint64_t offset, int whence)
+{
+	uint64_t at = 12345;
+	const int r = pack_seek(p, entry_of(p, path), offset, whence, &at);
+
+	assert_true(r == 0 || at == 12345);
+	return r < 0 ? r : (int64_t)at;
+}
+
+/* As lseek(2) does of a file like that. */
+static void seeks(void **state)
+{
+	static const char text[10000] = {1};
+	const int64_t far = INT64_C(1) << 62;
+	struct pack *p;
+
+	(void)state;
+	dir("");
+	file("before", 30, false); /* whose data is not that of the next */
+	data(0, text, 30);
+	file("f", 19000, true);
+	data(100, text, 50);
+	data(150, text, 50); /* no hole between them */
+	data(200, text, 1);
+	data(9000, text, 1000);
+	data(12000, text, 7000);
+	file("behind", 19030, false);
+	data(19000, text, 30);
+	file("hole", (uint64_t)far, false);
+	file("empty", 0, false);
+	symlink_to("link", "f");
+	same("again", 2);
+	up();
+	assert_int_equal(make(&p), 0);
+	for (unsigned other = 0; other < 2; other++) {
+		const char *f = other ? "again" : "f";
+		static const uint64_t parts[][2] = {{100, 201}, {9000, 10000}, {12000, 19000}};
+		unsigned part = 0;
+
+		for (uint64_t at = 0; at < 19000; at++) {
+			part += at >= parts[part][1];
+			assert_int_equal(seek(p, f, at, SEEK_DATA), MAX(at, parts[part][0]));
+			assert_int_equal(seek(p, f, at, SEEK_HOLE),
+					 at < parts[part][0] ? at : parts[part][1]);
+		}
+		assert_int_equal(seek(p, f, 19000, SEEK_DATA), -ENXIO);
+		assert_int_equal(seek(p, f, 19000, SEEK_HOLE), -ENXIO);
+		assert_int_equal(seek(p, f, UINT64_MAX, SEEK_HOLE), -ENXIO);
+	}
+	assert_int_equal(seek(p, "before", 29, SEEK_HOLE), 30);
+	assert_int_equal(seek(p, "behind", 0, SEEK_HOLE), 0);
+	assert_int_equal(seek(p, "behind", 0, SEEK_DATA), 19000);
+	assert_int_equal(seek(p, "hole", 0, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(p, "hole", far - 1, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(p, "hole", far - 1, SEEK_HOLE), far - 1);
+	assert_int_equal(seek(p, "hole", far, SEEK_HOLE), -ENXIO);
+	assert_int_equal(seek(p, "empty", 0, SEEK_DATA), -ENXIO);
+	assert_int_equal(seek(p, "empty", 0, SEEK_HOLE), -ENXIO);
+	assert_int_equal(seek(p, "f", 0, SEEK_END), -EINVAL);
+	assert_int_equal(seek(p, "f", 0, -1), -EINVAL);
+	assert_int_equal(seek(p, "link", 0, SEEK_DATA), -EINVAL);
+	assert_int_equal(seek(p, "", 0, SEEK_HOLE), -EINVAL);
+	pack_unref(p);
+}
+
+/* A sandbox that sends its file byte by byte does not hold the daemon up: who walked to the end of the data took two hundred
+ * times as long for it as for its beginning. Processor time, which a busy host does not lengthen. */
+static void seeks_among_many(void **state)
+{
+	enum { N = 1u << 18 };
+	clock_t begun, for_data;
+	struct pack *p;
+
+	(void)state;
+	dir("");
+	file("row", N, false);
+	for (unsigned i = 0; i < N; i++)
+		data(i, "x", 1);
+	up();
+	assert_int_equal(make(&p), 0);
+	begun = clock();
+	for (uint64_t at = 0; at < N; at++)
+		assert_int_equal(seek(p, "row", at, SEEK_DATA), at);
+	for_data = clock() - begun;
+	begun = clock();
+	for (uint64_t at = 0; at < N; at++)
+		assert_int_equal(seek(p, "row", at, SEEK_HOLE), N);
+	assert_true(clock() - begun < 20 * for_data + CLOCKS_PER_SEC);
+	pack_unref(p);
+	begin(NULL);
+	dir("");
+	file("islands", 2ull * N, false);
+	for (unsigned i = 0; i < N; i++)
+		data(2ull * i + 1, "x", 1);
+	up();
+	assert_int_equal(make(&p), 0);
+	for (uint64_t at = 0; at < 2 * N; at++) {
+		assert_int_equal(seek(p, "islands", at, SEEK_HOLE), at + at % 2);
+		assert_int_equal(seek(p, "islands", at, SEEK_DATA), at + 1 - at % 2);
+	}
 	pack_unref(p);
 }
 
@@ -678,6 +783,8 @@ int main(void)
 		cmocka_unit_test_setup(looks, begin),
 		cmocka_unit_test_setup(lists, begin),
 		cmocka_unit_test_setup(reads_holes, begin),
+		cmocka_unit_test_setup(seeks, begin),
+		cmocka_unit_test_setup(seeks_among_many, begin),
 		cmocka_unit_test_setup(many_names, begin),
 		cmocka_unit_test_setup(refuses_what_does_not_fit, begin),
 		cmocka_unit_test_setup(refuses_names, begin),
