@@ -36,9 +36,10 @@ class Kept:
         """Nobody has the time to put anything in order."""
         spawner, daemon = kin_of(self.daemon.pid)
         rest = children_of(daemon) + children_of(spawner)
-        for pid in (self.daemon.pid, spawner, daemon, *rest):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for number in signal.SIGSTOP, signal.SIGKILL:  # none is to see another one's end
+            for pid in (daemon, self.daemon.pid, spawner, *rest):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
         self.daemon.wait(SOON)
         ok("the daemon is gone", wait_for(lambda: not alive(daemon)))
 
