@@ -83,6 +83,8 @@ static void on_kept(void *data)
 	struct daemon *d = data;
 
 	d->kept = true;
+	if (d->keeper && !keeper_kept_all(d->keeper) && !d->status)
+		d->status = 1;
 	survival_close(&d->survival);
 	mount_stop(d->fs);
 	uv_timer_start(&d->stop_timer, on_stop_timer, STOP_AFTER_MS, 0);

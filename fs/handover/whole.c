@@ -47,6 +47,7 @@ enum complaint_tag {
 	TAG_CAUSE,
 	TAG_FIX,
 	TAG_TIME,
+	TAG_STANDING,
 };
 
 #define FRESH_STEP 1024u /* so many numbers are written down at once */
@@ -103,21 +104,28 @@ int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 	return sink_end(sink, HANDOVER_MOUNT, 0, 0);
 }
 
+static void put_complaint(struct buf *out, const struct complaint *c, bool standing)
+{
+	const size_t at = record_open(out, TAG_COMPLAINT);
+
+	record_u64(out, TAG_UID, c->uid);
+	record_str(out, TAG_CODE, problem_code_str(c->problem.code));
+	record_str(out, TAG_CAUSE, c->problem.cause);
+	record_str(out, TAG_FIX, c->problem.fix);
+	record_time(out, TAG_TIME, &c->time);
+	if (standing)
+		record_u64(out, TAG_STANDING, 1);
+	record_close(out, at);
+}
+
 static int put_complaints(const struct complaints *c, struct handover_sink *sink)
 {
 	struct buf *out = sink_begin(sink);
 
-	for (unsigned i = 0; i < c->used; i++) {
-		const struct complaint *of = &c->of[(c->next + i) % c->used];
-		const size_t one = record_open(out, TAG_COMPLAINT);
-
-		record_u64(out, TAG_UID, of->uid);
-		record_str(out, TAG_CODE, problem_code_str(of->problem.code));
-		record_str(out, TAG_CAUSE, of->problem.cause);
-		record_str(out, TAG_FIX, of->problem.fix);
-		record_time(out, TAG_TIME, &of->time);
-		record_close(out, one);
-	}
+	for (unsigned i = 0; i < c->used; i++)
+		put_complaint(out, &c->of[(c->next + i) % c->used], false);
+	if (c->standing.problem.code)
+		put_complaint(out, &c->standing, true);
 	return sink_end(sink, HANDOVER_COMPLAINTS, 0, 0);
 }
 
@@ -418,7 +426,7 @@ static int get_mount(struct fs *fs, struct record_reader fields, struct fdbag *f
 	return depot_resume(&fs->depot, fd, in.depot_slots);
 }
 
-static int get_complaint(struct complaint *c, struct record_reader fields)
+static int get_complaint(struct complaint *c, bool *ret_standing, struct record_reader fields)
 {
 	struct record_field f;
 	char code[64] = "";
@@ -433,6 +441,7 @@ static int get_complaint(struct complaint *c, struct record_reader fields)
 			break;
 		case TAG_FIX: r = record_get_str(&f, c->problem.fix, sizeof(c->problem.fix)); break;
 		case TAG_TIME: r = record_get_time(&f, &c->time); break;
+		case TAG_STANDING: r = record_get_bool(&f, ret_standing); break;
 		default: break;
 		}
 		if (r < 0)
@@ -448,12 +457,20 @@ static int get_complaints(struct complaints *c, struct record_reader fields)
 	int r;
 
 	while ((r = record_field(&fields, &f)) > 0) {
+		struct complaint one = {0};
+		bool standing = false;
+
 		if (f.tag != TAG_COMPLAINT)
 			continue;
-		r = c->used < COMPLAINTS_MAX ? get_complaint(&c->of[c->used++], record_inside(&f))
-					     : -EBADMSG;
+		r = get_complaint(&one, &standing, record_inside(&f));
+		if (r == 0 && !standing && c->used >= COMPLAINTS_MAX)
+			r = -EBADMSG;
 		if (r < 0)
 			return r;
+		if (standing)
+			c->standing = one;
+		else
+			c->of[c->used++] = one;
 	}
 	return r;
 }

@@ -33,6 +33,21 @@ static void settle(struct session *s, bool written)
 		wait_wake(&s->front.wait);
 }
 
+/* Until tell_success(). */
+static void tell_mount(struct keeper *k, int err)
+{
+	struct problem p;
+
+	if (k->told)
+		return;
+	k->told = true;
+	log_error("sessions can't be written to state_dir: %s", strerror(-err));
+	problem_set(&p, PROBLEM_NOT_KEPT,
+		    "Make room on the disk of state_dir, or mend it; it is tried again.",
+		    "sessions can't be written to state_dir: %s", strerror(-err));
+	complaint_stand(k->fs, &p);
+}
+
 /* @s: or NULL, for a removal. */
 static void tell_failure(struct keeper *k, struct session *s, int err)
 {
@@ -48,24 +63,7 @@ static void tell_failure(struct keeper *k, struct session *s, int err)
 		session_problem(s, &p);
 		settle(s, false);
 	}
-	if (k->told)
-		return;
-	k->told = true;
-	log_error("sessions can't be written to state_dir: %s", strerror(-err));
-	problem_set(&p, PROBLEM_NOT_KEPT,
-		    "Make room on the disk of state_dir, or mend it; it is tried again.",
-		    "sessions can't be written to state_dir: %s", strerror(-err));
-	complaint_tell(k->fs, k->fs->uid, &p);
-}
-
-/* ... is not so any more. Something else that the root's `error` says stays. */
-static void untell(struct keeper *k)
-{
-	const struct complaint *c = complaint_of(k->fs, k->fs->uid);
-
-	if (c && c->problem.code == PROBLEM_NOT_KEPT)
-		complaint_tell(k->fs, k->fs->uid, &(struct problem){0});
-	k->told = false;
+	tell_mount(k, err);
 }
 
 /* Is something saved that the vault has not got? */
@@ -94,14 +92,16 @@ static void is_written(struct session *s)
 		return;
 	touch_session(s);
 	s->on_disk.err = 0;
+	keeping_changed(
+		s); /* the record that was written may give that as the reason for what would be lost */
 	if (keeping_is_problem(problem_kept(&s->front.error)))
 		session_problem(s, NULL);
 }
 
-/* A job went well. What other sessions were told of may go on. */
+/* A job went well. What other sessions were told of may go on; and so does a want of room, if it is the reserve's alone. */
 static void tell_success(struct keeper *k)
 {
-	if (!k->told)
+	if (!k->told || k->store.reserve.err)
 		return;
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		const struct session *s = roster_at(&k->fs->roster, i);
@@ -110,7 +110,8 @@ static void tell_success(struct keeper *k)
 			return;
 	}
 	log_info("sessions can be written to state_dir again");
-	untell(k);
+	complaint_stand(k->fs, NULL);
+	k->told = false;
 }
 
 /* Something has come to its end. */
@@ -131,7 +132,7 @@ static void schedule(struct keeper *k)
 
 	if (!TAILQ_EMPTY(&k->dirty) || (k->removals && !k->unremoved))
 		due = k->round_ms + (k->flushed || k->urgent ? 0 : KEEPER_ROUND_MS);
-	if (!TAILQ_EMPTY(&k->refused) || k->unremoved)
+	if (!TAILQ_EMPTY(&k->refused) || k->unremoved || (k->store.reserve.lacks && !k->flushed))
 		due = MIN(due, k->flushed ? 0 : k->retry_ms);
 	if (k->busy || k->closed || due == UINT64_MAX)
 		return;
@@ -237,14 +238,16 @@ static void on_stored(void *data, int err, const struct problem *why)
 		s->on_disk.storing--;
 		/* What it was to be made of is not there: that is no failure of writing. */
 		lost = err < 0 && asleep_lost(s);
-		if (err < 0 && err != -ECANCELED && !lost)
+		if (err < 0 && err != -ECANCELED && !lost) {
 			tell_failure(k, s, err);
+			s->on_disk.gave_up = k->flushed;
+		}
 		if (err == 0) {
 			k->urgent = true;
 			store_all(k, s); /* what was saved meanwhile */
 		}
-		if (err == 0 || lost || (err != -ECANCELED && !k->flushed))
-			changed(s); /* it is named, or tried again */
+		if (lost || err != -ECANCELED)
+			changed(s); /* it is named, or tried again, or the record says what is lost, and why */
 		schedule(k);
 	}
 	look(k);
@@ -254,7 +257,7 @@ static void store(struct keeper *k, struct session *s, struct saved *saved)
 {
 	struct storing *st;
 
-	if (!saved || saved_id(saved))
+	if (!saved || saved_id(saved) || s->on_disk.gave_up)
 		return;
 	st = malloc(sizeof(*st));
 	if (!st) {
@@ -353,6 +356,8 @@ void keeper_forget(struct keeper *k, uint64_t mark)
 
 static void begin(struct keeper *k)
 {
+	const bool refill =
+		k->store.reserve.lacks && !k->flushed && uv_now(k->fs->loop) >= k->retry_ms;
 	int r;
 
 	k->round_ms = uv_now(k->fs->loop);
@@ -361,7 +366,7 @@ static void begin(struct keeper *k)
 	try_again(k);
 	fill(k);
 	k->all = TAILQ_EMPTY(&k->dirty);
-	if (!k->job) {
+	if (!k->job && !refill) {
 		keeper_forget(k, k->mark);
 		schedule(k); /* where there was no memory */
 		look(k);
@@ -408,10 +413,11 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 {
 	struct session *s =
 		item->remove ? NULL : session_by_slot(k->fs, item->slot, item->generation);
-	const bool good = item->err == 0;
+	const bool bare = item->err == 0 && item->beside_err < 0,
+		   good = item->err == 0 && item->beside_err == 0;
 
 	if (!good)
-		tell_failure(k, s, item->err);
+		tell_failure(k, s, item->err ? item->err : item->beside_err);
 	if (s && good) {
 		keeper_item_kept(item, s);
 		settle(s, true);
@@ -421,7 +427,8 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 			changed(s); /* what that one named can be removed behind another round */
 		}
 	} else if (s) {
-		s->on_disk.sum = 0; /* the one of before, or this one: nobody knows */
+		/* If it was not written: the one of before, or this one: nobody knows. */
+		s->on_disk.sum = bare ? item->sum : 0;
 		if (k->flushed)
 			k->left = true;
 		else
@@ -460,6 +467,8 @@ static void on_done(uv_work_t *work, int status)
 		good = take_apart(k, item) && good;
 	}
 	k->busy = false;
+	if (k->store.reserve.err)
+		tell_mount(k, k->store.reserve.err);
 	if (good)
 		tell_success(k);
 	if (good && k->all)
@@ -554,6 +563,7 @@ void keeper_go(struct keeper *k)
 {
 	keeper_hold_again(k);
 	k->loading = false;
+	k->told = complaint_stands(k->fs); /* by the daemon before */
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		struct session *s = roster_at(&k->fs->roster, i);
 

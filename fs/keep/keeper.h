@@ -22,8 +22,9 @@ struct store;
  * session does not grow with what it has run. Code is read again at the start, and outputs when somebody wants them.
  *
  * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk
- * takes. What could not be written, stored by the vault or removed is told once, in the log, the session's `error` and the root's, and
- * tried again every few seconds, until the end: then it is tried once.
+ * takes. So that a full disk has room for what is said of that, there is a reserve (reserve.h). What could not be written, stored by the vault or removed is told once, in the log, the session's `error` and the root's, and
+ * tried again every few seconds, until the end: then it is tried once. A record that names an output can't be written when that
+ * can't; it is written without it then.
  *
  * At the end sessions are put to sleep, as by `sleep`, in the moment between two runs. A run that goes on then is interrupted
  * after a while, and at last killed. Only when all is written the mount goes on ending.
@@ -38,6 +39,9 @@ void keeper_load(struct keeper *k);
 /* The end: @done is called from the loop when all is asleep and written, or as far as that could be. @at_once: nothing more can
  * be saved. Called again, by somebody who can't wait: runs are not waited for any more. */
 void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data);
+
+/* From then on: is all that sessions had at the end on the disk? */
+bool keeper_kept_all(const struct keeper *k);
 
 /* Behind the loop's last turn. @k may be NULL. Return: false if a thread waits for a disk still, and uses it. */
 bool keeper_close(struct keeper *k);

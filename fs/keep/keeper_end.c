@@ -42,6 +42,9 @@ static void cut(struct session *s)
 	back = asleep_back(s);
 	if (!back)
 		session_set_closed(s, &lost);
+	/* Of some there can be nothing to keep. */
+	if (!s->settings.spec.work && !s->settings.fresh)
+		s->fs->keeper->unkept = true;
 	log_warn("%s: %s", s->path, back ? problem_kept(&s->front.error)->cause : lost.cause);
 }
 
@@ -190,6 +193,8 @@ static void over(struct keeper *k)
 	unsigned n = 0;
 
 	go_to(k, END_OVER);
+	if (!keeper_is_idle(k))
+		k->unkept = true;
 	keeper_stop(k);
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		const struct session *s = roster_at(&k->fs->roster, i);
@@ -199,7 +204,12 @@ static void over(struct keeper *k)
 		n++;
 		log_error("%s: not written to state_dir as it was at the end", s->path);
 	}
-	if (!n)
+	if (n)
+		k->unkept = true;
+	if (k->unkept)
+		log_error("not all that sessions had is kept: the `error` of each, at the next "
+			  "mount, says what is lost");
+	else
 		log_info("sessions are asleep, and written");
 	/* What was let go of while the last round was written. */
 	if (!n && keeper_is_idle(k))
@@ -230,6 +240,11 @@ static void look(struct keeper *k)
 {
 	if (k->step == END_WRITE && keeper_is_idle(k))
 		uv_timer_start(&k->end_timer, on_end_timer, 0, 0);
+}
+
+bool keeper_kept_all(const struct keeper *k)
+{
+	return !k->unkept;
 }
 
 void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data)

@@ -45,6 +45,8 @@ struct keeper_item {
 	bool remove;
 	bool replaces; /* a record of its name that this mount has not written */
 	struct buf record;
+	struct buf
+		bare; /* the record without `output` and `code`, where the disk may have no room for these; or nothing */
 	struct keeper_output *output; /* that are written */
 	size_t noutputs;
 	struct keeper_code *code; /* likewise */
@@ -59,6 +61,8 @@ struct keeper_item {
 	uint64_t sum; /* of the record; the thread works it out */
 	uint64_t was; /* ... of what is on the disk, 0: nothing */
 	int err;
+	int beside_err; /* of `output` and `code`; where `err` is 0, `bare` was written */
+	bool done;	/* it has no second turn */
 	/* Of one that removes: */
 	TAILQ_ENTRY(keeper_item) removal;
 	struct touch touch;
@@ -87,6 +91,7 @@ struct keeper {
 	uint64_t round_ms; /* uv_now() when the last round began */
 	unsigned storing;  /* by the vault */
 	bool told;	   /* that the disk refuses */
+	bool unkept;	   /* at the end: not all was written, or could be saved */
 	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
@@ -126,8 +131,6 @@ void keeper_stop(struct keeper *k);
 struct store_name keeper_name(const struct session *s);
 /* Return: NULL with *@ret_err if it can't be written: -ENOMEM, -EFBIG. */
 struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err);
-/* In another thread: writes them all, but those that are on the disk as they are, or sets their `err`. */
-void keeper_write(struct store *st, struct keeper_item *items);
 /* Of a record's bytes. */
 uint64_t keeper_sum(const struct buf *record);
 /* One that is there. Return: 0 with the record, which points into @text, also to be cleared if not; -EBADMSG, -EKEYREJECTED,
@@ -144,6 +147,12 @@ struct store_output keeper_code_name(const struct keep_output *o, const struct r
 const char *keeper_saved_name(void *data, const struct saved *saved);
 /* See keeping.h. */
 void keeper_bring(struct session *s, struct run *r, unsigned which);
+
+/* ---- keeper_write.c ---- */
+
+/* In another thread: writes them all, but those that are on the disk as they are, or sets their `err`. For records the reserve is
+ * taken, if need be. */
+void keeper_write(struct store *st, struct keeper_item *items);
 
 /* ---- keeper_held.c ---- */
 

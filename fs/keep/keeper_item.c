@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written of a session, and outputs that are brought back. See keeper.h. */
+/* What is to be written of a session, and outputs that are brought back. See keeper.h. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -161,6 +161,29 @@ int keeper_read(const struct keeper *k, const char *template, const char *name, 
 	return record_next(&r, ret) > 0 ? 0 : -EBADMSG;
 }
 
+static bool is_kept(void *data, const struct keep_output *id, const struct spool *sp)
+{
+	(void)data;
+	(void)id;
+	return sp->away || sp->kept;
+}
+
+static bool is_code_kept(void *data, const struct keep_output *id, struct run *r)
+{
+	(void)data;
+	(void)id;
+	return r->code_kept;
+}
+
+/* With what is beside it a full disk has no room for it; so there is one without that. Return: 0 or -errno. */
+static int put_bare(struct keeper_item *item, struct session *s)
+{
+	const struct keep_io io = {
+		.away = is_kept, .code_away = is_code_kept, .name = keeper_saved_name};
+
+	return keep_put(&item->bare, s, &io);
+}
+
 struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err)
 {
 	struct keeper_item *item = calloc(1, sizeof(*item));
@@ -179,6 +202,9 @@ struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *re
 	item->depot = k->fs->depot.fd;
 	item->depot_key = k->fs->depot.key;
 	r = keep_put(&item->record, s, &io);
+	if (r == 0 && item->err == 0 && (item->noutputs || item->ncodes) &&
+	    (s->on_disk.err || k->flushed || k->store.reserve.lacks))
+		r = put_bare(item, s);
 	if (r < 0 || item->err < 0) {
 		*ret_err = r < 0 ? r : item->err;
 		keeper_item_free(k, item);
@@ -212,117 +238,8 @@ void keeper_item_free(struct keeper *k, struct keeper_item *item)
 	free(item->output);
 	free(item->wanted);
 	buf_clear(&item->record);
+	buf_clear(&item->bare);
 	free(item);
-}
-
-/* ---- in another thread ---- */
-
-struct piecing {
-	const struct keeper_item *item;
-	const struct keeper_output *o;
-};
-
-/* Pieces are read one by one, in order: see store.c. */
-static int read_piece(void *data, uint64_t offset, void *to, size_t len)
-{
-	const struct piecing *of = data;
-	const uint64_t i = offset / DEPOT_BLOCK;
-	const struct keeper_piece *p = &of->o->piece[i];
-
-	if (i >= of->o->npieces || offset % DEPOT_BLOCK || p->len != len)
-		return -EIO;
-	if (p->copy) {
-		memcpy(to, p->copy, len);
-		return 0;
-	}
-	return depot_fetch(of->item->depot, of->item->depot_key, p->block, 0, to, len);
-}
-
-static int read_code(void *data, uint64_t offset, void *to, size_t len)
-{
-	const struct buf *code = data;
-
-	memcpy(to, code->data + offset, len);
-	return 0;
-}
-
-/* Is it on the disk as it is? */
-static bool is_there(const struct keeper_item *item)
-{
-	return !item->remove && item->sum == item->was && !item->noutputs && !item->ncodes;
-}
-
-/* What is beside its record. Return: 0 or -errno. */
-static int stage_beside(struct store *st, const struct keeper_item *item)
-{
-	int e = item->ncodes ? store_upgrade(st) : 0;
-
-	for (size_t i = 0; i < item->noutputs && e == 0; i++) {
-		struct piecing of = {item, &item->output[i]};
-
-		e = store_put_output(st, &item->of, &item->output[i].name, item->output[i].len,
-				     read_piece, &of);
-	}
-	for (size_t i = 0; i < item->ncodes && e == 0; i++) {
-		const struct keeper_code *c = &item->code[i];
-
-		e = store_put_output(st, &item->of, &c->name, c->r->code.len, read_code,
-				     &c->r->code);
-	}
-	return e;
-}
-
-static void stage(struct store *st, struct keeper_item *item)
-{
-	if (item->remove) {
-		item->err = store_remove(st, item->of.template, item->of.name);
-		return;
-	}
-	item->sum = keeper_sum(&item->record);
-	if (is_there(item))
-		return;
-	item->err = stage_beside(st, item);
-	if (item->err == 0)
-		item->fd = store_stage(st, &item->of, item->record.data, item->record.len);
-	item->err = item->err < 0 ? item->err : MIN(item->fd, 0);
-}
-
-/* Those of a template come one after the other, mostly. */
-static void sync_names(const struct store *st, struct keeper_item *items)
-{
-	const char *last = NULL;
-	int err = 0;
-
-	for (struct keeper_item *item = items; item; item = item->next) {
-		if (item->err < 0 || item->remove || is_there(item))
-			continue;
-		if (!last || strcmp(last, item->of.template) != 0)
-			err = store_sync(st, item->of.template);
-		last = item->of.template;
-		item->err = err;
-	}
-}
-
-void keeper_write(struct store *st, struct keeper_item *items)
-{
-	struct keeper_item *item;
-
-	for (item = items; item; item = item->next)
-		stage(st, item);
-	for (item = items; item; item = item->next)
-		if (item->fd >= 0)
-			item->err = store_settle(item->fd);
-	for (item = items; item; item = item->next)
-		if (item->err == 0 && !item->remove && !is_there(item))
-			item->err = store_publish(st, &item->of);
-	sync_names(st, items);
-	for (item = items; item; item = item->next) {
-		if (item->err < 0 || item->remove || is_there(item))
-			continue;
-		store_trim_outputs(st, &item->of, item->wanted, item->nwanted);
-		if (item->replaces)
-			store_trim_others(st, &item->of);
-	}
 }
 
 /* ---- afterwards ---- */

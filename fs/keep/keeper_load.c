@@ -313,5 +313,6 @@ void keeper_load(struct keeper *k)
 	sweep(&f);
 	tell(&f);
 	buf_clear(&f.ids);
+	reserve_fill(&k->store.reserve, k->store.dir);
 	k->loading = false;
 }

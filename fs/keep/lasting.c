@@ -26,8 +26,9 @@ enum {
 	ASLEEP_LOST,
 	ASLEEP_BEFORE,
 	ASLEEP_BEFORE_SINCE,
-	ASLEEP_BACK,	/* at rest: what was saved is from before it was awake */
-	ASLEEP_DAMAGED, /* live */
+	ASLEEP_BACK,	 /* at rest: what was saved is from before it was awake */
+	ASLEEP_DAMAGED,	 /* live */
+	ASLEEP_BACK_ERR, /* at rest: why nothing newer could be written, an errno */
 };
 
 enum { ORIGIN_SESSION = 1, ORIGIN_CHECKPOINT, ORIGIN_PLACE, ORIGIN_TIME, ORIGIN_THERE };
@@ -121,6 +122,8 @@ void keep_closed(const struct keep_out *o, struct problem *ret_why)
 		*ret_why = *problem_kept(&o->s->closed);
 	else
 		keep_lost(o->s, any_checkpoint(o), ret_why);
+	if (o->s->state != SESSION_CLOSED && o->s->on_disk.err)
+		problem_add(ret_why, " (%s)", strerror(-o->s->on_disk.err));
 }
 
 /* The heir would not have what was saved, and the session be lost for it: there is no record then. */
@@ -143,6 +146,7 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 		(void)keep_put_saved(o, ASLEEP_SAVED, a->before);
 		record_time(o->out, ASLEEP_SINCE, &a->before_since);
 		record_u64(o->out, ASLEEP_BACK, !a->damaged);
+		keep_put_u64(o->out, ASLEEP_BACK_ERR, (uint64_t)-o->s->on_disk.err);
 	} else if (asleep) {
 		named = keep_put_saved(o, ASLEEP_SAVED, a->saved);
 		if (live && a->saved && !named)
@@ -205,6 +209,7 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 	case ASLEEP_BEFORE: return get_before(in, f);
 	case ASLEEP_BEFORE_SINCE: return record_get_time(f, &a->before_since);
 	case ASLEEP_BACK: return record_get_bool(f, &in->back);
+	case ASLEEP_BACK_ERR: return record_get_u32(f, 4095, &in->back_err);
 	case ASLEEP_DAMAGED: return record_get_bool(f, &a->damaged);
 	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
 	case ASLEEP_UNFIT: return keep_get_kept(f, &a->unfit);

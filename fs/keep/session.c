@@ -554,7 +554,7 @@ static void finish(struct keep_in *in)
 	if (in->nuncoded)
 		tell_uncoded(in);
 	if (in->back && s->asleep.saved)
-		asleep_tell_back(s);
+		asleep_tell_back(s, (int)in->back_err);
 	s->first_event = in->fs->events.next;
 	s->idle_since = uv_now(in->fs->loop);
 	s->epoch++;

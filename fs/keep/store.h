@@ -10,6 +10,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "reserve.h"
+
 #include "vm/base/buf.h"
 
 struct problem;
@@ -24,6 +26,7 @@ struct vault;
  *	sessions/TEMPLATE/NAME.ID.out/	its long outputs: r3.0 is stdout of run 3, j2.1 is stderr of job 2;
  *					and long code: r3.code
  *	saved/, key			see vm/checkpoint/vault.h
+ *	reserve				nothing but room, for records: see reserve.h. Who does not know it leaves it alone
  *
  * ID is when the session was made, for another one may have the same name later. Everything is
  * sealed, for the place where it is: what is moved elsewhere is damaged. A file is written under
@@ -44,6 +47,7 @@ struct store {
 	unsigned version;	   /* of what is there */
 	const struct vault *vault; /* what seals, set by store_use() */
 	pthread_mutex_t *gate;	   /* held while it seals */
+	struct reserve reserve;
 };
 
 /* Whose a file is. */

@@ -70,7 +70,7 @@ void asleep_end(struct session *s)
 	s->epoch++; /* what the host has seen of its files was read from what was saved */
 }
 
-void asleep_tell_back(struct session *s)
+void asleep_tell_back(struct session *s, int err)
 {
 	char when[32];
 	struct tm tm;
@@ -79,8 +79,8 @@ void asleep_tell_back(struct session *s)
 	session_problemf(
 		s, PROBLEM_NOT_KEPT, "Run again what is missing.",
 		"xsbxfs ended before the session was saved again: it is as it was when it fell "
-		"asleep at %s, and what was made since then is lost",
-		when);
+		"asleep at %s, and what was made since then is lost%s%s%s",
+		when, err ? " (" : "", err ? strerror(err) : "", err ? ")" : "");
 }
 
 bool asleep_back(struct session *s)
@@ -95,7 +95,7 @@ bool asleep_back(struct session *s)
 	asleep_begin(s, before);
 	s->line = s->epoch;
 	a->since = since;
-	asleep_tell_back(s);
+	asleep_tell_back(s, 0);
 	return true;
 }
 

@@ -57,8 +57,9 @@ void asleep_end(struct session *s);
 /* The session is gone. */
 void asleep_fini(struct session *s);
 
-/* It is asleep as it was the last time, because it was not saved since then. That is told. */
-void asleep_tell_back(struct session *s);
+/* It is asleep as it was the last time, because it was not saved since then. That is told. @err: why it could
+ * not be written, or 0. */
+void asleep_tell_back(struct session *s, int err);
 
 /* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last
  * time, which is told then. */

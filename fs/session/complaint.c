@@ -9,13 +9,29 @@
 #include "node.h"
 #include "session.h"
 
-const struct complaint *complaint_of(const struct fs *fs, uid_t uid)
+/* Without the standing one. */
+static const struct complaint *own_of(const struct fs *fs, uid_t uid)
 {
 	for (unsigned i = 0; i < fs->complaints.used; i++) {
 		if (fs->complaints.of[i].uid == uid)
 			return &fs->complaints.of[i];
 	}
 	return NULL;
+}
+
+const struct complaint *complaint_of(const struct fs *fs, uid_t uid)
+{
+	const struct complaint *own = own_of(fs, uid);
+
+	if ((!own || !own->problem.code) && complaint_stands(fs) &&
+	    fs->complaints.standing.uid == uid)
+		return &fs->complaints.standing;
+	return own;
+}
+
+bool complaint_stands(const struct fs *fs)
+{
+	return fs->complaints.standing.problem.code;
 }
 
 static struct complaint *place_for(struct complaints *c, const struct complaint *old, uid_t uid)
@@ -115,16 +131,30 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 
 void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem)
 {
-	struct complaint *c = place_for(&fs->complaints, complaint_of(fs, uid), uid);
+	struct complaint *c = place_for(&fs->complaints, own_of(fs, uid), uid);
 
 	c->time = clock_now();
 	c->problem = *problem;
+	if (!problem->code && fs->complaints.standing.uid == uid)
+		fs->complaints.standing.time = c->time; /* what is seen again is news */
+	fs->record.complaints = true;
+}
+
+void complaint_stand(struct fs *fs, const struct problem *problem)
+{
+	const struct complaint *own = own_of(fs, fs->uid);
+
+	fs->complaints.standing = (struct complaint){.uid = fs->uid, .time = clock_now()};
+	if (problem)
+		fs->complaints.standing.problem = *problem;
+	if (!own || !own->problem.code)
+		complaint_tell(fs, fs->uid, &(struct problem){0}); /* the time, now and later */
 	fs->record.complaints = true;
 }
 
 void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, uid_t uid, int err)
 {
-	const struct complaint *old = complaint_of(fs, uid);
+	const struct complaint *old = own_of(fs, uid);
 	struct problem p = {0};
 
 	/* That it is there already is nothing that needs an explanation: mkdir -p asks that way. */

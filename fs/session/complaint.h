@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_SESSION_COMPLAINT_H
 #define XSBX_FS_SESSION_COMPLAINT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -27,6 +28,8 @@ struct complaint {
 struct complaints {
 	struct complaint of[COMPLAINTS_MAX];
 	unsigned used, next; /* next: the entry to reuse when all are in use */
+	struct complaint
+		standing; /* of the mount's owner, where there is nothing else; see complaint_stand() */
 };
 
 /**
@@ -41,6 +44,12 @@ void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, ui
 
 /* The same for any other failure outside of sessions; @problem is copied. */
 void complaint_tell(struct fs *fs, uid_t uid, const struct problem *problem);
+
+/* What is so until it is told to be over, also if mkdir(2) succeeds meanwhile: the mount's owner is told, behind whatever else he
+ * is told of. @problem is copied; NULL: it is over. */
+void complaint_stand(struct fs *fs, const struct problem *problem);
+/* Is there one? */
+bool complaint_stands(const struct fs *fs);
 
 /* Return: the user's last problem, or NULL. */
 const struct complaint *complaint_of(const struct fs *fs, uid_t uid);

@@ -1,32 +1,44 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""keep = yes: a disk of the state directory that is full, or lets nothing be written any more, is told of once, and tried again."""
+"""keep = yes: a disk of the state directory that is full, or lets nothing be written any more, is told of once, and tried again; what is
+lost by that is said at the next mount."""
 # backends: local process vm
-# timeout: 200
+# timeout: 300
 # log-allow: can't be written
+# log-allow: not all that sessions had
+# log-allow: not written to state_dir
+# log-allow: was not written
 import errno
 
 from kept import *
 
+LARGE = "head -c 400000 /dev/urandom > large\n" # which no reserve is for
 
-def full_disk():
+
+def small_disk(name):
     if os.geteuid() != 0:
         skip("needs root, to mount a small disk")
-    state = f"{SCRATCH}/full.state"
+    state = f"{SCRATCH}/{name}.state"
     os.makedirs(state, 0o700)
-    if shell(f"mount -t tmpfs -o size={128 if VM else 2}m,mode=700 none {state}")[0]:
+    if shell(f"mount -t tmpfs -o size={128 if VM else 4}m,mode=700 none {state}")[0]:
         skip("no file system could be mounted")
+    return state
+
+
+def fill(state):
+    for size in 1 << 20, 1 << 16, 64:
+        with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
+            while True:
+                file.write(b"x" * size)
+
+
+def full_disk():
+    state = small_disk("full")
     k = Kept("full", state=state)
     s = k.make("demo")
     s.run("echo x > f\n")
     k.written("demo")
-    write(f"{state}/filler", b"x" * (1 << 20))
-    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 65536)
-    with contextlib.suppress(OSError), open(f"{state}/filler", "ab", buffering=0) as file:
-        while True:
-            file.write(b"x" * 64)
+    fill(state)
     if not VM:
         os.mkdir(s / "checkpoints/c")
         is_not_kept(s)
@@ -53,6 +65,74 @@ def full_disk():
         s.run("echo y > f\n")
         s.ctl("restore c")
         same("to go back to", s.run("cat f\n").out, "x\n")
+    k.end()
+    shell(f"umount {state}")
+
+
+def says(what, s, *parts):
+    text = s.text("error")
+    for part in "not-kept", *parts:
+        has(what, text, part)
+
+
+def lost():
+    """What is lost at the end is said at the next mount, for there is room on the disk for that alone; as long as the disk is full
+    the root says so, and the end is no success."""
+    state = small_disk("lost")
+    k = Kept("lost", state=state)
+    slept, made = k.make("slept"), k.make("made")
+    slept.run("echo before > f\n")
+    slept.ctl("sleep")
+    ok("it is asleep", wait_for(lambda: slept.word() == "asleep", 20 * SLOW))
+    k.written("slept")
+    k.written("made")
+    ok("there is a reserve", os.stat(f"{state}/reserve").st_size > 0)
+    fill(state)
+    made.run(LARGE)
+    slept.run("echo after > f; " + LARGE)
+    late = k.make("late")
+    late.run(LARGE)
+    ok("it is full", wait_for(lambda: "not-kept" in read(f"{k.mnt}/error", "r"), 20 * SLOW), read(f"{k.mnt}/error", "r"))
+    k.make("later")
+    has("which is so still", read(f"{k.mnt}/error", "r"), "not-kept")
+    time.sleep(3)
+    same("the end is no success", k.end(), 1)
+    has("and says so", read(k.log, "r"), "not all that sessions had is kept")
+    ok("and nothing else", "asleep, and written" not in read(k.log, "r"), read(k.log, "r"))
+    os.unlink(f"{state}/filler")
+    k.begin()
+    for name in "made", "late":
+        same(f"{name} is closed", k.there(name).word(), "closed")
+        says(f"{name} says why", k.there(name), "are lost", os.strerror(errno.ENOSPC))
+    slept = k.there("slept")
+    same("the other sleeps", (slept.word(), slept.runs()), ("asleep", [1, 2]))
+    says("and says since when, and why", slept, "as it was when", os.strerror(errno.ENOSPC))
+    same("it is what it was", slept.run("cat f\n").out, "before\n")
+    k.end()
+    shell(f"umount {state}")
+
+
+def killed():
+    """... also if nobody comes to say it at the end."""
+    state = small_disk("killed")
+    k = Kept("killed", state=state)
+    slept, made = k.make("slept"), k.make("made")
+    slept.run("echo before > f\n")
+    slept.ctl("sleep")
+    ok("it is asleep", wait_for(lambda: slept.word() == "asleep", 20 * SLOW))
+    k.written("slept")
+    k.written("made")
+    fill(state)
+    made.run("echo precious > f\n")
+    slept.run("echo after > f\n")
+    k.written("made")
+    k.power_cut()
+    os.unlink(f"{state}/filler")
+    k.begin()
+    same("it is closed", k.there("made").word(), "closed")
+    says("and says why", k.there("made"), "are lost")
+    same("the other sleeps", k.there("slept").word(), "asleep")
+    says("and says since when", k.there("slept"), "as it was when")
     k.end()
     shell(f"umount {state}")
 
@@ -104,4 +184,4 @@ def read_only():
     shell(f"umount {state}")
 
 
-main(full_disk, *(() if VM else (read_only,)))
+main(full_disk, *(() if VM else (lost, killed, read_only)))

@@ -283,6 +283,26 @@ static void test_generations(void **state)
 	end(&two);
 }
 
+/* The root's `error`: what is so until it is over is that for the heir as well. */
+static void test_standing(void **state)
+{
+	static const struct problem p = {.code = PROBLEM_NOT_KEPT, .cause = "a full disk"};
+	struct fixture *fx = *state;
+	const uid_t uid = fx->fs->uid;
+	struct second two;
+
+	complaint_stand(fx->fs, &p);
+	complaint_tell(fx->fs, uid + 1, &(struct problem){.code = PROBLEM_FAILED});
+	take_over(fx, &two);
+	assert_true(complaint_stands(two.fs));
+	assert_int_equal(complaint_of(two.fs, uid)->problem.code, PROBLEM_NOT_KEPT);
+	assert_string_equal(complaint_of(two.fs, uid)->problem.cause, p.cause);
+	assert_int_equal(complaint_of(two.fs, uid + 1)->problem.code, PROBLEM_FAILED);
+	complaint_stand(two.fs, NULL);
+	assert_int_equal(complaint_of(two.fs, uid)->problem.code, PROBLEM_NONE);
+	end(&two);
+}
+
 static void test_jobs(void **state)
 {
 	struct fixture *fx = *state;
@@ -573,11 +593,11 @@ int main(void)
 		handover_test(test_nothing),	  handover_test(test_places),
 		handover_test(test_other_limits), handover_test(test_handles),
 		handover_test(test_limits),	  handover_test(test_generations),
-		handover_test(test_jobs),	  handover_test(test_locks),
-		handover_test(test_files),	  handover_test(test_asleep),
-		handover_test(test_long_output),  handover_test(test_blocks),
-		handover_test(test_lost),	  handover_test(test_templates),
-		handover_test(test_a_listing),
+		handover_test(test_standing),	  handover_test(test_jobs),
+		handover_test(test_locks),	  handover_test(test_files),
+		handover_test(test_asleep),	  handover_test(test_long_output),
+		handover_test(test_blocks),	  handover_test(test_lost),
+		handover_test(test_templates),	  handover_test(test_a_listing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
