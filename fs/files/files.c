@@ -451,7 +451,7 @@ static void on_loaded(struct file_op *op, const struct problem *why)
 	if (why && !saved_pack(op->saved)) {
 		tell_unread(op, cp, why);
 		files_op_fail(op, -EIO);
-	} else if (of_checkpoint ? !cp : is_past(op)) {
+	} else if (of_checkpoint ? !cp : !op->listing && is_past(op)) {
 		files_op_fail(op, -ESTALE);
 	} else if (of_checkpoint) {
 		op_answer_saved(op, op->saved);

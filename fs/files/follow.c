@@ -146,6 +146,9 @@ static int follow_saved(const struct session *s, struct filenodes *nodes, struct
 	struct pack_attr a;
 	uint32_t entry;
 
+	/* What was saved later in a line has numbers that others had, as its sandbox has. */
+	if (fn->epoch < s->line && s->epoch != s->line)
+		return -ESTALE;
 	if (fn->class != FILENODE_DIR || pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
 		return -ESTALE;
 	pack_attr(pack, entry, &a);

@@ -286,10 +286,11 @@ bool asleep_try(struct session *s)
 	const struct timespec since = a->before_since;
 	struct saved *saved = a->before;
 
-	if (s->state != SESSION_CLOSED || !a->damaged)
+	if (s->state != SESSION_CLOSED || !a->damaged || !saved)
 		return false;
 	a->before = NULL;
 	asleep_begin(s, saved);
+	s->line = s->epoch;
 	a->since = since;
 	return true;
 }

@@ -17,6 +17,12 @@ static bool has_something(const struct session *s)
 	return s->sandbox || s->asleep.saved;
 }
 
+/* That of what else is there? */
+static bool is_damaged_memory(const struct restoring *r, const struct problem *why)
+{
+	return why->code == PROBLEM_NOT_RESTORED && saved_pack(r->saved);
+}
+
 static int refuse(struct restoring *r, const struct problem *why)
 {
 	struct session *s = r->s;
@@ -27,7 +33,7 @@ static int refuse(struct restoring *r, const struct problem *why)
 		session_problemf(s, PROBLEM_DAMAGED, "rmdir removes the checkpoint. " KEEPING_MEND,
 				 "the checkpoint \"%s\" can't be read from state_dir: " STAYS,
 				 r->name);
-	else if (saved_pack(r->saved))
+	else if (is_damaged_memory(r, why))
 		session_problemf(s, PROBLEM_DAMAGED,
 				 "Its files can be had: in checkpoints/NAME/files, or in another "
 				 "session that is a copy of it (`from`).",
@@ -57,7 +63,7 @@ static void on_read(struct wait *w, const struct problem *why)
 	int err = 0;
 
 	/* Without its memory it is better than nothing. */
-	if (why && (!saved_pack(r->saved) || has_something(r->s)))
+	if (why && (!is_damaged_memory(r, why) || has_something(r->s)))
 		err = refuse(r, why);
 	over(r);
 	r->done(r, err);
@@ -74,9 +80,42 @@ bool restoring_begin(struct restoring *r, struct session *s, const char *name)
 	snprintf(r->name, sizeof(r->name), "%s", cp->name);
 	r->wait.done = on_read;
 	r->wait.owner = s->uid;
+	r->until = uv_now(s->fs->loop) + RESTORING_MS;
+	alarm_set(&s->fs->alarm, r->until);
 	LIST_INSERT_HEAD(&s->restoring, r, link);
 	saved_load(r->saved, &r->wait);
 	return true;
+}
+
+static struct restoring *next_due(const struct session *s, uint64_t now)
+{
+	struct restoring *r;
+
+	LIST_FOREACH(r, &s->restoring, link)
+		if (now >= r->until)
+			return r;
+	return NULL;
+}
+
+uint64_t restoring_tick(struct session *s, uint64_t now)
+{
+	static const struct problem slow = {.code = PROBLEM_NO_RESOURCES,
+					    .fix = "Try it again: the disk may have answered.",
+					    .cause = "the disk did not answer in time"};
+	uint64_t next = UINT64_MAX;
+	struct restoring *r;
+	int err;
+
+	session_ref(s);
+	while ((r = next_due(s, now))) {
+		err = refuse(r, &slow);
+		over(r);
+		r->done(r, err);
+	}
+	LIST_FOREACH(r, &s->restoring, link)
+		next = MIN(next, r->until);
+	session_unref(s);
+	return next;
 }
 
 void restoring_cancel(struct restoring *r)

@@ -325,7 +325,7 @@ static uint64_t tick_sooner(struct waitlist *w, uint64_t now, uint64_t next)
 
 uint64_t session_tick(struct session *s, uint64_t now)
 {
-	uint64_t next = check_idle(s, now);
+	uint64_t next = MIN(check_idle(s, now), restoring_tick(s, now));
 	struct job *j;
 
 	next = tick_sooner(&s->front.wait, now, next);
@@ -396,12 +396,15 @@ void session_destroy(struct session *s)
 	static const struct problem gone = {
 		.code = PROBLEM_REMOVED, .cause = "the session was removed before this run began"};
 	struct fs *fs = s->fs;
+	const bool has_sandbox = s->sandbox || s->saving.of;
 
 	assert(!s->dead);
 	touch_rest(s);
 	keeping_removed(s);
 	s->dead = true;
 	binding_cut(s, &gone);
+	if (!has_sandbox) /* one that ended in this turn may have left requests */
+		fs->watch->gone(s, -ESTALE);
 	s->state = SESSION_CLOSED;
 	wait_wake(&s->front.wait); /* every run has ended, so that most waiters get an answer */
 	wait_flush(&s->front.wait, -ESTALE);

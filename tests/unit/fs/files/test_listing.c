@@ -103,6 +103,25 @@ static void test_read_whole(void **state)
 	assert_int_equal(s->nreleases, 1);
 }
 
+/* The session goes in the turn in which its sandbox has ended. */
+static void test_removed_at_once(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	const uint64_t root = fx_ino(fx, FILES);
+	struct req *dir = fx_opendir_ino(fx, root), *r;
+
+	fake_answer(s, 0, &opened);
+	r = listed(fx, root, dir->fh);
+	asked(s, VM_READDIR, opened.handle, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
+	fake_answer(s, -ESTALE, NULL);
+	assert_waits(r);
+	assert_int_equal(fx_rmdir(fx, "python/demo"), 0);
+	assert_error(r, -ESTALE);
+	fx_release_ino(root, dir->fh, true);
+}
+
 /* Opened while there is no sandbox: empty, until somebody looks again. */
 static void test_before_the_sandbox(void **state)
 {
@@ -348,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_read_whole),
+		fx_test(test_removed_at_once),
 		fx_test(test_before_the_sandbox),
 		fx_test(test_asleep_and_awake),
 		fx_test(test_of_a_directory),

@@ -119,6 +119,15 @@ static void test_begun_anew(void **state)
 	assert_int_equal(s->nfiles, 0);
 	assert_int_not_equal(look_up(fx, s, "d", &fx_a_dir), dir);
 	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+	/* Nor is it what was saved of that. */
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fx_saved(s);
+	fake_settle();
+	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+	fx_put(fx, TOP "in", "y");
+	s = fx_woken(fx);
+	assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+	fake_exit(s, VM_DONE, 0);
 }
 
 /* What was made behind a checkpoint is not in it, though its number may be given again. */

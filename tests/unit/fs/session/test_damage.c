@@ -114,6 +114,45 @@ static void test_restore_of_a_damaged_one(void **state)
 	assert_string_equal(s->code, "z");
 }
 
+/* What keeps it from being read for now is no damage, though there is nothing to lose. */
+static void test_restore_without_room(void **state)
+{
+	static const struct problem no_memory = {.code = PROBLEM_NO_MEMORY, .cause = "none left"};
+	struct fixture *fx = *state;
+	struct saved *saved = has_checkpoint(fx);
+	struct file f;
+	struct req *req;
+
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
+	req = restores(fx, &f, "restore a\n");
+	assert_waits(req);
+	fake_saved_loaded(saved, &no_memory);
+	assert_error(req, -ENOMEM);
+	fx_close(fx, &f);
+	fx_expect(fx, TOP "state", "closed\n");
+	fx_expect_error(fx, "python/demo", "no-memory");
+	fx_expect_in(fx, TOP "error", "none left");
+}
+
+/* Nor is the `ctl` of a session locked for longer than that. */
+static void test_restore_in_time(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved = has_checkpoint(fx);
+	struct file f;
+	struct req *req = restores(fx, &f, "restore a\n");
+
+	clock_advance(RESTORING_MS - 1000);
+	assert_waits(req);
+	clock_advance(2000);
+	assert_error(req, -EIO);
+	fx_close(fx, &f);
+	fx_expect(fx, TOP "state", "idle\n");
+	fx_expect_in(fx, TOP "error", "did not answer in time");
+	fake_saved_loaded(saved, NULL); /* it does, when nobody waits any longer */
+	fx_expect(fx, TOP "state", "idle\n");
+}
+
 /* Nor does a sleeper lose what it sleeps with. */
 static void test_restore_of_a_damaged_one_asleep(void **state)
 {
@@ -212,6 +251,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fx_test(test_what_is_damaged_stays),
 		fx_test(test_what_is_damaged_goes),
+		fx_test(test_restore_without_room),
+		fx_test(test_restore_in_time),
 		fx_test(test_restore_of_a_damaged_one),
 		fx_test(test_restore_of_a_damaged_one_asleep),
 		fx_test(test_restore_without_memory),
