@@ -35,7 +35,7 @@ struct keep_in {
 	struct problem not_allowed; /* what was wrong with its settings, or a checkpoint's */
 	bool back;		    /* it is asleep as it was before it was awake; */
 	uint32_t back_err;	    /* ... for what came later could not be written: an errno */
-	struct problem unsaved;	    /* what it was to be asleep with can't be had */
+	struct problem unsaved;	    /* what it was to be asleep with can't be had: why not */
 	struct saved *unreadable;   /* ... and is there: what stands for it, a reference; or NULL */
 	struct problem uncoded;	    /* the code of some runs can't be read: */
 	unsigned nuncoded;	    /* ... so many */

@@ -130,11 +130,13 @@ static void schedule(struct keeper *k)
 	const uint64_t now = uv_now(k->fs->loop);
 	uint64_t due = UINT64_MAX;
 
+	if (k->busy || k->closed) /* behind the job, which has the reserve */
+		return;
 	if (!TAILQ_EMPTY(&k->dirty) || (k->removals && !k->unremoved))
 		due = k->round_ms + (k->flushed || k->urgent ? 0 : KEEPER_ROUND_MS);
 	if (!TAILQ_EMPTY(&k->refused) || k->unremoved || (k->store.reserve.lacks && !k->flushed))
 		due = MIN(due, k->flushed ? 0 : k->retry_ms);
-	if (k->busy || k->closed || due == UINT64_MAX)
+	if (due == UINT64_MAX)
 		return;
 	uv_timer_start(&k->timer, on_timer, due > now ? due - now : 0, 0);
 }
@@ -220,7 +222,20 @@ static void removed(struct session *s)
 struct storing {
 	struct keeper *k;
 	unsigned slot, generation;
+	struct saved *saved; /* reference */
 };
+
+/* It is not tried again; what else was saved of the session is. */
+static void give_up(struct session *s, const struct saved *saved)
+{
+	struct checkpoint *cp;
+
+	if (s->asleep.saved == saved)
+		s->asleep.gave_up = true;
+	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
+		if (cp->saved == saved)
+			cp->gave_up = true;
+}
 
 static void on_stored(void *data, int err, const struct problem *why)
 {
@@ -229,7 +244,6 @@ static void on_stored(void *data, int err, const struct problem *why)
 	struct session *s = session_by_slot(k->fs, st->slot, st->generation);
 	bool lost;
 
-	free(st);
 	k->storing--;
 	if (err < 0 && err != -ECANCELED && !(s && s->on_disk.err))
 		log_error("%s: what was saved was not written: %s", s ? s->path : "a session",
@@ -240,7 +254,8 @@ static void on_stored(void *data, int err, const struct problem *why)
 		lost = err < 0 && asleep_lost(s);
 		if (err < 0 && err != -ECANCELED && !lost) {
 			tell_failure(k, s, err);
-			s->on_disk.gave_up = k->flushed;
+			if (k->flushed)
+				give_up(s, st->saved);
 		}
 		if (err == 0) {
 			k->urgent = true;
@@ -250,21 +265,23 @@ static void on_stored(void *data, int err, const struct problem *why)
 			changed(s); /* it is named, or tried again, or the record says what is lost, and why */
 		schedule(k);
 	}
+	saved_unref(st->saved);
+	free(st);
 	look(k);
 }
 
-static void store(struct keeper *k, struct session *s, struct saved *saved)
+static void store(struct keeper *k, struct session *s, struct saved *saved, bool gave_up)
 {
 	struct storing *st;
 
-	if (!saved || saved_id(saved) || s->on_disk.gave_up)
+	if (!saved || saved_id(saved) || gave_up)
 		return;
 	st = malloc(sizeof(*st));
 	if (!st) {
 		tell_failure(k, s, -ENOMEM);
 		return;
 	}
-	*st = (struct storing){k, s->slot, s->generation};
+	*st = (struct storing){k, s->slot, s->generation, saved_ref(saved)};
 	s->on_disk.storing++;
 	k->storing++;
 	vault_store(k->vault, saved, on_stored, st);
@@ -276,9 +293,9 @@ static void store_all(struct keeper *k, struct session *s)
 
 	if (s->on_disk.storing)
 		return; /* it is looked at again behind these */
-	store(k, s, s->asleep.saved);
+	store(k, s, s->asleep.saved, s->asleep.gave_up);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
-		store(k, s, cp->saved);
+		store(k, s, cp->saved, cp->gave_up);
 }
 
 /* ---- jobs ---- */
@@ -324,10 +341,12 @@ static void fill(struct keeper *k)
 		delist(k, s);
 		if (!item) {
 			tell_failure(k, s, err);
-			if (k->flushed) /* that was its last turn */
+			if (k->flushed) { /* that was its last turn: what is there is an older one */
 				k->left = true;
-			else
+				s->on_disk.sum = 0;
+			} else {
 				enlist(k, s);
+			}
 			n++;
 			continue;
 		}
@@ -564,6 +583,10 @@ void keeper_go(struct keeper *k)
 	keeper_hold_again(k);
 	k->loading = false;
 	k->told = complaint_stands(k->fs); /* by the daemon before */
+	if (k->told) { /* maybe because the reserve is not there; that is looked at */
+		k->store.reserve.lacks = true;
+		k->store.reserve.err = -ENOSPC;
+	}
 	for (unsigned i = 0; i < k->fs->roster.n; i++) {
 		struct session *s = roster_at(&k->fs->roster, i);
 

@@ -23,8 +23,8 @@ struct store;
  *
  * So what somebody has read of a run that has ended is there after a power cut, if that comes a second later, or what the disk
  * takes. So that a full disk has room for what is said of that, there is a reserve (reserve.h). What could not be written, stored by the vault or removed is told once, in the log, the session's `error` and the root's, and
- * tried again every few seconds, until the end: then it is tried once. A record that names an output can't be written when that
- * can't; it is written without it then.
+ * tried again every few seconds, until the end: then each is tried once. A record that names an output or code can't be written when
+ * that can't; then one is that has neither: the output is lost to who reads it, and the code not to be found.
  *
  * At the end sessions are put to sleep, as by `sleep`, in the moment between two runs. A run that goes on then is interrupted
  * after a while, and at last killed. Only when all is written the mount goes on ending.

@@ -39,7 +39,7 @@ static void cut(struct session *s)
 		session_set_state(s, SESSION_ASLEEP);
 		return;
 	}
-	back = asleep_back(s);
+	back = asleep_back(s, why->cause);
 	if (!back)
 		session_set_closed(s, &lost);
 	/* Of some there can be nothing to keep. */
@@ -73,8 +73,7 @@ static void put_to_sleep(struct session *s)
 	launch_refuse(s, &ending);
 	if (!s->sandbox || is_asked(s))
 		return;
-	if (problem_kept(&s->saving.unsaved)
-		    ->code) { /* a save that failed has been tried as long as that can help */
+	if (s->saving.tried) { /* a save that failed has been tried as long as that can help */
 		cut(s);
 		return;
 	}
@@ -188,6 +187,18 @@ static bool write_step(struct keeper *k)
 	return true;
 }
 
+/* Is there one of which not even that got to the disk? */
+static bool is_any_untold(const struct keeper *k)
+{
+	for (unsigned i = 0; i < k->fs->roster.n; i++) {
+		const struct session *s = roster_at(&k->fs->roster, i);
+
+		if (s && s->on_disk.err && !s->on_disk.sum)
+			return true;
+	}
+	return !keeper_is_idle(k);
+}
+
 static void over(struct keeper *k)
 {
 	unsigned n = 0;
@@ -206,7 +217,10 @@ static void over(struct keeper *k)
 	}
 	if (n)
 		k->unkept = true;
-	if (k->unkept)
+	if (k->unkept && is_any_untold(k))
+		log_error("not all that sessions had is kept, and the next mount can't say of each "
+			  "what is lost: it finds what was written last");
+	else if (k->unkept)
 		log_error("not all that sessions had is kept: the `error` of each, at the next "
 			  "mount, says what is lost");
 	else

@@ -61,8 +61,9 @@ struct keeper_item {
 	uint64_t sum; /* of the record; the thread works it out */
 	uint64_t was; /* ... of what is on the disk, 0: nothing */
 	int err;
-	int beside_err; /* of `output` and `code`; where `err` is 0, `bare` was written */
-	bool done;	/* it has no second turn */
+	int beside_err;	  /* of `output` and `code`; where `err` is 0, `bare` was written */
+	bool beside_done; /* they are there, all */
+	bool done;	  /* it has no second turn */
 	/* Of one that removes: */
 	TAILQ_ENTRY(keeper_item) removal;
 	struct touch touch;

@@ -168,20 +168,23 @@ static bool is_kept(void *data, const struct keep_output *id, const struct spool
 	return sp->away || sp->kept;
 }
 
-static bool is_code_kept(void *data, const struct keep_output *id, struct run *r)
+/* The bare one names the files of all: who reads it says which are not there. */
+static bool is_all_code_away(void *data, const struct keep_output *id, struct run *r)
 {
 	(void)data;
 	(void)id;
-	return r->code_kept;
+	(void)r;
+	return true;
 }
 
-/* With what is beside it a full disk has no room for it; so there is one without that. Return: 0 or -errno. */
-static int put_bare(struct keeper_item *item, struct session *s)
+/* With what is beside it a full disk has no room for it; so there is one without that, if there can be. */
+static void put_bare(struct keeper_item *item, struct session *s)
 {
 	const struct keep_io io = {
-		.away = is_kept, .code_away = is_code_kept, .name = keeper_saved_name};
+		.away = is_kept, .code_away = is_all_code_away, .name = keeper_saved_name};
 
-	return keep_put(&item->bare, s, &io);
+	if (keep_put(&item->bare, s, &io) < 0)
+		buf_clear(&item->bare);
 }
 
 struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *ret_err)
@@ -204,7 +207,7 @@ struct keeper_item *keeper_item_new(struct keeper *k, struct session *s, int *re
 	r = keep_put(&item->record, s, &io);
 	if (r == 0 && item->err == 0 && (item->noutputs || item->ncodes) &&
 	    (s->on_disk.err || k->flushed || k->store.reserve.lacks))
-		r = put_bare(item, s);
+		put_bare(item, s);
 	if (r < 0 || item->err < 0) {
 		*ret_err = r < 0 ? r : item->err;
 		keeper_item_free(k, item);

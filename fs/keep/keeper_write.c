@@ -64,11 +64,18 @@ static int stage_beside(struct store *st, const struct keeper_item *item)
 	return e;
 }
 
-/* Return: what is to be written of it; NULL with `err`. */
-static const struct buf *record_of(struct store *st, struct keeper_item *item)
+/* Once: in a second turn it would take the room of records. */
+static void put_beside(struct store *st, struct keeper_item *item)
 {
-	if (!item->beside_err)
-		item->beside_err = stage_beside(st, item);
+	if (item->beside_done || item->beside_err)
+		return;
+	item->beside_err = stage_beside(st, item);
+	item->beside_done = item->beside_err == 0;
+}
+
+/* Return: what is to be written of it; NULL with `err`. */
+static const struct buf *record_of(struct keeper_item *item)
+{
 	if (!item->beside_err)
 		return &item->record;
 	if (item->bare.len && reserve_is_for(item->beside_err))
@@ -88,7 +95,8 @@ static void stage(struct store *st, struct keeper_item *item)
 	item->sum = keeper_sum(&item->record);
 	if (is_there(item))
 		return;
-	record = record_of(st, item);
+	put_beside(st, item);
+	record = record_of(item);
 	if (!record)
 		return;
 	if (record == &item->bare)

@@ -26,7 +26,7 @@ enum {
 	ASLEEP_LOST,
 	ASLEEP_BEFORE,
 	ASLEEP_BEFORE_SINCE,
-	ASLEEP_BACK,	 /* at rest: what was saved is from before it was awake */
+	ASLEEP_BACK, /* at rest: what was saved is from before it was awake; 0, also live: it was closed, for that can't be read */
 	ASLEEP_DAMAGED,	 /* live */
 	ASLEEP_BACK_ERR, /* at rest: why nothing newer could be written, an errno */
 };
@@ -154,6 +154,8 @@ void keep_put_asleep(struct keep_out *o, unsigned tag)
 		keep_put_u64(o->out, ASLEEP_FILES_ONLY, a->files_only);
 		keep_put_kept(o->out, ASLEEP_UNFIT, &a->unfit);
 		record_time(o->out, ASLEEP_SINCE, &a->since);
+		if (a->tried)
+			record_u64(o->out, ASLEEP_BACK, false);
 		keep_put_u64(o->out, ASLEEP_COPY, a->copy);
 		keep_put_u64(o->out, ASLEEP_ANEW, a->anew);
 	}
@@ -185,10 +187,7 @@ static int get_saved(struct keep_in *in, const struct record_field *f)
 		return e;
 	saved_unref(in->unreadable);
 	in->unreadable = steal_ptr(a->saved);
-	problem_set(&in->unsaved, PROBLEM_DAMAGED,
-		    "echo reset > ctl gives the session a new sandbox; rmdir removes it.",
-		    "what was saved of the session when it fell asleep can't be had: %s",
-		    why.cause);
+	problem_set(&in->unsaved, PROBLEM_DAMAGED, "", "%s", why.cause);
 	return 0;
 }
 
@@ -200,6 +199,14 @@ static int get_before(struct keep_in *in, const struct record_field *f)
 	return only_errno(keep_get_saved(in, f, &in->s->asleep.before, &why));
 }
 
+static int get_back(struct keep_in *in, const struct record_field *f)
+{
+	const int e = record_get_bool(f, &in->back);
+
+	in->s->asleep.tried = e == 0 && !in->back;
+	return e;
+}
+
 static int asleep_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct asleep *a = to;
@@ -208,7 +215,7 @@ static int asleep_field(struct keep_in *in, void *to, const struct record_field 
 	case ASLEEP_SAVED: return get_saved(in, f);
 	case ASLEEP_BEFORE: return get_before(in, f);
 	case ASLEEP_BEFORE_SINCE: return record_get_time(f, &a->before_since);
-	case ASLEEP_BACK: return record_get_bool(f, &in->back);
+	case ASLEEP_BACK: return get_back(in, f);
 	case ASLEEP_BACK_ERR: return record_get_u32(f, 4095, &in->back_err);
 	case ASLEEP_DAMAGED: return record_get_bool(f, &a->damaged);
 	case ASLEEP_FILES_ONLY: return record_get_bool(f, &a->files_only);
@@ -434,7 +441,7 @@ static int keep_text(const struct record_field *f, struct checkpoint *cp)
 	return cp->foreign ? 0 : -ENOMEM;
 }
 
-/* Its settings are not allowed: it alone is of no use here, and stays as it is. */
+/* Its settings are not allowed: it alone is of no use here, and stays as it is. One that is not there has nothing to stay. */
 static int get_foreign(struct keep_in *in, const struct record_field *f, struct checkpoint *cp,
 		       const struct problem *why)
 {
@@ -442,6 +449,8 @@ static int get_foreign(struct keep_in *in, const struct record_field *f, struct 
 
 	if (in->io->live)
 		return e;
+	if (problem_kept(&cp->problem)->code == PROBLEM_DAMAGED)
+		return 0;
 	e = keep_text(f, cp);
 	problem_keep(&cp->problem, &in->not_allowed);
 	return e;

@@ -521,18 +521,24 @@ static void release_runs(struct keep_in *in)
 static void close_unsaved(struct keep_in *in)
 {
 	struct session *s = in->s;
+	struct problem why;
 
 	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
 		return;
 	if (in->unreadable) {
-		asleep_close_damaged(s, steal_ptr(in->unreadable), &s->asleep.since);
+		asleep_close_damaged(s, steal_ptr(in->unreadable), s->asleep.since,
+				     in->unsaved.cause);
 		return;
 	}
 	s->state = SESSION_CLOSED;
+	problem_set(&why, PROBLEM_DAMAGED,
+		    "echo reset > ctl gives the session a new sandbox; rmdir removes it.",
+		    "what was saved of the session when it fell asleep can't be had: %s",
+		    in->unsaved.cause);
 	if (checkpoint_any(s))
-		checkpoint_advise(&in->unsaved);
-	problem_keep(&s->closed, &in->unsaved);
-	session_problem(s, &in->unsaved);
+		checkpoint_advise(&why);
+	problem_keep(&s->closed, &why);
+	session_problem(s, &why);
 }
 
 /* The code of some runs is not there: these have none, and all else is as it was. */
@@ -554,7 +560,7 @@ static void finish(struct keep_in *in)
 	if (in->nuncoded)
 		tell_uncoded(in);
 	if (in->back && s->asleep.saved)
-		asleep_tell_back(s, (int)in->back_err);
+		asleep_tell_back(s, in->back_err ? strerror((int)in->back_err) : "");
 	s->first_event = in->fs->events.next;
 	s->idle_since = uv_now(in->fs->loop);
 	s->epoch++;

@@ -14,8 +14,6 @@
 #include "session.h"
 #include "touch.h"
 
-static const char unreadable[] = "what was saved of the session can't be read from state_dir";
-
 /* What is in memory alone would not be there after a power cut. */
 static void remember(struct session *s)
 {
@@ -70,7 +68,7 @@ void asleep_end(struct session *s)
 	s->epoch++; /* what the host has seen of its files was read from what was saved */
 }
 
-void asleep_tell_back(struct session *s, int err)
+void asleep_tell_back(struct session *s, const char *why)
 {
 	char when[32];
 	struct tm tm;
@@ -80,10 +78,10 @@ void asleep_tell_back(struct session *s, int err)
 		s, PROBLEM_NOT_KEPT, "Run again what is missing.",
 		"xsbxfs ended before the session was saved again: it is as it was when it fell "
 		"asleep at %s, and what was made since then is lost%s%s%s",
-		when, err ? " (" : "", err ? strerror(err) : "", err ? ")" : "");
+		when, *why ? " (" : "", why, *why ? ")" : "");
 }
 
-bool asleep_back(struct session *s)
+bool asleep_back(struct session *s, const char *why)
 {
 	struct asleep *a = &s->asleep;
 	const struct timespec since = a->before_since;
@@ -95,7 +93,7 @@ bool asleep_back(struct session *s)
 	asleep_begin(s, before);
 	s->line = s->epoch;
 	a->since = since;
-	asleep_tell_back(s, 0);
+	asleep_tell_back(s, why);
 	return true;
 }
 
@@ -208,8 +206,9 @@ void asleep_woken(struct session *s)
 	struct asleep *a = &s->asleep;
 
 	touch_session(s);
-	if (strcmp(problem_kept(&s->front.error)->cause, unreadable) == 0)
+	if (a->tried && problem_kept(&s->front.error)->code == PROBLEM_DAMAGED)
 		session_problem(s, NULL); /* somebody has mended it */
+	a->tried = false;
 	a->kept = s->info.kept && !a->files_only;
 	a->took_ms = uv_now(s->fs->loop) - a->asked_ms;
 	a->slept_ms = a->asked_ms - a->since_ms;
@@ -238,7 +237,8 @@ bool asleep_again(struct session *s, const struct problem *why)
 	return true;
 }
 
-void asleep_close_damaged(struct session *s, struct saved *saved, const struct timespec *since)
+void asleep_close_damaged(struct session *s, struct saved *saved, struct timespec since,
+			  const char *cause)
 {
 	struct asleep *a = &s->asleep;
 	struct problem why;
@@ -246,7 +246,8 @@ void asleep_close_damaged(struct session *s, struct saved *saved, const struct t
 	problem_set(&why, PROBLEM_DAMAGED,
 		    "echo reset > ctl gives the session a new sandbox, and what was saved goes; "
 		    "until then it stays, and echo wake > ctl tries it again. " KEEPING_MEND,
-		    "%s", unreadable);
+		    "what was saved of the session can't be read from state_dir%s%s",
+		    *cause ? ": " : "", cause);
 	if (checkpoint_any(s))
 		checkpoint_advise(&why);
 	asleep_end(s);
@@ -255,7 +256,7 @@ void asleep_close_damaged(struct session *s, struct saved *saved, const struct t
 	session_set_closed(s, &why);
 	session_forget_sleep(s);
 	a->before = saved;
-	a->before_since = *since;
+	a->before_since = since;
 	a->damaged = true;
 }
 
@@ -267,7 +268,7 @@ bool asleep_lost(struct session *s)
 
 	if (s->sandbox || !a->saved || !saved_is_damaged(a->saved))
 		return false;
-	if (asleep_back(s)) {
+	if (asleep_back(s, "")) {
 		keeping_changed(s);
 		return true;
 	}
@@ -275,7 +276,7 @@ bool asleep_lost(struct session *s)
 	saved = saved_id(a->saved) || !a->before ? a->saved : a->before;
 	if (saved == a->before)
 		since = a->before_since;
-	asleep_close_damaged(s, saved_ref(saved), &since);
+	asleep_close_damaged(s, saved_ref(saved), since, "");
 	wait_wake(&s->front.wait);
 	return true;
 }
@@ -292,6 +293,7 @@ bool asleep_try(struct session *s)
 	asleep_begin(s, saved);
 	s->line = s->epoch;
 	a->since = since;
+	a->tried = true;
 	return true;
 }
 
@@ -314,6 +316,7 @@ int asleep_reset(struct session *s)
 	remember(s);
 	saved_unref(s->asleep.saved);
 	s->asleep.saved = files;
+	s->asleep.gave_up = false;
 	s->asleep.anew = true;
 	return 0;
 }

@@ -47,6 +47,8 @@ struct asleep {
 	/* The session is CLOSED because `before`, which it slept with, can't be read. It is kept all the same, also on the disk,
 	 * until somebody makes the session another one, or has it read once more: the next mount, and `wake`. */
 	bool damaged;
+	bool tried; /* that is read once more, and `error` says until it is awake that it can't be */
+	bool gave_up; /* `saved` could not be written, and it is the end */
 };
 
 /* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
@@ -57,13 +59,12 @@ void asleep_end(struct session *s);
 /* The session is gone. */
 void asleep_fini(struct session *s);
 
-/* It is asleep as it was the last time, because it was not saved since then. That is told. @err: why it could
- * not be written, or 0. */
-void asleep_tell_back(struct session *s, int err);
+/* It is asleep as it was the last time, because it was not saved since then. That is told. @why: in words; "": nobody knows. */
+void asleep_tell_back(struct session *s, const char *why);
 
-/* It has no sandbox any more that could be saved. Return: whether it is asleep as it was the last
+/* It has no sandbox any more that could be saved, @why: likewise. Return: whether it is asleep as it was the last
  * time, which is told then. */
-bool asleep_back(struct session *s);
+bool asleep_back(struct session *s, const char *why);
 
 /* A sandbox is asked for. Return: what it is to begin from, a reference of the caller's; NULL:
  * nothing was saved, or, with *@ret_err -ENOMEM, there is no memory. */
@@ -80,8 +81,10 @@ bool asleep_again(struct session *s, const struct problem *why);
  * before it had that, where this is kept. */
 bool asleep_lost(struct session *s);
 
-/* It is closed, and says so: @why, as it is for one that slept with what can't be read. @saved: that, a reference which it takes. */
-void asleep_close_damaged(struct session *s, struct saved *saved, const struct timespec *since);
+/* It is closed, and says so, for it slept since then with what can't be read. @saved: that, a reference which it takes. @cause: why
+ * not, in words, or "". */
+void asleep_close_damaged(struct session *s, struct saved *saved, struct timespec since,
+			  const char *cause);
 
 /* What can't be read is tried once more, if there is something. Return: whether the session is asleep now. */
 bool asleep_try(struct session *s);

@@ -279,8 +279,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 		return;
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
-		if (s->fs->ending)
-			problem_keep(&s->saving.unsaved, &why);
+		saving_ends(s, true, &why);
 		if (by_idle)
 			binding_not_asleep(s, &why);
 		return;
@@ -306,6 +305,7 @@ static void on_saved(void *data, struct saved *saved, const struct problem *why)
 			fall_asleep(s, saved);
 		saved_unref(saved);
 	} else {
+		saving_ends(s, s->saving.last, why);
 		binding_not_saved(s, why);
 	}
 	s->fs->watch->settled(s);
@@ -519,6 +519,7 @@ static bool pump_save(struct session *s)
 	else
 		problem_set(&why, PROBLEM_NOT_SAVED, "Try it again.",
 			    "the sandbox was not saved: %s", strerror(-e));
+	saving_ends(s, false, &why);
 	binding_not_saved(s, &why);
 	return false;
 }

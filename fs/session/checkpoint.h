@@ -37,6 +37,7 @@ struct checkpoint {
 	enum checkpoint_state state;
 	bool automatic; /* by checkpoint_runs */
 	bool unwritten; /* it is WHOLE, and to be kept, and on its way to the disk still */
+	bool gave_up;	/* what was saved could not be written, and it is the end */
 	bool naming; /* the record that is being written names what was saved; see fs/keep/keeper.c */
 	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
 	struct timespec time; /* when it was asked for, later: when it was saved */

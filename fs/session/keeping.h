@@ -44,7 +44,6 @@ struct kept {
 	bool damaged; /* its record could not be read, or those of a daemon that died: it can do nothing but be removed */
 	bool refused; /* on another list: it could not be written, and is tried again later */
 	int err; /* why it could not be written, and was told; 0: what there is of it is on the disk */
-	bool gave_up;	  /* what was saved could not be written, and it is the end */
 	uint64_t sum;	  /* of what was written last, 0: nothing */
 	unsigned storing; /* saved things of it that are on their way to the disk */
 	TAILQ_ENTRY(session) link;

@@ -123,6 +123,10 @@ int saving_step(struct session *s)
 		return 0;
 	e = sandbox_save(s->sandbox, true);
 	s->saving.going = e == 0;
+	if (e == 0) { /* what kept it from beginning is over */
+		s->saving.last = s->fs->ending;
+		problem_keep(&s->saving.unsaved, NULL);
+	}
 	if (e == -EBUSY)
 		return 0; /* it is not READY, but will be; until then it takes no run either */
 	return e == 0 ? 1 : e;
@@ -175,10 +179,16 @@ void saving_failed(struct session *s, enum saving_whom whom, const struct proble
 	s->saving.going = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);
-	if (s->fs->ending)
-		problem_keep(&s->saving.unsaved, why);
 	while ((cp = first_saving(s, whom)))
 		checkpoint_failed(s, cp, why);
+}
+
+void saving_ends(struct session *s, bool tried, const struct problem *why)
+{
+	if (!s->fs->ending)
+		return;
+	problem_keep(&s->saving.unsaved, why);
+	s->saving.tried = tried;
 }
 
 struct session *saving_next(struct session *s, enum saving_whom whom)

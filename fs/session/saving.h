@@ -32,10 +32,14 @@ struct session;
  * others there is nothing.
  */
 struct saving {
-	bool going;			   /* sandbox_save() was called, and not answered yet */
-	bool sleep;			   /* behind it the session goes to sleep, */
-	bool by_idle;			   /* ... because nobody has used it */
-	struct problem_kept unsaved;	   /* why it was not saved, at that end */
+	bool going;   /* sandbox_save() was called, and not answered yet */
+	bool sleep;   /* behind it the session goes to sleep, */
+	bool by_idle; /* ... because nobody has used it */
+	/* At the end of the mount: */
+	bool last;  /* the save that is under way was begun then, */
+	bool tried; /* there is no other: it was answered, and it does not sleep */
+	struct problem_kept
+		unsaved; /* because of that; or it could not begin yet, because of that */
 	LIST_HEAD(copies, session) copies; /* linked by `copy` */
 	struct session *of;		   /* of a copy: whose save it waits for; NULL: none */
 	uint32_t behind;		   /* ... and behind which of its runs; 0: any */
@@ -76,6 +80,9 @@ void saving_done(struct session *s, struct saved *saved);
 
 /* It was not, or will not be, because of @why: tells @whom, but not the copies. */
 void saving_failed(struct session *s, enum saving_whom whom, const struct problem *why);
+
+/* At the end of the mount: it was not, because of @why. @tried: nor will it be. At any other time: nothing. */
+void saving_ends(struct session *s, bool tried, const struct problem *why);
 
 /* Takes the next copy of @whom off the list. Return: it, or NULL if there is none. */
 struct session *saving_next(struct session *s, enum saving_whom whom);

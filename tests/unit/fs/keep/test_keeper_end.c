@@ -221,6 +221,148 @@ static void test_end_not_saved(void **data)
 	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost (too deep)"));
 }
 
+/* What slept before is that again; why it could not be saved is said all the same. */
+static void test_end_back_says_why(void **data)
+{
+	static const struct problem deep = {.code = PROBLEM_NOT_SAVED, .cause = "too deep"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	const char *cause;
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	kf_written();
+	fx_put(fx, TOP "in", "two");
+	s = fake_sandbox();
+	fake_state(s, SANDBOX_READY);
+	fake_exit(s, VM_DONE, 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	fake_saved(s, NULL, &deep);
+	clock_advance(100);
+	kf_written();
+	assert_true(kf_over);
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	cause = problem_kept(&kf_found(&n, "demo")->front.error)->cause;
+	assert_non_null(strstr(cause, "as it was when it fell asleep at"));
+	assert_non_null(strstr(cause, "is lost (too deep)"));
+	kf_next_end(&n);
+	kf_over = true;
+}
+
+static void expect_asleep(struct fixture *fx, struct sandbox *s)
+{
+	clock_advance(100);
+	assert_false(s->closing);
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(10, true), NULL);
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_ASLEEP);
+}
+
+/* What could not begin is tried again: another one may have made room meanwhile. */
+static void test_end_tries_what_did_not_begin(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	fake_faults.save_err = -EDQUOT;
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(300);
+	fake_faults.save_err = 0;
+	expect_asleep(fx, s);
+}
+
+/* ... and why it could not is said, if there is no more time. */
+static void test_end_says_what_did_not_begin(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	fake_faults.save_err = -EDQUOT;
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	for (int i = 0; i < 200 && !s->closing; i++)
+		clock_advance(100);
+	fake_faults.save_err = 0;
+	kf_written();
+	assert_true(kf_over);
+	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
+	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause,
+			       "are lost (the memory of as many machines"));
+}
+
+/* A user who resets the interpreter meanwhile has lost no files. */
+static void test_end_reset(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	s->saving = false; /* as a sandbox that is reset */
+	fake_state(s, SANDBOX_READY);
+	expect_asleep(fx, s);
+}
+
+/* A save that was under way when the mount ended was none of the end's. */
+static void test_end_of_an_older_save(void **data)
+{
+	static const struct problem late = {.code = PROBLEM_NOT_SAVED, .cause = "it took too long"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	fake_saved(s, NULL, &late);
+	expect_asleep(fx, s);
+}
+
+/* A checkpoint that the disk has no room for is no reason why there is none for what it sleeps with. */
+static void test_end_stores_what_it_can(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, fake_saved_new(300, true), NULL);
+	assert_int_equal(fake_vault_storing(), 1);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	for (int i = 0; i < 10 && !fx->fs->keeper->flushed; i++) {
+		clock_advance(50);
+		clock_work();
+	}
+	assert_int_equal(fake_vault_storing(), 1);
+	for (int i = 0; i < 10 && !kf_over; i++) {
+		fake_vault_stores_but(checkpoint_find(fx_demo(fx), "a")->saved, -ENOSPC);
+		clock_advance(100);
+		clock_work();
+	}
+	assert_true(kf_over);
+	assert_false(keeper_kept_all(fx->fs->keeper));
+	kf_next_begin(&n, fx);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
+	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1100);
+	assert_int_equal(checkpoint_find(kf_found(&n, "demo"), "a")->state, CHECKPOINT_FAILED);
+	kf_next_end(&n);
+	kf_over = true;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +374,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_has_its_own_reason, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_not_saved, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_back_says_why, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_tries_what_did_not_begin, kf_setup,
+						kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_says_what_did_not_begin, kf_setup,
+						kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_reset, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_of_an_older_save, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_stores_what_it_can, kf_setup, kf_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

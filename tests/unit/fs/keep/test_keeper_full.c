@@ -284,6 +284,137 @@ static void test_reason_is_over(void **data)
 	kf_next_end(&n);
 }
 
+/* Nor has its code, or the record would need more than there is. */
+static void test_long_code_has_none(void **data)
+{
+	static char code[600 << 10];
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	const struct problem *p;
+	struct kf_next n;
+
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	fills_up();
+	memset(code, 'c', sizeof(code) - 1);
+	for (int i = 0; i < 3; i++) {
+		fx_put(fx, TOP "in", code);
+		fake_exit(s, VM_DONE, 7);
+	}
+	clock_advance(10000);
+	kf_written();
+	kf_written();
+	fx_expect_error(fx, "python/demo", "not-kept");
+	kf_next_begin(&n, fx);
+	assert_non_null(session_run(kf_found(&n, "demo"), 4));
+	assert_int_equal(session_run(kf_found(&n, "demo"), 4)->result.status, 7);
+	p = problem_kept(&kf_found(&n, "demo")->front.error);
+	assert_non_null(strstr(p->cause, "the code of run 2 can't be read"));
+	kf_next_end(&n);
+	has_room();
+	assert_string_equal(fx_cat(fx, "python/demo/error"), "");
+	kf_next_begin(&n, fx);
+	assert_int_equal(session_run(kf_found(&n, "demo"), 4)->code.len, sizeof(code) - 1);
+	kf_next_end(&n);
+}
+
+static void prints(struct sandbox *s)
+{
+	static char much[(3u << 20) / 2];
+
+	memset(much, 'a', sizeof(much));
+	fake_output_bytes(s, VM_STDOUT, much, sizeof(much));
+	fake_exit(s, VM_DONE, 7);
+}
+
+/* What an output takes on the disk. */
+static size_t size_of_output(struct session *s)
+{
+	char path[320];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/sessions/python/demo.%s.out/r1.0", kf_state,
+		 store_id(&s->created).text);
+	assert_int_equal(stat(path, &st), 0);
+	return (size_t)st.st_size;
+}
+
+/* An output that is there is not written again with the reserve, which its record needs. */
+static void test_output_is_written_once(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s;
+	struct kf_next n;
+
+	fx->conf.output_bytes = 4u << 20;
+	s = fx_run(fx, "one");
+	prints(s);
+	kf_written();
+	fills_up();
+	room = size_of_output(fx_demo(fx)) + 16;
+	fx_put(fx, TOP "in", "two");
+	prints(s);
+	clock_advance(10000);
+	kf_written();
+	kf_written();
+	assert_string_equal(fx_cat(fx, "python/demo/error"), "");
+	kf_next_begin(&n, fx);
+	assert_int_equal(session_run(kf_found(&n, "demo"), 2)->spool[VM_STDOUT].len,
+			 session_run(fx_demo(fx), 2)->spool[VM_STDOUT].len);
+	kf_next_end(&n);
+}
+
+/* Who goes on takes the root's `error` back when the reserve is there, and not because a record goes well. */
+static void test_heir_of_a_full_disk(void **data)
+{
+	struct fixture *fx = *data;
+	struct kf_next n;
+	struct session *s;
+
+	fills_up();
+	assert_int_equal(fx_mkdir(fx, "python/new"), 0);
+	kf_written();
+	assert_int_equal(of_root(fx)->code, PROBLEM_NOT_KEPT);
+	kf_next_open(&n, fx);
+	room = 32u << 10;
+	complaint_stand(n.fs, of_root(fx));
+	keeper_wait(n.k);
+	keeper_go(n.k);
+	assert_int_equal(session_create(n.fs, 0, "other", fx->fs->uid, fx->fs->gid, &s), 0);
+	kf_written();
+	assert_int_equal(s->on_disk.err, 0);
+	assert_true(complaint_stands(n.fs));
+	has_room();
+	assert_false(complaint_stands(n.fs));
+	kf_next_end(&n);
+}
+
+/* Where not even records can be written nobody is told that they say what is lost. */
+static void test_end_cant_tell(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	static char text[4096];
+	const int was = dup(STDERR_FILENO);
+	FILE *to = tmpfile();
+
+	fake_exit(s, VM_DONE, 0);
+	kf_written();
+	fills_up();
+	(void)reserve_release(&fx->fs->keeper->store.reserve, fx->fs->keeper->store.dir, -ENOSPC);
+	room = 0; /* somebody else has it */
+	assert_true(was >= 0 && to);
+	assert_int_equal(dup2(fileno(to), STDERR_FILENO), STDERR_FILENO);
+	ends(fx, s);
+	assert_int_equal(dup2(was, STDERR_FILENO), STDERR_FILENO);
+	(void)close(was);
+	rewind(to);
+	text[fread(text, 1, sizeof(text) - 1, to)] = '\0';
+	(void)fclose(to);
+	assert_non_null(strstr(text, "not all that sessions had is kept"));
+	assert_null(strstr(text, "says what is lost"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +424,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_tells_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_tells_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reason_is_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_code_has_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_output_is_written_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_heir_of_a_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_cant_tell, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "fs/keep/keeper.h"
+#include "fs/session/binding.h"
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/keeper_fixture.h"
 #include "tests/unit/fixture/vault_fake.h"
@@ -242,6 +243,7 @@ static void test_headless_stays(void **data)
 	struct fixture *fx = *data;
 	struct sandbox *s = fx_run(fx, "one");
 	struct checkpoint *cp;
+	struct timespec since;
 	struct kf_next n;
 
 	fake_exit(s, VM_DONE, 0);
@@ -252,9 +254,13 @@ static void test_headless_stays(void **data)
 	fake_saved(s, fake_saved_new(100, true), NULL);
 	kf_written();
 	spoils(fx, true);
+	since = fx_demo(fx)->asleep.since;
 	kf_next_begin(&n, fx);
 	assert_int_equal(fake_vault_there(), 2);
 	assert_int_equal(kf_found(&n, "demo")->state, SESSION_CLOSED);
+	assert_int_equal(kf_found(&n, "demo")->asleep.before_since.tv_sec, since.tv_sec);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->closed)->cause,
+			       "can't be read from state_dir: it is damaged"));
 	cp = checkpoint_find(kf_found(&n, "demo"), "a");
 	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_FAILED);
 	kf_next_writes(&n, "demo");
@@ -264,9 +270,15 @@ static void test_headless_stays(void **data)
 	assert_int_equal(fake_vault_there(), 2);
 	assert_int_equal(kf_found(&n, "demo")->state, SESSION_ASLEEP);
 	assert_int_equal(saved_bytes(kf_found(&n, "demo")->asleep.saved), 1100);
+	assert_int_equal(kf_found(&n, "demo")->asleep.since.tv_sec, since.tv_sec);
 	cp = checkpoint_find(kf_found(&n, "demo"), "a");
 	assert_int_equal(checkpoint_shown(kf_found(&n, "demo"), cp), CHECKPOINT_WHOLE);
 	assert_int_equal(saved_bytes(cp->saved), 1200);
+	/* It is awake: that it can't be read is over. */
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
+	assert_int_equal(binding_start(kf_found(&n, "demo")), 0);
+	fake_state(fake_sandbox(), SANDBOX_READY);
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NONE);
 	kf_next_end(&n);
 }
 
@@ -289,6 +301,35 @@ static void test_restored_asleep(void **data)
 	goes_back(fx);
 	goes_on(fx, true);
 }
+
+/* What is gone of a checkpoint whose settings are not allowed is that checkpoint, and not the session. */
+static void test_gone_and_not_allowed(void **data)
+{
+	struct fixture *fx = *data;
+	struct checkpoint *cp;
+	struct sandbox *s;
+	struct problem why;
+	struct kf_next n;
+
+	fx_put(fx, TOP "config", "memory_mb = 300\n");
+	s = fx_run(fx, "one");
+	fake_exit(s, VM_DONE, 0);
+	fx_checkpoint(fx, s, "a");
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
+	fx_put(fx, TOP "config", "memory_mb = 200\n");
+	kf_written();
+	vault_keep(NULL, NULL, 0);
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_false(kf_found(&n, "demo")->on_disk.damaged);
+	assert_int_equal(kf_found(&n, "demo")->state, SESSION_NEW);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(cp->state, CHECKPOINT_FAILED);
+	assert_true(checkpoint_problem(kf_found(&n, "demo"), cp, &why));
+	assert_non_null(strstr(why.cause, "can't be had: it is not there"));
+	kf_next_end(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged_stays, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_headless_stays, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_restored_asleep, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_gone_and_not_allowed, kf_setup, kf_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
