@@ -43,8 +43,8 @@ static void seek(const struct pack *p, uint32_t e, const struct pack_attr *a)
 
 	while (pack_seek(p, e, at, SEEK_DATA, &data) == 0) {
 		assert(S_ISREG(a->mode) && data < a->size && (data > at || !at));
-		for (ssize_t n = pack_pread(p, e, buf, MIN(sizeof(buf), data - at), at); n > 0;)
-			assert(!buf[--n]);
+		for (ssize_t n = pack_pread(p, e, buf, MIN(sizeof(buf), data - at), at); n > 0; n--)
+			assert(!buf[n - 1]);
 		assert(pack_seek(p, e, data, SEEK_HOLE, &hole) == 0);
 		assert(hole > data && hole <= a->size);
 		at = hole;
