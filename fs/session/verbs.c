@@ -325,7 +325,8 @@ static uint64_t tick_sooner(struct waitlist *w, uint64_t now, uint64_t next)
 
 uint64_t session_tick(struct session *s, uint64_t now)
 {
-	uint64_t next = MIN(check_idle(s, now), restoring_tick(s, now));
+	const uint64_t idle = check_idle(s, now), restored = restoring_tick(s, now);
+	uint64_t next = MIN(idle, restored);
 	struct job *j;
 
 	next = tick_sooner(&s->front.wait, now, next);
