@@ -209,11 +209,13 @@ def read_all_along():
 
 
 def many():
-    """More than are opened at once; and in directories."""
+    """More than are opened at once; and in directories. What is not opened within 20 s is given up, which 300 would be where a
+    machine is emulated twice over."""
+    count = 300 if not VM else 100
     s = session("many")
-    same("code", s.run("mkdir -p d/e; for i in $(seq 300); do echo $i > d/e/$i; done; rm -f d/e/7").code, 0)
+    same("code", s.run(f"mkdir -p d/e; for i in $(seq {count}); do echo $i > d/e/$i; done; rm -f d/e/7").code, 0)
     asleep(s)
-    all = {n: opened(s, f"d/e/{n}") for n in range(1, 301) if n != 7}
+    all = {n: opened(s, f"d/e/{n}") for n in range(1, count + 1) if n != 7}
     same("code", s.run("mv d elsewhere; echo gone > elsewhere/e/1").code, 0)
     same("all of them", [n for n, f in all.items() if n > 1 and os.read(f, 9) != f"{n}\n".encode()], [])
     for f in all.values():
