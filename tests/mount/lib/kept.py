@@ -56,7 +56,7 @@ class Kept:
         path = f"{self.state}/sessions/{template}/{name}.rec"
         ok("it is written", wait_for(lambda: os.path.exists(path), 10 * SLOW), path)
         quiet = 2.5 * slack()
-        end, was, since = time.monotonic() + 10 * SLOW + quiet, None, time.monotonic()
+        end, was, since = time.monotonic() + 3 * SLOW + quiet, None, time.monotonic()
         while time.monotonic() < min(end, since + quiet):
             now = self.what_is_there()
             if now != was:
