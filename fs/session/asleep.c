@@ -53,6 +53,12 @@ void asleep_begin(struct session *s, struct saved *saved)
 	keeping_saved(s);
 }
 
+void asleep_return(struct session *s, struct saved *saved)
+{
+	asleep_begin(s, saved);
+	s->line = s->epoch;
+}
+
 void asleep_end(struct session *s)
 {
 	touch_session(s);
@@ -90,8 +96,7 @@ bool asleep_back(struct session *s, const char *why)
 	if (!before || saved_is_damaged(before))
 		return false;
 	a->before = NULL;
-	asleep_begin(s, before);
-	s->line = s->epoch;
+	asleep_return(s, before);
 	a->since = since;
 	asleep_tell_back(s, why);
 	return true;
@@ -290,8 +295,7 @@ bool asleep_try(struct session *s)
 	if (s->state != SESSION_CLOSED || !a->damaged || !saved)
 		return false;
 	a->before = NULL;
-	asleep_begin(s, saved);
-	s->line = s->epoch;
+	asleep_return(s, saved);
 	a->since = since;
 	a->tried = true;
 	return true;

@@ -53,6 +53,8 @@ struct asleep {
 
 /* It sleeps, with @saved, a reference which it takes; NULL: that is still to come. */
 void asleep_begin(struct session *s, struct saved *saved);
+/* ... with what it was before: what came behind that is no more, and a new line begins (session.h). */
+void asleep_return(struct session *s, struct saved *saved);
 
 /* Forgets what was saved: the session is to be closed, or to go. */
 void asleep_end(struct session *s);

@@ -180,12 +180,10 @@ static void on_run_exit(struct session *s, const struct vm_result *result)
 	session_used(s);
 	if (s->settings.fresh && s->sandbox) {
 		binding_part(s, &fresh); /* queued runs get another sandbox */
-		if (s->asleep.saved) {
-			asleep_begin(s, saved_ref(s->asleep.saved));
-			s->line = s->epoch;
-		} else {
+		if (s->asleep.saved)
+			asleep_return(s, saved_ref(s->asleep.saved));
+		else
 			session_set_state(s, SESSION_NEW);
-		}
 	} else if (s->sandbox) {
 		session_set_state(s, SESSION_IDLE);
 		if (result->outcome != VM_LOST && result->outcome != VM_REFUSED)

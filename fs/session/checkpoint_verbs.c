@@ -141,8 +141,7 @@ int session_restore(struct session *s, const char *name)
 	if (e < 0)
 		return refuse(s, e, &why);
 	binding_cut(s, &back);
-	asleep_begin(s, saved_ref(cp->saved));
-	s->line = s->epoch;
+	asleep_return(s, saved_ref(cp->saved));
 	session_problem(s, NULL);
 	snprintf(words, sizeof(words), "%s restored", cp->name);
 	events_add(&s->fs->events, s, "checkpoint", words);

@@ -75,17 +75,23 @@ def says(what, s, *parts):
         has(what, text, part)
 
 
-def lost():
-    """What is lost at the end is said at the next mount, for there is room on the disk for that alone; as long as the disk is full
-    the root says so, and the end is no success."""
-    state = small_disk("lost")
-    k = Kept("lost", state=state)
+def slept_and_made(name):
+    """One that sleeps, and a new one, on the disk as they are."""
+    state = small_disk(name)
+    k = Kept(name, state=state)
     slept, made = k.make("slept"), k.make("made")
     slept.run("echo before > f\n")
     slept.ctl("sleep")
     ok("it is asleep", wait_for(lambda: slept.word() == "asleep", 20 * SLOW))
     k.written("slept")
     k.written("made")
+    return state, k, slept, made
+
+
+def lost():
+    """What is lost at the end is said at the next mount, for there is room on the disk for that alone; as long as the disk is full
+    the root says so, and the end is no success."""
+    state, k, slept, made = slept_and_made("lost")
     ok("there is a reserve", os.stat(f"{state}/reserve").st_size > 0)
     fill(state)
     made.run(LARGE)
@@ -114,14 +120,7 @@ def lost():
 
 def killed():
     """... also if nobody comes to say it at the end."""
-    state = small_disk("killed")
-    k = Kept("killed", state=state)
-    slept, made = k.make("slept"), k.make("made")
-    slept.run("echo before > f\n")
-    slept.ctl("sleep")
-    ok("it is asleep", wait_for(lambda: slept.word() == "asleep", 20 * SLOW))
-    k.written("slept")
-    k.written("made")
+    state, k, slept, made = slept_and_made("killed")
     fill(state)
     made.run("echo precious > f\n")
     slept.run("echo after > f\n")

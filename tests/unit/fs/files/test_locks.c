@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks as the kernel asks for them: below `files/`, which are the agent's, and on nodes of the daemon's own. */
-/* modules: tests/unit/fixture/fixture.c */
+/* modules: tests/unit/fixture/fixture.c tests/unit/fixture/fixture_files.c */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "fs/files/files.h"
-#include "tests/unit/fixture/fixture.h"
+#include "tests/unit/fixture/fixture_files.h"
 #include "fs/fuse/ops.h"
 #include "vm/base/util.h"
 
@@ -25,15 +25,6 @@ static struct req *setlk(const struct file *f, uint64_t owner, short type, off_t
 	struct req *req = req_new(0);
 
 	ops.setlk(req_native(req), f->ino, &fi, &fl, wait);
-	return req;
-}
-
-static struct req *lock_whole(const struct file *f, uint64_t owner, int how)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct req *req = req_new(0);
-
-	ops.flock(req_native(req), f->ino, &fi, how);
 	return req;
 }
 
@@ -263,11 +254,11 @@ static void test_two_conversions(void **state)
 	struct file g = fx_opened(fx, NOTES, O_RDWR);
 	struct req *one, *two;
 
-	assert_error(lock_whole(&f, 1, LOCK_SH | LOCK_NB), 0);
-	assert_error(lock_whole(&g, 2, LOCK_SH | LOCK_NB), 0);
-	one = lock_whole(&f, 1, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_SH | LOCK_NB), 0);
+	assert_error(fx_flock(&g, 2, LOCK_SH | LOCK_NB), 0);
+	one = fx_flock(&f, 1, LOCK_EX);
 	assert_waits(one);
-	two = lock_whole(&g, 2, LOCK_EX);
+	two = fx_flock(&g, 2, LOCK_EX);
 	assert_error(two, 0);
 	assert_waits(one);
 	fx_release(fx, &g);
@@ -397,7 +388,7 @@ static void ask(unsigned o)
 		dead = false;
 		if (m.held[o][0] != a.type && blocked(o, &a))
 			m.held[o][0] = 0; /* a conversion that can't be had */
-		a.req = lock_whole(f, o + 1, whole[a.type] | (wait ? 0 : LOCK_NB));
+		a.req = fx_flock(f, o + 1, whole[a.type] | (wait ? 0 : LOCK_NB));
 	} else {
 		a.start = (unsigned)random() % BYTES;
 		a.end = a.start + (unsigned)random() % (BYTES - a.start);

@@ -362,25 +362,6 @@ static void test_many(void **state)
 
 /* ---- locks ---- */
 
-static struct req *lock_whole(const struct file *f, uint64_t owner, int how)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct req *req = req_new(0);
-
-	ops.flock(req_native(req), f->ino, &fi, how);
-	return req;
-}
-
-static struct req *lock_range(const struct file *f, uint64_t owner, short type, off_t start)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct flock fl = {.l_type = type, .l_start = start, .l_len = 10, .l_pid = 9};
-	struct req *req = req_new(0);
-
-	ops.setlk(req_native(req), f->ino, &fi, &fl, false);
-	return req;
-}
-
 static struct req *flush(const struct file *f, uint64_t owner)
 {
 	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
@@ -412,11 +393,11 @@ static void test_locks_of_it(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
-	assert_error(lock_range(&f, 1, F_RDLCK, 50), 0);
-	assert_error(lock_whole(&f, 2, LOCK_EX), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 50), 0);
+	assert_error(fx_flock(&f, 2, LOCK_EX), 0);
 	fx_put(fx, TOP "in", "y");
-	assert_error(lock_range(&f, 1, F_UNLCK, 50), 0); /* it is not up yet */
+	assert_error(fx_setlk(&f, 1, F_UNLCK, 50), 0); /* it is not up yet */
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
 	a_is_opened(s);
@@ -430,7 +411,7 @@ static void test_locks_of_it(void **state)
 	is_let_in(fx, s, true);
 	assert_null(LIST_FIRST(&fx->fs->locks.holders));
 	reads_as(fx, s, &f, an_a.handle);
-	req = lock_whole(&f, 2, LOCK_UN);
+	req = fx_flock(&f, 2, LOCK_UN);
 	asked_lock(s, 2, true, 0, PROTO_UNLOCK);
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);
@@ -450,8 +431,8 @@ static void test_lock_refused(void **state)
 	struct req *waiter;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	waiter = lock_whole(&f, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	waiter = fx_flock(&f, 2, LOCK_EX);
 	assert_waits(waiter);
 	s = wake(fx);
 	for (unsigned i = 0; i < 4; i++)
@@ -462,7 +443,7 @@ static void test_lock_refused(void **state)
 	assert_int_equal(s->nreleases, 1);
 	assert_error(waiter, -ESTALE);
 	assert_error(fx_read(fx, &f, 10, 0), -ESTALE);
-	assert_error(lock_whole(&f, 1, LOCK_SH), -ESTALE);
+	assert_error(fx_flock(&f, 1, LOCK_SH), -ESTALE);
 	assert_null(LIST_FIRST(&fx->fs->locks.holders));
 	reads_as(fx, s, &g, an_a.handle);
 	fx_release(fx, &f);
@@ -478,11 +459,11 @@ static void test_lock_that_waits(void **state)
 	struct req *waiter, *unlock, *lock;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	waiter = lock_whole(&g, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	waiter = fx_flock(&g, 2, LOCK_EX);
 	s = wake(fx);
-	unlock = lock_whole(&f, 1, LOCK_UN);
-	lock = lock_whole(&f, 1, LOCK_SH | LOCK_NB);
+	unlock = fx_flock(&f, 1, LOCK_UN);
+	lock = fx_flock(&f, 1, LOCK_SH | LOCK_NB);
 	assert_waits(unlock);
 	assert_waits(lock);
 	for (unsigned i = 0; i < 4; i++)
@@ -515,8 +496,8 @@ static void test_lock_that_comes_meanwhile(void **state)
 	struct req *waiter;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	waiter = lock_whole(&g, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	waiter = fx_flock(&g, 2, LOCK_EX);
 	s = wake(fx);
 	for (unsigned i = 0; i < 4; i++)
 		fake_answer(s, 0, &an_a);
@@ -541,8 +522,8 @@ static void test_lock_that_comes_too_late(void **state)
 	struct req *waiter;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	waiter = lock_whole(&g, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	waiter = fx_flock(&g, 2, LOCK_EX);
 	s = wake(fx);
 	fake_answer(s, 0, &an_a);
 	fake_answer(s, 0, &an_a);
@@ -570,7 +551,7 @@ static void test_flush_meanwhile(void **state)
 	struct req *req;
 
 	for (unsigned dies = 1; dies < 2; dies--) {
-		assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
 		s = wake(fx);
 		a_is_opened(s);
 		asked_lock(s, 1, false, 20, PROTO_LOCK_SHARED);
@@ -602,7 +583,7 @@ static void test_flush_interrupted(void **state)
 
 	for (unsigned how = 0; how < 3; how++) {
 		f = opened(fx, A);
-		assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
 		s = wake(fx);
 		a_is_opened(s);
 		asked_lock(s, 1, false, 20, PROTO_LOCK_SHARED);
@@ -641,7 +622,7 @@ static void test_flush_interrupted_and_died(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	assert_error(lock_range(&f, 1, F_RDLCK, 20), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
 	s = wake(fx);
 	a_is_opened(s);
 	req = flush(&f, 1);
@@ -667,9 +648,9 @@ static void test_waits_in_order(void **state)
 	struct req *waiter[5];
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
 	for (unsigned i = 0; i < 5; i++)
-		waiter[i] = lock_whole(in_order[i], 10 + i, LOCK_EX);
+		waiter[i] = fx_flock(in_order[i], 10 + i, LOCK_EX);
 	s = wake(fx);
 	for (unsigned i = 0; i < 6; i++)
 		fake_answer(s, 0, &an_a);

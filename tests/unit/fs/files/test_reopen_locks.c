@@ -48,25 +48,6 @@ static struct file opened(struct fixture *fx, const char *name)
 	return fx_opened(fx, name, O_RDONLY);
 }
 
-static struct req *lock_whole(const struct file *f, uint64_t owner, int how)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct req *req = req_new(0);
-
-	ops.flock(req_native(req), f->ino, &fi, how);
-	return req;
-}
-
-static struct req *lock_range(const struct file *f, uint64_t owner, short type, off_t start)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct flock fl = {.l_type = type, .l_start = start, .l_len = 10, .l_pid = 9};
-	struct req *req = req_new(0);
-
-	ops.setlk(req_native(req), f->ino, &fi, &fl, false);
-	return req;
-}
-
 static struct req *test_range(const struct file *f, uint64_t owner)
 {
 	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
@@ -101,8 +82,8 @@ static void test_lock_is_on_its_way(void **state)
 	struct req *waiter;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	waiter = lock_whole(&g, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	waiter = fx_flock(&g, 2, LOCK_EX);
 	s = wake(fx);
 	fake_answer(s, 0, &an_a);
 	fake_answer_at(s, 1, 0, &an_a);
@@ -133,7 +114,7 @@ static void test_many_ranges(void **state)
 	struct sandbox *s;
 
 	for (unsigned i = 0; i < 1000; i++)
-		assert_error(lock_range(&f, 1, F_RDLCK, 20 * i), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20 * i), 0);
 	s = wake(fx);
 	a_is_opened(s);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -156,12 +137,12 @@ static void test_the_sandbox_dies_meanwhile(void **state)
 	struct req *unlock, *lock, *open, *other, *test, *writes, *reads;
 	struct sandbox *s;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	assert_error(lock_range(&f, 1, F_RDLCK, 0), 0);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 0), 0);
 	s = wake(fx);
-	unlock = lock_whole(&f, 1, LOCK_UN);
-	lock = lock_whole(&g, 2, LOCK_EX | LOCK_NB);
-	other = lock_whole(&f, 1, LOCK_EX | LOCK_NB);
+	unlock = fx_flock(&f, 1, LOCK_UN);
+	lock = fx_flock(&g, 2, LOCK_EX | LOCK_NB);
+	other = fx_flock(&f, 1, LOCK_EX | LOCK_NB);
 	test = test_range(&g, 2);
 	open = fx_open_ino(fx, f.ino, O_RDONLY);
 	writes = fx_create(fx, fx_ino(fx, FILES), "new");
@@ -197,11 +178,11 @@ static void test_unlock_interrupted(void **state)
 
 	for (unsigned dies = 0; dies < 2; dies++) {
 		f = opened(fx, A);
-		assert_error(lock_whole(&f, 1, LOCK_EX), 0);
+		assert_error(fx_flock(&f, 1, LOCK_EX), 0);
 		s = wake(fx);
 		a_is_opened(s);
 		asked_lock(s, 1);
-		req = lock_whole(&f, 1, LOCK_UN);
+		req = fx_flock(&f, 1, LOCK_UN);
 		if (dies)
 			files_renew(fx_demo(fx)->files, UINT64_MAX);
 		else
@@ -229,9 +210,9 @@ static void test_closed_meanwhile_with_locks(void **state)
 	struct file f = opened(fx, A);
 	struct req *unlock;
 
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
 	wake(fx);
-	unlock = lock_whole(&f, 1, LOCK_UN);
+	unlock = fx_flock(&f, 1, LOCK_UN);
 	assert_waits(unlock);
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
 	fake_settle();
@@ -249,13 +230,13 @@ static void test_two_names(void **state)
 	struct sandbox *s;
 
 	assert_int_not_equal(f.ino, g.ino);
-	assert_error(lock_whole(&f, 1, LOCK_EX), 0);
-	assert_error(lock_whole(&g, 2, LOCK_EX | LOCK_NB), -EAGAIN);
-	waiter = lock_whole(&g, 2, LOCK_EX);
+	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
+	assert_error(fx_flock(&g, 2, LOCK_EX | LOCK_NB), -EAGAIN);
+	waiter = fx_flock(&g, 2, LOCK_EX);
 	assert_waits(waiter);
-	assert_error(lock_whole(&f, 1, LOCK_UN), 0);
+	assert_error(fx_flock(&f, 1, LOCK_UN), 0);
 	assert_error(waiter, 0);
-	assert_error(lock_whole(&f, 1, LOCK_SH | LOCK_NB), -EAGAIN);
+	assert_error(fx_flock(&f, 1, LOCK_SH | LOCK_NB), -EAGAIN);
 	/* Of another moment it is another one. */
 	assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
 	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
@@ -267,7 +248,7 @@ static void test_two_names(void **state)
 	assert_int_equal(waiter->kind, ANSWER_ENTRY);
 	fx_close(fx, &f);
 	f = fx_opened(fx, A, O_RDONLY);
-	assert_error(lock_whole(&f, 1, LOCK_EX | LOCK_NB), 0);
+	assert_error(fx_flock(&f, 1, LOCK_EX | LOCK_NB), 0);
 	fx_close(fx, &f);
 	fx_release(fx, &g);
 	assert_null(LIST_FIRST(&fx->fs->locks.holders));
@@ -289,7 +270,7 @@ static void test_two_nodes_of_a_file(void **state)
 		fake_answer(s, 0, !first ? &a_b : strcmp(rq->name, "d") == 0 ? &fx_a_dir : &an_a);
 	}
 	assert_true(fx_demo(fx)->ready);
-	req = lock_range(&f, 1, F_RDLCK, 0);
+	req = fx_setlk(&f, 1, F_RDLCK, 0);
 	asked_lock(s, 1);
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);

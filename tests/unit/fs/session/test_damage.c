@@ -10,27 +10,12 @@
 #define TOP "python/demo/"
 
 /* What can't be read stays until somebody has decided: it may have been for a moment, or is mended. */
-static void loses_its_sleep(struct fixture *fx)
-{
-	struct sandbox *s = fx_idle(fx);
-
-	fx_checkpoint(fx, s, "a");
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_saved(s);
-	fake_settle();
-	fx_demo(fx)->asleep.saved->damaged = true;
-	fx_put(fx, TOP "in", "y");
-	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
-	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
-	fx_expect(fx, TOP "state", "closed\n");
-}
-
 static void test_what_is_damaged_stays(void **state)
 {
 	struct fixture *fx = *state;
 	struct saved *saved;
 
-	loses_its_sleep(fx);
+	fx_loses_sleep(fx);
 	saved = fx_demo(fx)->asleep.before;
 	assert_non_null(saved);
 	fx_expect_in(fx, TOP "error", "echo wake > ctl tries it again");
@@ -56,7 +41,7 @@ static void test_what_is_damaged_goes(void **state)
 	struct fixture *fx = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
-		loses_its_sleep(fx);
+		fx_loses_sleep(fx);
 		assert_non_null(fx_demo(fx)->asleep.before);
 		assert_int_equal(fx_put(fx, TOP "ctl", orders[i]), 0);
 		assert_null(fx_demo(fx)->asleep.before);

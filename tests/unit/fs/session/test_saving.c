@@ -201,17 +201,8 @@ static void test_memory_that_does_not_fit(void **state)
 static void test_what_was_saved_is_damaged(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = fx_idle(fx);
 
-	fx_checkpoint(fx, s, "a");
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fx_saved(s);
-	fake_settle();
-	fx_demo(fx)->asleep.saved->damaged = true;
-	fx_put(fx, TOP "in", "y");
-	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
-	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
-	fx_expect(fx, TOP "state", "closed\n");
+	fx_loses_sleep(fx);
 	fx_expect_error(fx, "python/demo", "damaged");
 	assert_int_equal(fx_put(fx, TOP "in", "z"), -ESTALE);
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
