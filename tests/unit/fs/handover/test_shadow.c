@@ -93,6 +93,7 @@ static void end(struct shadowed *w)
 	compare(w);
 	clock_work();
 	turn_close(&w->turn);
+	w->walk.fx->fs->touched.turn = NULL;
 	estate_free(w->e);
 }
 
