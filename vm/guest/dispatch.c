@@ -106,8 +106,9 @@ static int on_frozen(struct guest *g, struct proto_in *in)
 	g->unstopped = unstopped;
 	if (g->preparing)
 		point_on_prepared(g);
-	else
+	else if (!g->freezes_again)
 		tell_owner(g, frozen, -(int)error);
+	guest_freeze_again(g);
 	return 0;
 }
 

@@ -414,7 +414,25 @@ const struct guest_unstopped *guest_unstopped(const struct guest *g)
 
 int guest_freeze(struct guest *g)
 {
-	return guest_has_jobs(g) ? -EBUSY : ask_freeze(g, PROTO_FREEZE_ALL);
+	if (guest_has_jobs(g))
+		return -EBUSY;
+	if (!is_idle(g) || !g->freezing)
+		return ask_freeze(g, PROTO_FREEZE_ALL);
+	/* An answer is due that nobody waits for any more: that to this question is behind it. */
+	g->freezes_again = true;
+	return 0;
+}
+
+void guest_freeze_again(struct guest *g)
+{
+	int r;
+
+	if (!g->freezes_again || g->freezing)
+		return;
+	g->freezes_again = false;
+	r = guest_freeze(g);
+	if (r < 0)
+		tell_owner(g, frozen, r);
 }
 
 int guest_check_frozen(struct guest *g, bool thaw)
@@ -424,6 +442,7 @@ int guest_check_frozen(struct guest *g, bool thaw)
 
 void guest_thaw(struct guest *g)
 {
+	g->freezes_again = false;
 	if (is_idle(g))
 		(void)channel_send_u32(&g->channel, PROTO_FREEZE, 0, PROTO_THAW);
 }
@@ -437,6 +456,7 @@ int guest_reset(struct guest *g)
 	jobs_ending(g);
 	guest_pack_cancel(g);
 	guest_point_cancel(g);
+	g->freezes_again = false;
 	g->phase = GUEST_RESET;
 	/* The answer to a greeting, if that is still to come, comes first. */
 	if (g->due != DUE_HELLO)

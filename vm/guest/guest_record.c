@@ -57,6 +57,7 @@ enum {
 	TAG_RESUME_ID,
 	TAG_SENT, /* frames of control, of one that ends: so it is known what its agent knew of */
 	TAG_PROBLEM, /* with which it ends */
+	TAG_FREEZES_AGAIN,
 };
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct guest, member, tag, max)
@@ -84,6 +85,7 @@ static const struct record_member members[] = {
 	       VM_REACHED_FILES | VM_REACHED_INODES | VM_REACHED_PROCESSES),
 	MEMBER(due, TAG_DUE, DUE_READY),
 	MEMBER(freezing, TAG_FREEZING, 1),
+	MEMBER(freezes_again, TAG_FREEZES_AGAIN, 1),
 	MEMBER(allowed_ms, TAG_ALLOWED_MS, UINT32_MAX),
 	MEMBER(pack.id, TAG_PACK_ID, UINT32_MAX / 2),
 	MEMBER(points_asked, TAG_POINTS_ASKED, UINT32_MAX / 2),

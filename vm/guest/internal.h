@@ -151,6 +151,7 @@ struct guest {
 	unsigned exercises; /* number of remaining ones */
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
+	bool freezes_again; /* ... to what nobody wants to know any more, and behind it FREEZE */
 	bool preparing;	    /* ... to PROTO_FREEZE_PREPARE */
 	struct guest_unstopped unstopped; /* by the last FROZEN */
 	struct guest_pack pack;
@@ -194,6 +195,9 @@ void guest_deadline(struct guest *g, uint64_t ms);
 
 /* A timer, the channel, or the backend was closed. */
 void guest_part_closed(struct guest *g);
+
+/* FROZEN has come: asks what is to be asked behind it. */
+void guest_freeze_again(struct guest *g);
 
 /* Requests an update of `usage`. */
 void guest_ask_usage(struct guest *g);

@@ -197,19 +197,21 @@ static void freeze_instead(void **state)
 	(void)state;
 	start(&h);
 	run(&h, beats);
-	assert_int_equal(sandbox_save(h.s, false), 0);
-	replace(&h);
-	for (unsigned i = 0; sandbox_freeze(h.s) == -EBUSY; i++) {
-		assert_true(i < 10000);
-		pass(1);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(sandbox_save(h.s, false), 0);
+		replace(&h);
+		h.nfrozen = 0;
+		assert_int_equal(sandbox_freeze(h.s), 0);
+		if (i)
+			replace(&h);
+		await(&h, &h.nfrozen, 1);
+		assert_int_equal(h.err_of_freeze, 0);
+		pass(50);
+		assert_int_equal(h.nfrozen, 1);
+		assert_true(h.s->still);
+		sandbox_thaw(h.s);
+		expect_beats(&h);
 	}
-	h.nfrozen = 0;
-	await(&h, &h.nfrozen, 1);
-	assert_int_equal(h.err_of_freeze, 0);
-	pass(50);
-	assert_int_equal(h.nfrozen, 1);
-	sandbox_thaw(h.s);
-	expect_beats(&h);
 	finish(&h);
 }
 
