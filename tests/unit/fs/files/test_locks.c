@@ -16,18 +16,6 @@
 #define FILES "python/demo/files"
 #define NOTES "python/demo/notes"
 
-/* fcntl(2) by an owner. @len 0: to the end. */
-static struct req *setlk(const struct file *f, uint64_t owner, short type, off_t start, off_t len,
-			 bool wait)
-{
-	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
-	struct flock fl = {.l_type = type, .l_start = start, .l_len = len, .l_pid = 7};
-	struct req *req = req_new(0);
-
-	ops.setlk(req_native(req), f->ino, &fi, &fl, wait);
-	return req;
-}
-
 static void flush(const struct file *f, uint64_t owner)
 {
 	struct fuse_file_info fi = {.fh = f->fh, .lock_owner = owner};
@@ -78,7 +66,7 @@ static void test_interrupted_while_it_waits(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	struct file f = open_remote(fx, s);
-	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true);
+	struct req *req = fx_setlk(&f, 1, F_WRLCK, 0, 0, true);
 
 	assert_waits(req);
 	req_interrupt(req);
@@ -88,7 +76,7 @@ static void test_interrupted_while_it_waits(void **state)
 	fake_answer(s, -EINTR, NULL);
 	assert_error(req, -EINTR);
 	/* Granted at that very moment: then the caller has it. */
-	req = setlk(&f, 1, F_WRLCK, 0, 0, true);
+	req = fx_setlk(&f, 1, F_WRLCK, 0, 0, true);
 	req_interrupt(req);
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);
@@ -104,13 +92,13 @@ static void test_given_up(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	struct file f = open_remote(fx, s);
-	struct req *req = setlk(&f, 1, F_RDLCK, 0, 10, false);
+	struct req *req = fx_setlk(&f, 1, F_RDLCK, 0, 10, false);
 	uint64_t token;
 
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);
 	for (int wait = 0; wait < 2; wait++) {
-		req = setlk(&f, 1, F_WRLCK, 0, 10, wait);
+		req = fx_setlk(&f, 1, F_WRLCK, 0, 10, wait);
 		token = s->file[0].rq.lock.token;
 		assert_true(token);
 		req_interrupt(req);
@@ -131,10 +119,10 @@ static void test_renewed_without_an_answer(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_ready(fx);
 	struct file f = open_remote(fx, s);
-	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
+	struct req *req = fx_setlk(&f, 1, F_WRLCK, 0, 0, true), *interrupted;
 	struct files *files = fx_demo(fx)->files;
 
-	interrupted = setlk(&f, 2, F_WRLCK, 0, 0, true);
+	interrupted = fx_setlk(&f, 2, F_WRLCK, 0, 0, true);
 	files_renew(files, uv_now(fx->fs->loop));
 	assert_waits(req);
 	assert_int_equal(s->ncancels, 2);
@@ -156,7 +144,7 @@ static void test_close_without_an_answer(void **state)
 	struct sandbox *s = fx_ready(fx);
 	struct file f = open_remote(fx, s);
 	struct fuse_file_info fi = {.fh = f.fh, .lock_owner = 1};
-	struct req *req = setlk(&f, 1, F_WRLCK, 0, 0, false);
+	struct req *req = fx_setlk(&f, 1, F_WRLCK, 0, 0, false);
 
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);
@@ -183,29 +171,29 @@ static void test_share_of_a_user(void **state)
 
 	/* As many owners as there may be, and then as many ranges. */
 	do {
-		req = setlk(&f, ++n, F_RDLCK, 0, 1, false);
+		req = fx_setlk(&f, ++n, F_RDLCK, 0, 1, false);
 		assert_true(n <= LOCKBOOK_HOLDERS);
 	} while (req->err == 0);
 	assert_error(req, -ENOLCK);
 	for (off_t at = 2;; at += 2) {
-		req = setlk(&f, 1, F_RDLCK, at, 1, false);
+		req = fx_setlk(&f, 1, F_RDLCK, at, 1, false);
 		if (req->err)
 			break;
 		assert_true(at < 4 * LOCKBOOK_RANGES);
 	}
 	assert_error(req, -ENOLCK);
-	assert_error(setlk(&f, 2, F_RDLCK, 5, 1, false), -ENOLCK);
+	assert_error(fx_setlk(&f, 2, F_RDLCK, 5, 1, false), -ENOLCK);
 	/* Another has a share of his own. */
 	req = req_new(0);
 	req->ctx.uid = 1001;
 	ops.setlk(req_native(req), f.ino, &fi, &fl, false);
 	assert_error(req, 0);
 	/* What is there can be given back, with holes too, and then there is room. */
-	assert_error(setlk(&f, 1, F_UNLCK, 2, 1, false), 0);
-	assert_error(setlk(&f, 1, F_UNLCK, 4, 0, false), 0);
-	assert_error(setlk(&f, 2, F_RDLCK, 0, 100, false), 0);
+	assert_error(fx_setlk(&f, 1, F_UNLCK, 2, 1, false), 0);
+	assert_error(fx_setlk(&f, 1, F_UNLCK, 4, 0, false), 0);
+	assert_error(fx_setlk(&f, 2, F_RDLCK, 0, 100, false), 0);
 	for (off_t at = 2; at < 100; at += 2)
-		assert_error(setlk(&f, 2, F_UNLCK, at, 1, false), 0);
+		assert_error(fx_setlk(&f, 2, F_UNLCK, at, 1, false), 0);
 	for (uint64_t o = 1; o < n; o++)
 		flush(&f, o);
 	fx_release(fx, &f);
@@ -218,11 +206,11 @@ static void test_full_and_holes(void **state)
 	struct file f = fx_opened(fx, NOTES, O_RDWR | O_CREAT);
 	off_t at = 2;
 
-	assert_error(setlk(&f, 1, F_WRLCK, 1000000, 0, false), 0);
-	while (setlk(&f, 1, F_WRLCK, at, 1, false)->err == 0)
+	assert_error(fx_setlk(&f, 1, F_WRLCK, 1000000, 0, false), 0);
+	while (fx_setlk(&f, 1, F_WRLCK, at, 1, false)->err == 0)
 		at += 2;
 	for (off_t hole = 0; hole < 1000; hole++)
-		assert_error(setlk(&f, 1, F_UNLCK, 1000001 + 2 * hole, 1, false), 0);
+		assert_error(fx_setlk(&f, 1, F_UNLCK, 1000001 + 2 * hole, 1, false), 0);
 	flush(&f, 1);
 	fx_release(fx, &f);
 	assert_int_equal(fx->fs->locks.nranges, 0);
@@ -235,8 +223,8 @@ static void test_waits_of_a_user(void **state)
 	struct req *waits[1000], *req;
 	unsigned n = 0;
 
-	assert_error(setlk(&f, 1, F_WRLCK, 0, 0, false), 0);
-	while (n < ARRAY_SIZE(waits) && (req = setlk(&f, 2 + n, F_WRLCK, 0, 0, true))->err == 0)
+	assert_error(fx_setlk(&f, 1, F_WRLCK, 0, 0, false), 0);
+	while (n < ARRAY_SIZE(waits) && (req = fx_setlk(&f, 2 + n, F_WRLCK, 0, 0, true))->err == 0)
 		waits[n++] = req;
 	assert_true(n < ARRAY_SIZE(waits));
 	assert_error(req, -ENOLCK);
@@ -393,7 +381,7 @@ static void ask(unsigned o)
 		a.start = (unsigned)random() % BYTES;
 		a.end = a.start + (unsigned)random() % (BYTES - a.start);
 		dead = wait && circle(o, o, &a, 0);
-		a.req = setlk(f, o + 1, range[a.type], a.start, a.end - a.start + 1, wait);
+		a.req = fx_setlk(f, o + 1, range[a.type], a.start, a.end - a.start + 1, wait);
 	}
 	if (!blocked(o, &a)) {
 		assert_error(a.req, 0);

@@ -393,11 +393,11 @@ static void test_locks_of_it(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
-	assert_error(fx_setlk(&f, 1, F_RDLCK, 50), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 20, 10, false), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 50, 10, false), 0);
 	assert_error(fx_flock(&f, 2, LOCK_EX), 0);
 	fx_put(fx, TOP "in", "y");
-	assert_error(fx_setlk(&f, 1, F_UNLCK, 50), 0); /* it is not up yet */
+	assert_error(fx_setlk(&f, 1, F_UNLCK, 50, 10, false), 0); /* it is not up yet */
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
 	a_is_opened(s);
@@ -551,7 +551,7 @@ static void test_flush_meanwhile(void **state)
 	struct req *req;
 
 	for (unsigned dies = 1; dies < 2; dies--) {
-		assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20, 10, false), 0);
 		s = wake(fx);
 		a_is_opened(s);
 		asked_lock(s, 1, false, 20, PROTO_LOCK_SHARED);
@@ -583,7 +583,7 @@ static void test_flush_interrupted(void **state)
 
 	for (unsigned how = 0; how < 3; how++) {
 		f = opened(fx, A);
-		assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20, 10, false), 0);
 		s = wake(fx);
 		a_is_opened(s);
 		asked_lock(s, 1, false, 20, PROTO_LOCK_SHARED);
@@ -622,7 +622,7 @@ static void test_flush_interrupted_and_died(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	assert_error(fx_setlk(&f, 1, F_RDLCK, 20), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 20, 10, false), 0);
 	s = wake(fx);
 	a_is_opened(s);
 	req = flush(&f, 1);

@@ -114,7 +114,7 @@ static void test_many_ranges(void **state)
 	struct sandbox *s;
 
 	for (unsigned i = 0; i < 1000; i++)
-		assert_error(fx_setlk(&f, 1, F_RDLCK, 20 * i), 0);
+		assert_error(fx_setlk(&f, 1, F_RDLCK, 20 * i, 10, false), 0);
 	s = wake(fx);
 	a_is_opened(s);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -138,7 +138,7 @@ static void test_the_sandbox_dies_meanwhile(void **state)
 	struct sandbox *s;
 
 	assert_error(fx_flock(&f, 1, LOCK_EX), 0);
-	assert_error(fx_setlk(&f, 1, F_RDLCK, 0), 0);
+	assert_error(fx_setlk(&f, 1, F_RDLCK, 0, 10, false), 0);
 	s = wake(fx);
 	unlock = fx_flock(&f, 1, LOCK_UN);
 	lock = fx_flock(&g, 2, LOCK_EX | LOCK_NB);
@@ -270,7 +270,7 @@ static void test_two_nodes_of_a_file(void **state)
 		fake_answer(s, 0, !first ? &a_b : strcmp(rq->name, "d") == 0 ? &fx_a_dir : &an_a);
 	}
 	assert_true(fx_demo(fx)->ready);
-	req = fx_setlk(&f, 1, F_RDLCK, 0);
+	req = fx_setlk(&f, 1, F_RDLCK, 0, 10, false);
 	asked_lock(s, 1);
 	fake_answer(s, 0, &granted);
 	assert_error(req, 0);

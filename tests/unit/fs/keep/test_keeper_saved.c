@@ -307,19 +307,11 @@ static void test_gone_and_not_allowed(void **data)
 {
 	struct fixture *fx = *data;
 	struct checkpoint *cp;
-	struct sandbox *s;
 	struct problem why;
 	struct kf_next n;
 
-	fx_put(fx, TOP "config", "memory_mb = 300\n");
-	s = fx_run(fx, "one");
-	fake_exit(s, VM_DONE, 0);
-	fx_checkpoint(fx, s, "a");
-	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
-	fx_put(fx, TOP "config", "memory_mb = 200\n");
-	kf_written();
+	kf_checkpoint_not_allowed(fx);
 	vault_keep(NULL, NULL, 0);
-	fx->conf.limits.max_memory_mb = 256;
 	kf_next_begin(&n, fx);
 	assert_false(kf_found(&n, "demo")->on_disk.damaged);
 	assert_int_equal(kf_found(&n, "demo")->state, SESSION_NEW);
