@@ -245,9 +245,12 @@ static void op_send(struct file_op *op)
 	struct session *s = op->s;
 	int e;
 
-	if (!op->listing)
+	if (op->listing) {
+		e = listing_ask(op);
+	} else {
 		bind_handle(op);
-	e = op->listing ? listing_ask(op) : is_past(op) ? -ESTALE : 0;
+		e = is_past(op) ? -ESTALE : 0;
+	}
 	if (e == 0)
 		e = files_follow(op, op_again);
 	if (e > 0)

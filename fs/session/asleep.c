@@ -74,7 +74,8 @@ void asleep_end(struct session *s)
 	s->epoch++; /* what the host has seen of its files was read from what was saved */
 }
 
-void asleep_tell_back(struct session *s, const char *why)
+/* @because: what was saved later is not there. */
+static void tell_back(struct session *s, const char *because, const char *why)
 {
 	char when[32];
 	struct tm tm;
@@ -82,12 +83,19 @@ void asleep_tell_back(struct session *s, const char *why)
 	strftime(when, sizeof(when), "%F %T", localtime_r(&s->asleep.since.tv_sec, &tm));
 	session_problemf(
 		s, PROBLEM_NOT_KEPT, "Run again what is missing.",
-		"xsbxfs ended before the session was saved again: it is as it was when it fell "
-		"asleep at %s, and what was made since then is lost%s%s%s",
-		when, *why ? " (" : "", why, *why ? ")" : "");
+		"%s: it is as it was when it fell asleep at %s, and what was made since then is "
+		"lost%s%s%s",
+		because, when, *why ? " (" : "", why, *why ? ")" : "");
 }
 
-bool asleep_back(struct session *s, const char *why)
+static const char ended[] = "xsbxfs ended before the session was saved again";
+
+void asleep_tell_back(struct session *s, const char *why)
+{
+	tell_back(s, ended, why);
+}
+
+static bool go_back(struct session *s, const char *because, const char *why)
 {
 	struct asleep *a = &s->asleep;
 	const struct timespec since = a->before_since;
@@ -98,8 +106,13 @@ bool asleep_back(struct session *s, const char *why)
 	a->before = NULL;
 	asleep_return(s, before);
 	a->since = since;
-	asleep_tell_back(s, why);
+	tell_back(s, because, why);
 	return true;
+}
+
+bool asleep_back(struct session *s, const char *why)
+{
+	return go_back(s, ended, why);
 }
 
 void asleep_fini(struct session *s)
@@ -273,7 +286,7 @@ bool asleep_lost(struct session *s)
 
 	if (s->sandbox || !a->saved || !saved_is_damaged(a->saved))
 		return false;
-	if (asleep_back(s, "")) {
+	if (go_back(s, "what the session was to go on with can't be read from state_dir", "")) {
 		keeping_changed(s);
 		return true;
 	}

@@ -201,6 +201,26 @@ static void test_reset_of_what_is_damaged(void **data)
 	kf_next_end(&n);
 }
 
+/* Those from before are whole: it goes back to them, and says what was lost. */
+static void test_reset_of_what_alone_is_damaged(void **data)
+{
+	struct fixture *fx = *data;
+	const struct problem *why;
+
+	sleeps(fx);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset"), 0);
+	fx_demo(fx)->asleep.saved->damaged = true;
+	clock_advance(1100);
+	clock_work();
+	fake_vault_stores(-EBADMSG);
+	assert_int_equal(fx_demo(fx)->state, SESSION_ASLEEP);
+	assert_true(saved_has_memory(fx_demo(fx)->asleep.saved));
+	why = problem_kept(&fx_demo(fx)->front.error);
+	assert_non_null(strstr(why->cause, "was to go on with can't be read from state_dir: it is "
+					   "as it was when it fell asleep at"));
+	assert_null(strstr(why->cause, "xsbxfs ended"));
+}
+
 /* What can't be read any more stays on the disk: the next mount tries it again, and as long as there is one the record names it. */
 static void test_damaged_stays(void **data)
 {
@@ -329,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_awake, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_reset_asleep, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_reset_of_what_is_damaged, kf_setup,
+						kf_teardown),
+		cmocka_unit_test_setup_teardown(test_reset_of_what_alone_is_damaged, kf_setup,
 						kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_stays, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_headless_stays, kf_setup, kf_teardown),
