@@ -108,11 +108,22 @@ void pause_still_over(struct session *s)
 		thaw(s);
 }
 
+static const char *words(int err)
+{
+	switch (-err) {
+	case EBUSY: return "it waits for a disk, or gets too little of this host's processors";
+	case ECANCELED: return "something ran although it was paused";
+	default: return strerror(-err);
+	}
+}
+
 void pause_answered(struct session *s, int err)
 {
 	struct pause *p = &s->pause;
+	/* It was being saved, and something in it has run. */
+	const bool lost = p->state == PAUSE_STILL && !p->still && err < 0;
 
-	if (p->state != PAUSE_ASKED)
+	if (p->state != PAUSE_ASKED && !lost)
 		return; /* it is no longer wanted */
 	touch_session(s);
 	p->state = err < 0 ? PAUSE_NONE : PAUSE_STILL;
@@ -125,10 +136,10 @@ void pause_answered(struct session *s, int err)
 	} else if (err < 0) {
 		p->asked = false;
 		session_problemf(s, PROBLEM_NOT_PAUSED, "Try it again, or reset the session.",
-				 "what runs in the sandbox could not be stopped: %s",
-				 err == -EBUSY ? "it waits for a disk, or gets too little of this "
-						 "host's processors"
-					       : strerror(-err));
+				 "what runs in the sandbox could not be stopped%s: %s",
+				 lost ? " again while it was saved" : "", words(err));
+		if (s->state == SESSION_PAUSED)
+			session_set_state(s, SESSION_IDLE);
 	} else {
 		session_set_state(s, SESSION_PAUSED);
 	}

@@ -31,6 +31,9 @@
  * time. One that is woken whenever it is stopped, or that nobody can see, is in the way as long as it is there: a few tries of two
  * seconds each show that it is always the same, and there are no more.
  *
+ * What was paused before is to be so behind it. If anything has run since, the agent lets all of it go on: it is stopped anew, at
+ * once. If it can't be, it is paused no more, which its owner is told, and saved as any other.
+ *
  * Where memory may go to a disk, it is described as long as it is known what it is of; for that the image's files have to have
  * been read once, which takes a second or two for the first machine.
  */
@@ -272,8 +275,6 @@ static void settle(struct sandbox *s)
 	}
 	if (s->save.ran < 0) {
 		explain_ran(&p);
-		if (s->save.paused)
-			(void)guest_freeze(s->guest); /* as it was */
 		give_up(s, &p);
 		return;
 	}
@@ -337,12 +338,27 @@ void save_on_point_ready(struct sandbox *s)
 		failed(s, still, r, "");
 }
 
+/* Something has run in what was paused, so that all of it goes on, or it can't be stopped. */
+static void hold_still(struct sandbox *s, int err)
+{
+	if (err == -ECANCELED)
+		err = guest_freeze(s->guest);
+	if (err == 0)
+		return;
+	save_unpause(&s->save);
+	s->still = false;
+	tell_owner(s, frozen, err);
+}
+
 static void on_checked(struct sandbox *s, int err)
 {
 	s->save.checking = false;
 	s->save.ran = err;
-	if (err < 0) /* and it goes on */
+	if (err < 0) { /* and it goes on */
+		if (s->save.paused)
+			hold_still(s, err);
 		s->save.stopped = false;
+	}
 	if (s->save.step == SAVE_CHECK)
 		settle(s);
 }
@@ -352,6 +368,11 @@ bool save_on_frozen(struct sandbox *s, int err)
 	if (s->save.checking) {
 		on_checked(s, err);
 		return true;
+	}
+	if (s->save.paused && err < 0) {
+		hold_still(s, err);
+		if (s->save.paused || s->save.step != SAVE_FREEZE)
+			return true;
 	}
 	if (s->save.step != SAVE_FREEZE)
 		return false;

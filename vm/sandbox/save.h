@@ -53,7 +53,7 @@ void save_on_digests(struct sandbox *s);
 static inline void save_unpause(struct save *save)
 {
 	save->paused = false;
-	save->stopped = save->step >= SAVE_FREEZE && save->step <= SAVE_CHECK;
+	save->stopped = save->step != SAVE_NONE;
 }
 
 /* Nothing comes of it any more: the sandbox is reset or ends. */

@@ -402,6 +402,32 @@ static void test_pause(void **state)
 	fx_saved(s);
 }
 
+/* What is paused is so behind a checkpoint; or it is not, and that is said. */
+static void test_paused(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fake_freezes = true;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), 0);
+		fake_frozen(s, 0);
+		fx_expect(fx, TOP "state", "paused\n");
+		assert_int_equal(fx_mkdir(fx, i ? TOP "checkpoints/b" : TOP "checkpoints/a"), 0);
+		fake_frozen(s, 0); /* as it was */
+		fx_expect(fx, TOP "state", "paused\n");
+		fx_expect(fx, TOP "error", "");
+		fake_frozen(s, i ? -EBUSY : -ECANCELED);
+		fx_expect(fx, TOP "state", "idle\n");
+		fx_expect_error(fx, "python/demo", "not-paused");
+		fx_expect_in(fx, TOP "error", "could not be stopped again while it was saved");
+		fx_saved(s);
+		fx_put(fx, TOP "in", "x");
+		fake_exit(s, VM_DONE, 0);
+	}
+	fake_freezes = false;
+}
+
 /* ---- idle ---- */
 
 static void test_idle_hibernates(void **state)
@@ -480,6 +506,7 @@ int main(void)
 		fx_test(test_a_save_that_fails),
 		fx_test(test_no_sandbox_to_save_any_more),
 		fx_test(test_pause),
+		fx_test(test_paused),
 		fx_test(test_idle_hibernates),
 		fx_test(test_idle_but_not_saved),
 		fx_test(test_idle_of_processes_closes),
