@@ -173,8 +173,8 @@ int daemon_run(struct daemon *d)
 	uv_close((uv_handle_t *)&d->stop_timer, NULL);
 	uv_run(&d->loop, UV_RUN_NOWAIT);
 
-	/* With the mount's memory a thread may still have to do that waits for a disk. */
-	idle = mount_fini(d->fs);
+	/* With the mount's memory, or a library's, a thread may still have to do that waits for a disk. */
+	idle = mount_fini(d->fs) && !d->late;
 	idle = keeper_close(d->keeper) && idle;
 	devfuse_free(&d->fuse);
 	survival_free(&d->survival);

@@ -58,6 +58,7 @@ struct daemon {
 	bool stopping;
 	bool kept;	 /* sessions were put to sleep, or there was none to keep */
 	bool over;	 /* no signals and timers any more */
+	bool late;	 /* the end was not waited for to its end: a thread may still be at work */
 	unsigned rounds; /* that the end has waited for commits */
 	struct prefetch prefetch;
 	int status; /* of the process */

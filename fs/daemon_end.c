@@ -70,9 +70,11 @@ static void on_stop_timer(uv_timer_t *timer)
 			"a commit did not end in time: a part of its changes is made, each file of "
 			"it whole");
 	else if (d->fs->vm)
-		log_warn("some sandboxes did not end in time; the spawner kills them");
+		log_warn("some sandboxes, or what is read of a disk, did not end in time; the "
+			 "spawner kills what is left of them");
 	else
 		log_warn("a disk did not answer in time");
+	d->late = true;
 	unmount(d);
 	uv_stop(&d->loop);
 }
