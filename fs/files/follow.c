@@ -17,7 +17,7 @@
  *
  * One sandbox' numbers are another one's as well, unless its files came out of those (struct session, `line`). Where a session
  * goes back to a checkpoint, its directories are looked up in that alone, which has no numbers of what was made later: at the
- * latest, all of them, when it wakes.
+ * latest, all of them, when it wakes. None of them are that were of a sandbox from which that one has not come (`life`).
  *
  * One that is not there any more, or is another one now, is ESTALE. So are files and links, whose path the kernel walks once
  * more then, and handles, but for those of files that are open when the session wakes (reopen.c).
@@ -139,6 +139,12 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 
 /* ---- in what was saved ---- */
 
+uint32_t files_since(const struct session *s, uint32_t epoch)
+{
+	/* What was saved later in a line has numbers that others had, as its sandbox has. */
+	return epoch == s->line ? s->born : s->line;
+}
+
 static int follow_saved(const struct session *s, struct filenodes *nodes, struct filenode *fn,
 			const struct pack *pack)
 {
@@ -146,8 +152,7 @@ static int follow_saved(const struct session *s, struct filenodes *nodes, struct
 	struct pack_attr a;
 	uint32_t entry;
 
-	/* What was saved later in a line has numbers that others had, as its sandbox has. */
-	if (fn->epoch < s->line && s->epoch != s->line)
+	if (fn->epoch < files_since(s, s->epoch))
 		return -ESTALE;
 	if (fn->class != FILENODE_DIR || pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
 		return -ESTALE;

@@ -96,7 +96,7 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 }
 
 /* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is too deep. */
-static struct file_was *note_of(const struct pack *pack, uint32_t entry)
+struct file_was *packed_was(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;
 	struct pack_attr a;
@@ -150,7 +150,7 @@ static int open_entry(struct file_op *op, const struct pack *pack, uint32_t entr
 	if (op->rq.op == VM_OPEN && !S_ISREG(a.mode))
 		return S_ISDIR(a.mode) ? -EISDIR : -EPERM;
 	if (op->rq.op == VM_OPEN && op->kind == NODE_FILE)
-		op->was = note_of(pack, entry);
+		op->was = packed_was(pack, entry);
 	if (op->rq.op == VM_OPEN)
 		op->file = file_key(op, pack, entry);
 	e = op->was ? quota_check(op->s->fs, op->s, file_was_bytes(op->was)) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `files/`: files that are open for reading when the session wakes. See reopen.h. */
+/* `files/`: files that are open for reading, or being opened, when the session wakes. See reopen.h. */
 #include "reopen.h"
 
 #include <assert.h>
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "internal.h"
+#include "packed.h"
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
 #include "fs/session/fs.h"
@@ -34,6 +35,10 @@
  * asked for when all that was asked before is answered and what was closed is given back, for until then the sandbox has it
  * given to another.
  *
+ * What waits for the sandbox may be about such a file by its node, as the open(2) for writing, or the truncate(2), that has woken
+ * the session: its node walks there likewise, and nothing is opened for it. It would be ESTALE else, for which the kernel walks a
+ * path once more, but only once, and that may have been needed when the session fell asleep.
+ *
  * Of each step's node the agent has granted a lookup, which is given back when the next one is known. That of the file becomes
  * the node's. An agent that takes too long is not waited for: what it says later is given back.
  */
@@ -55,8 +60,9 @@ struct walk {
 	struct reopening *of; /* NULL: it is given up, and ends with the answer that it waits for */
 	struct session *s;    /* reference */
 	const struct sandbox *sandbox;
-	uint64_t handle; /* its id */
-	uint32_t index;	 /* of its node */
+	uint64_t handle;      /* its id; 0: it is for its node alone */
+	uint32_t index;	      /* of its node */
+	struct file_was *was; /* then; else it is the handle's */
 	enum walk_step step;
 	bool asked, inside;
 	size_t at;		/* what of the path comes next */
@@ -89,6 +95,14 @@ static const struct handle *handle_of(const struct walk *w)
 	return handle_get(&w->s->fs->handles, w->handle);
 }
 
+/* What it looks for; NULL: the handle is gone. */
+static const struct file_was *was_of(const struct walk *w)
+{
+	const struct handle *h = w->handle ? handle_of(w) : NULL;
+
+	return h ? h->was : w->was;
+}
+
 static bool has_ended(const struct walk *w)
 {
 	return w->step == WALK_DONE || w->step == WALK_FAILED;
@@ -110,22 +124,23 @@ static void walk_free(struct walk *w)
 	if (w->remote && w->sandbox == s->sandbox)
 		files_tell_release(s, w->remote);
 	free(w->locks);
+	free(w->was);
 	free(w);
 	session_unref(s);
 }
 
 /* The next name on the way. */
-static size_t name_length(const struct walk *w, const struct handle *h)
+static size_t name_length(const struct walk *w, const struct file_was *was)
 {
-	return strcspn(h->was->path + w->at, "/");
+	return strcspn(was->path + w->at, "/");
 }
 
 /* Is there anything left to ask? */
 static void end_if_over(struct walk *w)
 {
-	const struct handle *h = handle_of(w);
+	const struct file_was *was = was_of(w);
 
-	if (!h || (w->step == WALK_FINDS && name_length(w, h) > NAME_MAX))
+	if (!was || (w->step == WALK_FINDS && name_length(w, was) > NAME_MAX))
 		w->step = WALK_FAILED;
 	else if (w->step == WALK_LOCKS && w->ngranted == w->nlocks)
 		w->step = WALK_DONE;
@@ -133,10 +148,10 @@ static void end_if_over(struct walk *w)
 
 static void make_lookup(const struct walk *w, struct vm_file *rq, char name[static NAME_MAX + 1])
 {
-	const struct handle *h = handle_of(w);
-	const size_t len = name_length(w, h);
+	const struct file_was *was = was_of(w);
+	const size_t len = name_length(w, was);
 
-	memcpy(name, h->was->path + w->at, len);
+	memcpy(name, was->path + w->at, len);
 	name[len] = '\0';
 	*rq = (struct vm_file){.op = VM_LOOKUP, .node = w->node, .name = name};
 }
@@ -177,8 +192,7 @@ static bool is_that(const struct file_was *was, const struct vm_attr *a)
 
 static void found(struct walk *w, const struct vm_file_reply *reply)
 {
-	const struct handle *h = handle_of(w);
-	const struct file_was *was = h ? h->was : NULL;
+	const struct file_was *was = was_of(w);
 	const struct vm_attr *a = &reply->attr;
 	const char *rest = was ? strchr(was->path + w->at, '/') : NULL;
 
@@ -188,7 +202,7 @@ static void found(struct walk *w, const struct vm_file_reply *reply)
 	if (rest && S_ISDIR(a->mode))
 		w->at = (size_t)(rest + 1 - was->path);
 	else if (was && !rest && is_that(was, a))
-		w->step = WALK_OPENS;
+		w->step = w->handle ? WALK_OPENS : WALK_DONE;
 	else
 		w->step = WALK_FAILED;
 }
@@ -250,7 +264,9 @@ static void go(struct walk *w)
 
 static int compare_handles(const struct walk *a, const struct walk *b)
 {
-	return a->handle < b->handle ? -1 : a->handle > b->handle;
+	if (a->handle != b->handle)
+		return a->handle < b->handle ? -1 : 1;
+	return a->handle || a->index == b->index ? 0 : a->index < b->index ? -1 : 1;
 }
 
 #pragma GCC diagnostic push
@@ -370,22 +386,41 @@ static void go_on(struct reopening *r)
 		binding_ready(s);
 }
 
-static bool add(struct reopening *r, const struct handle *h)
+static struct walk *add(struct reopening *r, uint64_t handle, uint32_t index)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 
 	if (!w)
-		return false;
+		return NULL;
 	w->of = r;
 	w->s = session_ref(r->s);
 	w->sandbox = r->s->sandbox;
-	w->handle = handle_id(h);
-	w->index = (uint32_t)h->ino;
+	w->handle = handle;
+	w->index = index;
 	w->node = VM_FILES_ROOT;
 	TAILQ_INSERT_HEAD(&r->walks, w,
 			  link); /* the oldest, which the list of handles has last, comes first */
 	RB_INSERT(walk_tree, &r->by_handle, w);
-	return true;
+	return w;
+}
+
+/* The saved file that @op waits to change, unless it is there already. */
+static void add_node(struct reopening *r, const struct file_op *op, const struct pack *pack)
+{
+	const struct session *s = r->s;
+	const struct filenode *fn = filenode_get(&s->files->nodes, op->index);
+	struct walk key = {.index = op->index}, *w;
+	struct file_was *was;
+
+	if (!fn || fn->class != FILENODE_FILE || fn->epoch != s->epoch || op->epoch != s->epoch ||
+	    op->rq.handle || RB_FIND(walk_tree, &r->by_handle, &key))
+		return;
+	was = packed_was(pack, (uint32_t)fn->remote);
+	w = was ? add(r, 0, op->index) : NULL;
+	if (w)
+		w->was = was;
+	else
+		free(was);
 }
 
 /* Is it one of the session's files, as they are? */
@@ -401,13 +436,20 @@ static void collect(struct reopening *r)
 {
 	const struct session *s = r->s;
 	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
+	const struct pack *pack = saved_pack(s->asleep.saved);
+	const struct file_op *op;
 	const struct handle *h;
 
-	if (!o)
-		return;
-	LIST_FOREACH(h, &o->handles, opened)
-		if (is_own(s, h) && h->was && h->packed && h->epoch == s->epoch && !add(r, h))
-			break;
+	if (o) {
+		LIST_FOREACH(h, &o->handles, opened)
+			if (is_own(s, h) && h->was && h->packed && h->epoch == s->epoch &&
+			    !add(r, handle_id(h), (uint32_t)h->ino))
+				break;
+	}
+	if (pack) {
+		TAILQ_FOREACH(op, &s->files->pending, link)
+			add_node(r, op, pack);
+	}
 	r->next = TAILQ_FIRST(&r->walks);
 	note_locks(r);
 }
@@ -492,21 +534,32 @@ bool reopen_holds(const struct session *s, const struct vm_file *rq)
 
 /* ---- what comes of it ---- */
 
-/* The handle is the sandbox's from now on, and so is its node. Two files can't have come of one. */
-static bool adopt(struct walk *w)
+/* The node is the sandbox's from now on. Two files can't have come of one. */
+static bool adopt_node(struct walk *w)
 {
 	struct session *s = w->s;
-	struct handle *h = handle_get(&s->fs->handles, w->handle);
 	struct filenode *fn = filenode_get(&s->files->nodes, w->index);
 
-	/* What was locked when the time was up, was not asked for. */
-	if (w->step != WALK_DONE || w->ngranted < w->nlocks || !h || !fn ||
-	    (fn->epoch == s->epoch && fn->remote != w->node))
+	if (!fn || (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
 	if (fn->epoch != s->epoch)
 		filenode_follow(&s->files->nodes, fn, s->epoch, w->node, w->ino);
 	else
 		forget_node(w);
+	return true;
+}
+
+/* And so is the handle, if it is for one. */
+static bool adopt(struct walk *w)
+{
+	struct session *s = w->s;
+	struct handle *h = w->handle ? handle_get(&s->fs->handles, w->handle) : NULL;
+
+	/* What was locked when the time was up, was not asked for. */
+	if (w->step != WALK_DONE || w->ngranted < w->nlocks || (w->handle && !h) || !adopt_node(w))
+		return false;
+	if (!h)
+		return true;
 	if (w->nlocks)
 		filenode_lock(&s->files->nodes, w->index);
 	h->remote = w->remote;

@@ -63,6 +63,9 @@ enum {
 	S_NOT_KEPT, /* live: why it could not be written to the state directory */
 	S_DAMAGED,  /* live: what is there of it can't be read */
 	S_LINE,
+	S_LIFE,
+	S_LIVES,
+	S_BORN, /* live */
 };
 
 /* ---- writing ---- */
@@ -146,6 +149,8 @@ static void put_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_LAST_JOB, s->last_job);
 	keep_put_u64(o->out, S_LAST_CHECKPOINT, s->checkpoints.last);
 	keep_put_u64(o->out, S_LAST_SCRATCH, s->scratch.last_id);
+	keep_put_u64(o->out, S_LIFE, s->life);
+	keep_put_u64(o->out, S_LIVES, s->lives);
 }
 
 static void put_live_numbers(struct keep_out *o)
@@ -156,6 +161,7 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_RESET_ASKED, s->reset_asked);
 	keep_put_u64(o->out, S_EPOCH, s->epoch);
 	keep_put_u64(o->out, S_LINE, s->line);
+	keep_put_u64(o->out, S_BORN, s->born);
 	keep_put_u64(o->out, S_DIR_EPOCH, s->dir_epoch);
 	keep_put_u64(o->out, S_FIRST_EVENT, s->first_event);
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
@@ -413,6 +419,8 @@ static int number_field(struct session *s, const struct record_field *f)
 	case S_LAST_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &s->last_job);
 	case S_LAST_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &s->checkpoints.last);
 	case S_LAST_SCRATCH: return record_get_u32(f, UINT32_MAX, &s->scratch.last_id);
+	case S_LIFE: return record_get_u32(f, UINT32_MAX, &s->life);
+	case S_LIVES: return record_get_u32(f, UINT32_MAX, &s->lives);
 	default: return time_field(s, f);
 	}
 }
@@ -434,6 +442,7 @@ static int live_field(struct session *s, const struct record_field *f)
 	case S_RESET_ASKED: return record_get_bool(f, &s->reset_asked);
 	case S_EPOCH: return record_get_u32(f, UINT32_MAX, &s->epoch);
 	case S_LINE: return record_get_u32(f, UINT32_MAX, &s->line);
+	case S_BORN: return record_get_u32(f, UINT32_MAX, &s->born);
 	case S_DIR_EPOCH: return record_get_u32(f, UINT32_MAX, &s->dir_epoch);
 	case S_FIRST_EVENT: return record_get(f, 0, UINT64_MAX, &s->first_event);
 	case S_IDLE_SINCE: return record_get(f, 0, UINT64_MAX, &s->idle_since);

@@ -416,6 +416,8 @@ int binding_start(struct session *s)
 	assert(!s->sandbox && !s->dead && !s->saving.of);
 	if (e == 0)
 		from = asleep_wake(s, &e);
+	if (e == 0 && !from)
+		session_live_anew(s);
 	s->binding = e < 0 ? NULL : calloc(1, sizeof(*s->binding));
 	if (!s->binding) {
 		spec_clear(&spec);

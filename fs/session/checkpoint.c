@@ -264,6 +264,7 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	touch_rest(s);
 	cp->state = CHECKPOINT_WHOLE;
 	cp->saved = saved_ref(saved);
+	cp->life = s->life;
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
 	cp->unwritten = s->fs->keeping;

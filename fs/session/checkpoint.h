@@ -44,6 +44,7 @@ struct checkpoint {
 	uint32_t run;	      /* the last before it; 0: none */
 	uint32_t behind;      /* while it is SAVING: not before that run; see saving.h */
 	struct saved *saved;  /* reference */
+	uint32_t life;	      /* of the session, of which that is (session.h) */
 	struct settings settings; /* what the session had then */
 	struct problem_kept problem;
 	/* It is WHOLE on the disk, and of no use in this mount, which does not allow the settings that it has, as text: `problem` says

@@ -142,6 +142,12 @@ int session_restore(struct session *s, const char *name)
 		return refuse(s, e, &why);
 	binding_cut(s, &back);
 	asleep_return(s, saved_ref(cp->saved));
+	if (cp->life !=
+	    s->life) { /* nothing is known again but what is found in this one from now on */
+		session_live_anew(s);
+		touch_rest(s);
+		cp->life = s->life;
+	}
 	session_problem(s, NULL);
 	snprintf(words, sizeof(words), "%s restored", cp->name);
 	events_add(&s->fs->events, s, "checkpoint", words);

@@ -317,6 +317,13 @@ void session_set_state(struct session *s, enum session_state state)
 		events_add(&s->fs->events, s, "session", session_state_str(state));
 }
 
+void session_live_anew(struct session *s)
+{
+	touch_session(s);
+	s->life = ++s->lives;
+	s->born = s->epoch;
+}
+
 static void leave_parent(struct session *s)
 {
 	if (s->parent)

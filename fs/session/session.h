@@ -76,6 +76,7 @@ TAILQ_HEAD(job_list, job);
  * can tell whether theirs still exists. What was
  * saved counts as well, for its files can be read: see asleep.h. `line` is the first epoch of those that came out of one
  * another, by sleep and by waking: a sandbox that begins anew, or from a checkpoint, may give its files numbers that others had.
+ * A checkpoint has the numbers of its own life, which begins with a sandbox that begins from nothing, from the epoch `born` on.
  *
  * - `active` is the run in the sandbox; the state is then RUNNING.
  * - `sandbox` is set only in STARTING, IDLE, RUNNING, PAUSED.
@@ -103,8 +104,9 @@ struct session {
 	/* Requested before the sandbox was READY: done once it is, though not everybody may be let in yet. */
 	bool reset_asked;
 	uint32_t epoch, line;
-	struct sandbox_info info; /* of the last sandbox, kept after its end, */
-	char interpreter[128];	  /* with a copy of its version */
+	uint32_t life, born, lives; /* that it has now, and how many there were */
+	struct sandbox_info info;   /* of the last sandbox, kept after its end, */
+	char interpreter[128];	    /* with a copy of its version */
 
 	LIST_ENTRY(session) kept; /* fs->sessions */
 	RB_ENTRY(session) named;  /* fs->roster */
@@ -280,6 +282,10 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 void session_remove_checkpoint(struct session *s, struct checkpoint *cp);
 /* It is what it was at that checkpoint, asleep. Return: 0, -ENOENT, -EBUSY, -ENOMEM. */
 int session_restore(struct session *s, const char *name);
+
+/* A sandbox begins from nothing, or the session goes back to what it was in another life, or may have been: none of its files was
+ * there before. */
+void session_live_anew(struct session *s);
 
 /* It began as a copy of @origin; NULL: it is none any more. Its settings have said so. */
 void session_set_origin(struct session *s, const struct origin *origin);

@@ -5,6 +5,7 @@ reads while it wakes notices nothing."""
 # backends: local process vm
 # timeout: 240
 import fcntl
+import time
 
 from xsbx import *
 
@@ -33,6 +34,25 @@ def awake(s):
 
 def opened(s, name, flags=os.O_RDONLY):
     return os.open(s / f"files/{name}", flags)
+
+
+def by_path():
+    """Whoever changes a file by its path meets no stale node, also while its session falls asleep: the kernel looks once more for
+    it, but not twice. (One that is open then is another matter.)"""
+    s = session("path", a="A" * 10)
+    for wait in (None, 0, .002, .005, .01, .03):
+        for change in (lambda: os.close(opened(s, "a", os.O_RDWR)), lambda: os.truncate(s / "files/a", 10)):
+            awake(s)
+            os.stat(s / "files/a")
+            s.ctl("sleep")
+            if wait is None:
+                ok("it sleeps", s.wait_state("asleep"), s.text("error"))
+            else:
+                time.sleep(wait)
+            try:
+                change()
+            except OSError as e:
+                ok(f"changed {wait} s behind `sleep`", False, e)
 
 
 def moved_by_the_host():
@@ -222,4 +242,4 @@ def many():
         os.close(f)
 
 
-main(moved_by_the_host, moved_by_code, restored, locks, ranges, names, waits, attributes, read_all_along, many)
+main(by_path, moved_by_the_host, moved_by_code, restored, locks, ranges, names, waits, attributes, read_all_along, many)

@@ -169,4 +169,27 @@ def begun_anew():
             os.close(fd)
 
 
-main(stay, walked, deep, not_another, removed, begun_anew)
+def another_life():
+    """Who stands in a directory of a sandbox that is gone is not led into that of the next one, by a checkpoint of this either."""
+    s = Session("life")
+    s.run("mkdir d")
+    held = os.open(s / "files/d", os.O_RDONLY | os.O_DIRECTORY)
+    s.ctl("close")
+    s.ctl("reset")
+    s.run("mkdir d")
+    os.mkdir(s / "checkpoints/c")
+    same("saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    own = os.open(s / "files/d", os.O_RDONLY | os.O_DIRECTORY)
+    for turn in range(2):
+        s.ctl("restore c")
+        with raises("asleep", errno.ESTALE):
+            os.listdir(held)
+        with raises("that wakes it", errno.ESTALE):
+            os.close(os.open("wrong", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=held))
+        os.close(os.open("right", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=own))
+        same("what is there", s.run("ls d").out, "right\n")
+    os.close(held)
+    os.close(own)
+
+
+main(stay, walked, deep, not_another, removed, begun_anew, another_life)

@@ -158,6 +158,42 @@ static void test_gone_back(void **state)
 	fake_exit(s, VM_DONE, 0);
 }
 
+/* Nor is what was saved of the one that came next what was in that, whatever the number. */
+static void test_another_life(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	const uint64_t dir = look_up(fx, s, "d", &fx_a_dir);
+	uint64_t new;
+
+	fx_checkpoint(fx, s, "a");
+	fake_die(s, PROBLEM_CLOSED);
+	fx_put(fx, TOP "ctl", "reset");
+	s = fx_ready(fx);
+	new = look_up(fx, s, "d", &fx_a_dir);
+	fx_checkpoint(fx, s, "b");
+	for (unsigned i = 0; i < 4; i++) {
+		/* To its own, to that of the life before, and twice to the same. */
+		assert_int_equal(
+			fx_put(fx, TOP "ctl", i == 0 || i == 3 ? "restore b" : "restore a"), 0);
+		fake_settle();
+		assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+		if (i == 0) {
+			assert_int_equal(fx_lookup(fx, new, "b")->kind, ANSWER_ENTRY);
+		} else {
+			if (i != 2)
+				assert_error(fx_lookup(fx, new, "b"), -ESTALE);
+			new = fx_ino(fx, FILES "/d");
+			assert_int_equal(fx_lookup(fx, new, "b")->kind, ANSWER_ENTRY);
+		}
+		fx_put(fx, TOP "in", "y");
+		s = fx_woken(fx);
+		assert_error(fx_lookup(fx, dir, "b"), -ESTALE);
+		assert_int_equal(s->nfiles, 0);
+		fake_exit(s, VM_DONE, 0);
+	}
+}
+
 /* Return: the directory in so many others, of a sandbox that there is no more; *@ret_s is the one that there is now. */
 static uint64_t deep_below(struct fixture *fx, unsigned levels, struct sandbox **ret_s)
 {
@@ -304,6 +340,7 @@ int main(void)
 		fx_test(test_closed_asleep),
 		fx_test(test_begun_anew),
 		fx_test(test_gone_back),
+		fx_test(test_another_life),
 		fx_test(test_a_deep_directory),
 		fx_test(test_too_deep_a_directory),
 		fx_test(test_saved_meanwhile),
