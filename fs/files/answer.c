@@ -271,7 +271,7 @@ static void answer_entry(struct file_op *op, const struct vm_file_reply *reply)
 		.mode = reply->attr.mode,
 		.parent = link ? op->newparent : op->index,
 		.name = link ? op->newname : op->name,
-		.since = op->packed ? files_since(op->s, op->epoch) : op->s->line,
+		.since = op->packed ? session_saved_since(op->s, op->epoch) : op->s->line,
 	};
 	struct filenode *fn = filenode_look(op->nodes, &found);
 	struct reply_entry e = {0};

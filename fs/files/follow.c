@@ -139,12 +139,6 @@ int files_follow(struct file_op *op, void (*go_on)(struct file_op *op))
 
 /* ---- in what was saved ---- */
 
-uint32_t files_since(const struct session *s, uint32_t epoch)
-{
-	/* What was saved later in a line has numbers that others had, as its sandbox has. */
-	return epoch == s->line ? s->born : s->line;
-}
-
 static int follow_saved(const struct session *s, struct filenodes *nodes, struct filenode *fn,
 			const struct pack *pack)
 {
@@ -152,7 +146,7 @@ static int follow_saved(const struct session *s, struct filenodes *nodes, struct
 	struct pack_attr a;
 	uint32_t entry;
 
-	if (fn->epoch < files_since(s, s->epoch))
+	if (fn->epoch < session_saved_since(s, s->epoch))
 		return -ESTALE;
 	if (fn->class != FILENODE_DIR || pack_lookup(pack, (uint32_t)dir, fn->name, &entry) < 0)
 		return -ESTALE;

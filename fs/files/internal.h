@@ -93,8 +93,6 @@ size_t files_put_dots(struct file_op *op, struct req *req, size_t cap, uint64_t 
  * Return: 0; 1: it is asked for; -ESTALE: one is not there any more, or can't be found by its name, as files can't; -errno.
  */
 int files_follow(struct file_op *op, void (*go_on)(struct file_op *op));
-/* From which epoch on numbers may mean the same as in @epoch, in what was saved. */
-uint32_t files_since(const struct session *s, uint32_t epoch);
 /* The same in what was saved of the session. Return: 0 or -ESTALE. */
 int files_follow_saved(struct file_op *op, const struct pack *pack);
 /* ... all that the kernel knows of the session, as far as they are there. */

@@ -171,6 +171,13 @@ const char *session_state_str(enum session_state state);
 /* What somebody should do who wants the session to be idle. */
 const char *session_idle_fix(const struct session *s);
 
+/* From which epoch on inode numbers may mean the same as in what was saved, as it is in @epoch. What was saved later in a line has
+ * numbers that others had, as its sandbox has. */
+static inline uint32_t session_saved_since(const struct session *s, uint32_t epoch)
+{
+	return epoch == s->line ? s->born : s->line;
+}
+
 /* Whose a line of the log is; run_label() for as long as the statement takes that it is in. */
 #define run_label(s, r) (&(const struct log_label){(s)->path, (r)->number, (r)->began})
 
