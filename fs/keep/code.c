@@ -86,15 +86,17 @@ int keep_get_code(struct keep_in *in, const struct record_field *f, struct run *
 	return 0;
 }
 
-/* The first of them is named. */
 static void tell(struct keep_in *in, const struct run *r, int err)
 {
-	if (in->nuncoded++)
-		return;
-	problem_set(&in->uncoded, PROBLEM_DAMAGED,
+	struct problem why;
+
+	problem_set(&why, PROBLEM_DAMAGED,
 		    "Run it again from a copy. It is tried again at the next mount.",
 		    "the code of %s can't be read from state_dir: %s", run_words(r).text,
-		    err == -EBADMSG ? "it is damaged" : strerror(-err));
+		    err == -EBADMSG  ? "it is damaged"
+		    : err == -ENOENT ? "it could not be written, or was removed"
+				     : strerror(-err));
+	keep_miss(&in->missing, &why);
 }
 
 int keep_code_back(struct keep_in *in, struct run *r, uint64_t away)

@@ -25,6 +25,12 @@ struct keep_out {
 	size_t nruns;
 };
 
+/* What is not there: the first of it, and of how many. */
+struct keep_missing {
+	struct problem first;
+	unsigned n;
+};
+
 /* One that is being read. */
 struct keep_in {
 	struct fs *fs;
@@ -37,8 +43,8 @@ struct keep_in {
 	uint32_t back_err;	    /* ... for what came later could not be written: an errno */
 	struct problem unsaved;	    /* what it was to be asleep with can't be had: why not */
 	struct saved *unreadable;   /* ... and is there: what stands for it, a reference; or NULL */
-	struct problem uncoded;	    /* the code of some runs can't be read: */
-	unsigned nuncoded;	    /* ... so many */
+	bool unkept;		    /* some output of the run that is read was not written */
+	struct keep_missing missing; /* runs of which something is not there */
 	struct problem *why;
 };
 
@@ -54,6 +60,8 @@ int keep_fields(struct keep_in *in, struct record_reader fields, keep_field_fn f
 int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn fn, void *to);
 
 /* ---- value.c ---- */
+
+void keep_miss(struct keep_missing *m, const struct problem *why);
 
 /* Nothing, where there is none. */
 void keep_put_problem(struct buf *out, unsigned tag, const struct problem *p);
@@ -130,6 +138,8 @@ size_t keep_code_here(const struct run *r);
 void keep_put_outputs(struct keep_out *o, unsigned tag, struct run *r);
 /* One of them. */
 int keep_get_output(struct keep_in *in, const struct record_field *f, struct run *r);
+/* A part of them was not written: that is said of the run, and of its session. */
+void keep_tell_unkept(struct keep_in *in, struct run *r);
 /* Those that are elsewhere, once it is known whose they are. */
 int keep_outputs_back(struct keep_in *in, struct run *r);
 

@@ -17,6 +17,7 @@ enum {
 	SPOOL_SHARED, /* ... the first ones of another output, */
 	SPOOL_OF,     /* ... which */
 	SPOOL_SIZE,   /* ... bytes of all */
+	SPOOL_UNKEPT, /* at rest: it was all there when this was written, but not on the disk yet */
 };
 
 /* At rest: short ones are here, long ones elsewhere, and what grows is kept as far as it is short. */
@@ -43,6 +44,7 @@ static void put_at_rest(struct keep_out *o, const struct run *r, unsigned which)
 			record_bytes(o->out, SPOOL_BYTES, b->data, n);
 		record_u64(o->out, SPOOL_LOST, sp->lost + sp->len - n);
 		record_i64(o->out, SPOOL_ERR, sp->err ? sp->err : -EIO);
+		keep_put_u64(o->out, SPOOL_UNKEPT, run_ended(r) && !sp->err);
 	}
 }
 
@@ -108,6 +110,7 @@ struct spooling {
 	struct spool sp;
 	unsigned which, of;
 	uint64_t size;
+	bool unkept;
 };
 
 static int get_short(struct keep_in *in, struct spooling *s, const struct record_field *f)
@@ -143,6 +146,7 @@ static int spool_field(struct keep_in *in, void *to, const struct record_field *
 	case SPOOL_SIZE: return record_get(f, 1, UINT64_MAX / 4, &s->size);
 	case SPOOL_LOST: return record_get(f, 0, UINT64_MAX / 4, &s->sp.lost);
 	case SPOOL_ERR: return get_err(f, &s->sp.err);
+	case SPOOL_UNKEPT: return record_get_bool(f, &s->unkept);
 	case SPOOL_LEN:
 		r = record_get(f, SPOOL_MEMORY + 1, UINT64_MAX / 4, &s->sp.len);
 		s->sp.away = r == 0;
@@ -188,7 +192,26 @@ int keep_get_output(struct keep_in *in, const struct record_field *f, struct run
 		return e;
 	}
 	r->spool[s.which] = s.sp;
+	in->unkept = in->unkept || s.unkept;
 	return 0;
+}
+
+void keep_tell_unkept(struct keep_in *in, struct run *r)
+{
+	struct problem p = *problem_kept(&r->problem), why;
+
+	problem_set(
+		&why, PROBLEM_OUTPUT_LOST,
+		"Make room on the disk of state_dir, or mend it, and run it again.",
+		"xsbxfs ended before all output of %s was written to state_dir; its files end with "
+		"an error where it is missing",
+		run_words(r).text);
+	if (p.code)
+		problem_add(&p, "; %s", why.cause);
+	else
+		p = why;
+	problem_keep(&r->problem, &p);
+	keep_miss(&in->missing, &why);
 }
 
 int keep_outputs_back(struct keep_in *in, struct run *r)

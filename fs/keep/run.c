@@ -389,6 +389,7 @@ int keep_get_run(struct keep_in *in, const struct record_field *f)
 
 	if (!of.r)
 		return in->io->live ? -EBADMSG : -ENOMEM;
+	in->unkept = false;
 	e = reserve(in);
 	if (e == 0)
 		e = keep_inside(in, f, run_field, &of);
@@ -404,6 +405,8 @@ int keep_get_run(struct keep_in *in, const struct record_field *f)
 		run_unref(of.r);
 		return e;
 	}
+	if (in->unkept)
+		keep_tell_unkept(in, of.r);
 	attach(in, of.r, of.history);
 	in->run[in->nruns++] = of.r;
 	return 0;

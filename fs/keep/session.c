@@ -550,15 +550,16 @@ static void close_unsaved(struct keep_in *in)
 	session_problem(s, &why);
 }
 
-/* The code of some runs is not there: these have none, and all else is as it was. */
-static void tell_uncoded(struct keep_in *in)
+/* All else is as it was, and so is what is said of that. */
+static void tell_missing(struct keep_in *in)
 {
-	struct problem p = in->uncoded;
+	struct problem p = *problem_kept(&in->s->front.error), *first = &in->missing.first;
 
-	if (in->nuncoded > 1)
-		problem_wrap(&p, PROBLEM_DAMAGED, in->uncoded.fix, "%s; nor can that of %u more",
-			     in->uncoded.cause, in->nuncoded - 1);
-	session_problem(in->s, &p);
+	if (in->missing.n > 1)
+		problem_add(first, "; and not all of %u more is there", in->missing.n - 1);
+	if (p.code)
+		problem_add(&p, "; %s", first->cause);
+	session_problem(in->s, p.code ? &p : first);
 }
 
 /* What is left to do when all was read. */
@@ -566,10 +567,10 @@ static void finish(struct keep_in *in)
 {
 	struct session *s = in->s;
 
-	if (in->nuncoded)
-		tell_uncoded(in);
 	if (in->back && s->asleep.saved)
 		asleep_tell_back(s, in->back_err ? strerror((int)in->back_err) : "");
+	if (in->missing.n)
+		tell_missing(in);
 	s->first_event = in->fs->events.next;
 	s->idle_since = uv_now(in->fs->loop);
 	s->epoch++;

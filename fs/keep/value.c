@@ -291,3 +291,9 @@ int keep_get_saved(struct keep_in *in, const struct record_field *f, struct save
 	}
 	return r < 0;
 }
+
+void keep_miss(struct keep_missing *m, const struct problem *why)
+{
+	if (m->n++ == 0)
+		m->first = *why;
+}

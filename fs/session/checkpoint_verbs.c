@@ -37,6 +37,11 @@ int session_sleep(struct session *s)
 
 int session_wake(struct session *s)
 {
+	if (s->sandbox && !s->fs->ending) { /* it stays awake, should it be falling asleep */
+		touch_session(s);
+		s->saving.sleep = s->saving.by_idle = false;
+		session_used(s);
+	}
 	if (s->sandbox)
 		return 0;
 	if (s->state != SESSION_ASLEEP && !asleep_try(s)) {

@@ -89,7 +89,9 @@ static void test_long_outputs(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s = fx_run(fx, "much");
-	struct second two;
+	struct second two, third;
+	struct buf text = {0};
+	struct session *back;
 	char bytes[64];
 	const struct spool *sp;
 
@@ -119,11 +121,27 @@ static void test_long_outputs(void **state)
 	kx_end(&two);
 	/* ... or lost, which reading says. */
 	kx_away = false;
-	kx_check(fx, &kx_at_rest, &two);
-	sp = run_spool(session_run(kx_in_second(&two, "demo"), 1), RUN_STDOUT);
+	kx_dump(fx->fs, &kx_at_rest, &text);
+	kx_begin(&two, fx);
+	kx_load(&two, &text, &kx_at_rest);
+	back = kx_in_second(&two, "demo");
+	sp = run_spool(session_run(back, 1), RUN_STDOUT);
 	assert_int_equal(spool_size(sp), 160 << 10);
 	assert_int_equal(spool_read(sp, &two.fs->depot, sp->len, bytes, sizeof(bytes)), -EIO);
+	assert_int_equal(problem_kept(&session_run(back, 1)->problem)->code, PROBLEM_OUTPUT_LOST);
+	assert_non_null(strstr(problem_kept(&back->front.error)->cause,
+			       "ended before all output of run 1 was written to state_dir"));
+	/* That stays so, and is said once. */
+	text.len = 0;
+	kx_dump(two.fs, &kx_at_rest, &text);
+	kx_begin(&third, fx);
+	kx_load(&third, &text, &kx_at_rest);
+	assert_string_equal(
+		problem_kept(&session_run(kx_in_second(&third, "demo"), 1)->problem)->cause,
+		problem_kept(&session_run(back, 1)->problem)->cause);
+	kx_end(&third);
 	kx_end(&two);
+	buf_clear(&text);
 }
 
 static void expect_code(const struct run *r, const char *code)
@@ -173,8 +191,10 @@ static void test_long_code(void **state)
 	assert_int_equal(session_run(back, 3)->code.len, 0);
 	assert_int_equal(session_run(back, 3)->code_lost, strlen(code[2]));
 	assert_int_equal(back->front.code_lost, strlen(code[2]));
-	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_DAMAGED);
-	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "run 1"));
+	/* ... behind what is said of the session. */
+	assert_int_equal(problem_kept(&back->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_non_null(strstr(problem_kept(&back->front.error)->cause,
+			       "its files and variables are lost; the code of run 1 can't be"));
 	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "1 more"));
 	kx_end(&two);
 	buf_clear(&text);

@@ -125,9 +125,9 @@ static void test_damaged_code(void **data)
 	assert_int_equal(fputc('x', f), 'x');
 	fclose(f);
 	kf_next_begin(&n, fx);
-	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_DAMAGED);
-	assert_non_null(
-		strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause, "of run 1"));
+	assert_int_equal(problem_kept(&kf_found(&n, "demo")->front.error)->code, PROBLEM_NOT_KEPT);
+	assert_non_null(strstr(problem_kept(&kf_found(&n, "demo")->front.error)->cause,
+			       "its files and variables are lost; the code of run 1 can't be"));
 	for (unsigned i = 1; i <= 3; i++) {
 		const struct run *r = session_run(kf_found(&n, "demo"), i);
 

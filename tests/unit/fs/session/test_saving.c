@@ -402,6 +402,34 @@ static void test_pause(void **state)
 	fx_saved(s);
 }
 
+/* It stays awake, as if it had been used. */
+static void test_wake_while_it_falls_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\nidle = hibernate\n");
+	s = fx_idle(fx);
+	for (unsigned i = 0; i < 2; i++) {
+		if (i)
+			clock_advance(10000);
+		else
+			assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+		assert_true(s->saving);
+		assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
+		fx_saved(s);
+		fx_expect(fx, TOP "state", "idle\n");
+		clock_advance(9000);
+		assert_false(s->saving);
+		clock_advance(1000);
+		assert_true(s->saving);
+		fx_put(fx, TOP "ctl", "wake\n");
+		fx_saved(s);
+		fx_expect(fx, TOP "state", "idle\n");
+	}
+	assert_int_equal(fake_packs(), 0);
+}
+
 /* What is paused is so behind a checkpoint; or it is not, and that is said. */
 static void test_paused(void **state)
 {
@@ -507,6 +535,7 @@ int main(void)
 		fx_test(test_no_sandbox_to_save_any_more),
 		fx_test(test_pause),
 		fx_test(test_paused),
+		fx_test(test_wake_while_it_falls_asleep),
 		fx_test(test_idle_hibernates),
 		fx_test(test_idle_but_not_saved),
 		fx_test(test_idle_of_processes_closes),
