@@ -222,6 +222,7 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 
 static void vm_free(struct vm *vm)
 {
+	saved_packs_drop(&vm->packs);
 	discard_stop(&vm->ctx); /* first: what goes from here on, goes at once */
 	vault_free(vm->vault);
 	template_free_all(&vm->pool);
@@ -327,7 +328,8 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
 		  struct saved **ret_saved)
 {
-	return saved_take(vm_vault(vm), &vm->package_jobs.layers, fields, fds, ret_saved);
+	return saved_take(vm_vault(vm), &vm->package_jobs.layers, &vm->packs, fields, fds,
+			  ret_saved);
 }
 
 void vm_set_turn(struct vm *vm, struct turn *turn)

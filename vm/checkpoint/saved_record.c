@@ -217,8 +217,40 @@ static int make_pack(int fd, uint64_t size, const struct pack_flaws *flaws, stru
 	return r < 0 && r != -EPROTO ? r : -EBADMSG;
 }
 
+/* Return: -ENOMEM. */
+static int remember(struct saved_packs *packs, unsigned number, struct pack *pack)
+{
+	struct saved_pack_taken *more = packs->at;
+
+	if (!(packs->n &
+	      (packs->n - 1))) /* there is room for a power of two of them, or none yet */
+		more = reallocarray(packs->at, packs->n ? 2 * packs->n : 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	packs->at = more;
+	more[packs->n++] = (struct saved_pack_taken){number, pack_ref(pack)};
+	return 0;
+}
+
+static struct pack *find_taken(const struct saved_packs *packs, unsigned number)
+{
+	for (size_t i = 0; i < packs->n; i++)
+		if (packs->at[i].number == number)
+			return packs->at[i].pack;
+	return NULL;
+}
+
+void saved_packs_drop(struct saved_packs *packs)
+{
+	for (size_t i = 0; i < packs->n; i++)
+		pack_unref(packs->at[i].pack);
+	free(packs->at);
+	*packs = (struct saved_packs){0};
+}
+
 /* What the fields say of it. */
 struct taken {
+	uint32_t number; /* of `fd`, -1: it was taken before */
 	int fd;
 	uint64_t size;
 	struct pack_flaws flaws;
@@ -227,11 +259,20 @@ struct taken {
 	bool damaged;
 };
 
+static int take_number(struct taken *t, const struct record_field *f, struct fdbag *fds)
+{
+	const int r = t->number ? -EBADMSG : record_get_u32(f, UINT32_MAX, &t->number);
+
+	if (r == 0)
+		t->fd = fdbag_take(fds, t->number);
+	return r;
+}
+
 static int take_field(struct taken *t, const struct record_field *f, struct layers *layers,
 		      struct fdbag *fds)
 {
 	switch ((enum saved_tag)f->tag) {
-	case TAG_PACK: return take_file(f, fds, &t->fd);
+	case TAG_PACK: return take_number(t, f, fds);
 	case TAG_PACK_SIZE: return record_get(f, 0, PACK_MOST, &t->size);
 	case TAG_CHANGED: return record_get_u32(f, UINT32_MAX, &t->flaws.changed);
 	case TAG_LEFT_OUT: return record_get_u32(f, UINT32_MAX, &t->flaws.left_out);
@@ -274,8 +315,26 @@ static int find_files(struct vault *vault, const char *id, struct saved **ret_sa
 	return *ret_saved ? 0 : -ENOMEM;
 }
 
-int saved_take(struct vault *vault, struct layers *layers, struct record_reader fields,
-	       struct fdbag *fds, struct saved **ret_saved)
+/* The files, of which another record may have been before. */
+static int take_pack(const struct taken *t, struct saved_packs *packs, struct pack **ret_pack)
+{
+	struct pack *before = t->fd < 0 ? find_taken(packs, t->number) : NULL;
+	int r;
+
+	if (before && before->size == t->size) {
+		*ret_pack = pack_ref(before);
+		return 0;
+	}
+	r = make_pack(t->fd, t->size, &t->flaws, ret_pack);
+	if (r == 0)
+		r = remember(packs, t->number, *ret_pack);
+	if (r == -ENOMEM)
+		*ret_pack = pack_unref(*ret_pack);
+	return r;
+}
+
+int saved_take(struct vault *vault, struct layers *layers, struct saved_packs *packs,
+	       struct record_reader fields, struct fdbag *fds, struct saved **ret_saved)
 {
 	struct taken t = {.fd = -1};
 	struct pack *pack = NULL;
@@ -287,11 +346,11 @@ int saved_take(struct vault *vault, struct layers *layers, struct record_reader 
 		if (r < 0)
 			break;
 	}
-	if (r == 0 && (*t.id || *t.of) && t.fd < 0 && !t.point)
+	if (r == 0 && (*t.id || *t.of) && !t.number && !t.point)
 		return *t.id ? find_whole(vault, &t, ret_saved)
 			     : find_files(vault, t.of, ret_saved);
 	if (r == 0)
-		r = make_pack(t.fd, t.size, &t.flaws, &pack);
+		r = take_pack(&t, packs, &pack);
 	lent_close(&t.fd);
 	if (r < 0) {
 		point_unref(t.point);

@@ -8,14 +8,28 @@
 
 struct saved;
 struct layers;
+struct pack;
 struct vault;
+
+/* Files that were taken out of a bag, by their number: others may have the same ones, as a session that sleeps as a checkpoint is,
+ * and was reset. Zeroed at first. */
+struct saved_packs {
+	struct saved_pack_taken {
+		unsigned number;
+		struct pack *pack; /* reference */
+	} * at;
+	size_t n;
+};
+
+/* All records were read. */
+void saved_packs_drop(struct saved_packs *p);
 
 /* Appends its fields; its files and memory go along. Return: 0, -ENOMEM. */
 int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds);
 
-/* @vault: what is kept on the disk, or NULL. Return: 0; -EBADMSG; -ENOENT: the packages of its
+/* @vault: what is kept on the disk, or NULL. @packs: of all records of one bag. Return: 0; -EBADMSG; -ENOENT: the packages of its
  * memory are gone, or it is not on the disk; -ENOMEM, -errno. */
-int saved_take(struct vault *vault, struct layers *layers, struct record_reader fields,
-	       struct fdbag *fds, struct saved **ret_saved);
+int saved_take(struct vault *vault, struct layers *layers, struct saved_packs *packs,
+	       struct record_reader fields, struct fdbag *fds, struct saved **ret_saved);
 
 #endif

@@ -63,6 +63,7 @@ struct vm {
 	uint64_t read_at;   /* ms of the loop's clock */
 	uv_timer_t recheck; /* while someone waits for a resource whose release is not notified */
 
+	struct saved_packs packs; /* while records are read */
 	struct sandbox_list sandboxes;
 	uint64_t started, failed, refused, starts[START_NKINDS];
 	TAILQ_HEAD(workdir_tasks, workdir_task) workdir_tasks; /* see workdir.c */

@@ -288,6 +288,7 @@ void vm_go(struct vm *vm)
 {
 	struct sandbox *s;
 
+	saved_packs_drop(&vm->packs);
 	TAILQ_FOREACH(s, &vm->sandboxes, link) {
 		if (s->state == SANDBOX_CLOSING || !s->guest)
 			continue;

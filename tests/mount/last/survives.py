@@ -71,6 +71,30 @@ def sandboxes():
     ok("its processes go with it", wait_for(lambda: not alive(pid)))
 
 
+def shared():
+    """What sleeps as a checkpoint or another session does, and was reset, shares its files with that."""
+    for how in "restore", "checkpoint", "copy":
+        s = t = Session(f"shared-{how}")
+        s.run("echo precious >f")
+        if how == "restore":
+            os.mkdir(s / "checkpoints/c")
+            same("it is saved", read(s / "checkpoints/c/wait"), b"whole\n")
+            s.ctl("restore c")
+        else:
+            s.ctl("sleep")
+            ok("it sleeps", s.wait_state("asleep"))
+            if how == "copy":
+                t = Session("shared-and-copied", config=f"from = shared-{how}\n")
+            else:
+                os.mkdir(s / "checkpoints/c")
+        t.ctl("reset")
+        for _ in range(2):
+            daemon.die()
+            same(f"{how}: all is there", (t.word(), read(t / "files/f"), read(s / "files/f"), t.text("error")),
+                 ("asleep", b"precious\n", b"precious\n", ""))
+        same(f"{how}: it wakes", t.run("cat f").out, "precious\n")
+
+
 def waiting():
     """Who waits, waits on, and is answered by the next daemon; who gives up can."""
     s = Session("waiting")
@@ -256,4 +280,4 @@ def taken_over():
     ok("it ends", wait_for(lambda: guard.poll() is not None, 10))
 
 
-main(idle, sandboxes, waiting, locks, appends, edited, ends, too_often, asleep, taken_over)
+main(idle, sandboxes, shared, waiting, locks, appends, edited, ends, too_often, asleep, taken_over)

@@ -36,6 +36,20 @@ def plain():
     ok("they are processes of their own", first != second and alive(second) and wait_for(lambda: not alive(first)))
 
 
+def shared():
+    """What sleeps as a checkpoint does, and was reset, has its files as well."""
+    s = Session("shared")
+    s.run("echo precious >f")
+    os.mkdir(s / "checkpoints/c")
+    same("it is saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    s.ctl("restore c")
+    s.ctl("reset")
+    taken("with that")
+    same("all is there", (s.word(), read(s / "files/f"), read(s / "checkpoints/c/files/f")),
+         ("asleep", b"precious\n", b"precious\n"))
+    same("it wakes", s.run("cat f").out, "precious\n")
+
+
 def handles():
     """What is open stays open, at its place."""
     s = Session("handles")
@@ -372,4 +386,4 @@ def ends():
         ok(f"{how}: nothing is left", not mounted(mnt))
 
 
-main(plain, handles, waiting, locks, results, living, files, jobs, refused, limits, kept, ends)
+main(plain, shared, handles, waiting, locks, results, living, files, jobs, refused, limits, kept, ends)

@@ -3,6 +3,7 @@
 /* modules: vm tests/unit/fixture/saved_fixture.c tests/unit/fixture/vault_fixture.c */
 /* libs: uv crypto jansson seccomp zstd */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +19,15 @@
 static struct saved *again(struct saved *s)
 {
 	struct saved *taken = NULL;
+	struct saved_packs packs = {0};
 	struct fdbag fds = {0};
 	struct buf out = {0};
 
 	assert_int_equal(saved_put(s, &out, &fds), 0);
-	assert_int_equal(saved_take(vf_vault, NULL, record_reader(out.data, out.len), &fds, &taken),
-			 0);
+	assert_int_equal(
+		saved_take(vf_vault, NULL, &packs, record_reader(out.data, out.len), &fds, &taken),
+		0);
+	saved_packs_drop(&packs);
 	buf_clear(&out);
 	fdbag_clear(&fds);
 	saved_unref(s);
@@ -39,6 +43,53 @@ static void in_memory(void **state)
 	s = again(vf_saved(1, false));
 	vf_same(s, 1, false);
 	saved_unref(s);
+	vf_close();
+}
+
+/* Descriptors have numbers of their own, as with a holder: the same one has the same. */
+static unsigned number_of(int fd)
+{
+	return (unsigned)fd;
+}
+
+/* What sleeps as a checkpoint is, and was reset, has its files as well: there is one descriptor, and one pack again. */
+static void files_of_both(void **state)
+{
+	struct fdbag fds = {.number = number_of}, there = {0};
+	struct saved_packs packs = {0};
+	struct saved *s, *files, *got[2];
+	struct buf out[2] = {0};
+
+	(void)state;
+	vf_begin();
+	s = vf_saved(1, true);
+	files = saved_files_only(s);
+	assert_int_equal(saved_put(files, &out[0], &fds), 0);
+	assert_int_equal(saved_put(s, &out[1], &fds), 0);
+	for (int fd = 3; fd < 100; fd++) { /* as another process has them */
+		const int other = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+
+		if (other >= 0)
+			assert_int_equal(fdbag_set(&there, (unsigned)fd, other), 0);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(saved_take(vf_vault, NULL, &packs,
+					    record_reader(out[i].data, out[i].len), &there,
+					    &got[i]),
+				 0);
+	assert_ptr_equal(saved_pack(got[0]), saved_pack(got[1]));
+	saved_packs_drop(&packs);
+	saved_unref(files);
+	saved_unref(s);
+	assert_false(saved_has_memory(got[0]));
+	vf_same(got[0], 1, false);
+	saved_unref(got[0]);
+	vf_same(got[1], 1, true);
+	saved_unref(got[1]);
+	fdbag_clear(&there);
+	fdbag_clear(&fds);
+	buf_clear(&out[0]);
+	buf_clear(&out[1]);
 	vf_close();
 }
 
@@ -85,10 +136,12 @@ static void files_of_what_is_on_the_disk(void **state)
 
 static int take(struct buf *out, struct saved **ret_saved)
 {
+	struct saved_packs packs = {0};
 	struct fdbag fds = {0};
-	const int r =
-		saved_take(vf_vault, NULL, record_reader(out->data, out->len), &fds, ret_saved);
+	const int r = saved_take(vf_vault, NULL, &packs, record_reader(out->data, out->len), &fds,
+				 ret_saved);
 
+	saved_packs_drop(&packs);
 	fdbag_clear(&fds);
 	buf_clear(out);
 	return r;
@@ -140,11 +193,9 @@ static void makes_no_sense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(in_memory),
-		VF_TEST(on_the_disk),
-		VF_TEST(files_of_what_is_on_the_disk),
-		VF_TEST(damaged_goes_along),
-		VF_TEST(makes_no_sense),
+		VF_TEST(in_memory),	     VF_TEST(files_of_both),
+		VF_TEST(on_the_disk),	     VF_TEST(files_of_what_is_on_the_disk),
+		VF_TEST(damaged_goes_along), VF_TEST(makes_no_sense),
 	};
 
 	return vf_run(tests);
