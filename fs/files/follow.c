@@ -17,7 +17,8 @@
  *
  * One sandbox' numbers are another one's as well, unless its files came out of those (struct session, `line`). Where a session
  * goes back to a checkpoint, its directories are looked up in that alone, which has no numbers of what was made later: at the
- * latest, all of them, when it wakes. None of them are that were of a sandbox from which that one has not come (`life`).
+ * latest, all of them, when it wakes. None of them are that were of another sandbox that began from nothing (`life`). What was
+ * made behind a checkpoint, and once more by the same name behind going back to it, may have one number, and is one then.
  *
  * One that is not there any more, or is another one now, is ESTALE. So are files and links, whose path the kernel walks once
  * more then, and handles, but for those of files that are open when the session wakes (reopen.c).

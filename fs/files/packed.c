@@ -95,7 +95,6 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 	return 0;
 }
 
-/* Where it is, for when the session wakes. Return: NULL if there is no memory, or it is too deep. */
 struct file_was *packed_was(const struct pack *pack, uint32_t entry)
 {
 	struct file_was *was;

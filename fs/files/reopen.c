@@ -56,13 +56,16 @@ enum walk_step {
 
 struct walk {
 	TAILQ_ENTRY(walk) link;
-	RB_ENTRY(walk) at_handle;
+	RB_ENTRY(walk) sorted;
 	struct reopening *of; /* NULL: it is given up, and ends with the answer that it waits for */
 	struct session *s;    /* reference */
 	const struct sandbox *sandbox;
-	uint64_t handle;      /* its id; 0: it is for its node alone */
-	uint32_t index;	      /* of its node */
-	struct file_was *was; /* then; else it is the handle's */
+	uint64_t handle; /* its id; 0: it is for its node alone */
+	uint32_t index;	 /* of its node */
+	/* Of its node alone, which nothing holds: what it was, and is to be still; and what is looked for, else the handle's. */
+	uint32_t epoch;
+	uint64_t entry;
+	struct file_was *was;
 	enum walk_step step;
 	bool asked, inside;
 	size_t at;		/* what of the path comes next */
@@ -81,7 +84,7 @@ RB_HEAD(walk_tree, walk);
 struct reopening {
 	struct session *s;
 	TAILQ_HEAD(, walk) walks;
-	struct walk_tree by_handle;
+	struct walk_tree tree;
 	struct walk *next; /* the first one that has not begun */
 	unsigned going;
 	uint64_t until; /* uv_now() */
@@ -262,7 +265,8 @@ static void go(struct walk *w)
 
 /* ---- locks ---- */
 
-static int compare_handles(const struct walk *a, const struct walk *b)
+/* Those of a node alone are beside each other. */
+static int compare_walks(const struct walk *a, const struct walk *b)
 {
 	if (a->handle != b->handle)
 		return a->handle < b->handle ? -1 : 1;
@@ -271,7 +275,7 @@ static int compare_handles(const struct walk *a, const struct walk *b)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
-RB_GENERATE_STATIC(walk_tree, walk, at_handle, compare_handles)
+RB_GENERATE_STATIC(walk_tree, walk, sorted, compare_walks)
 #pragma GCC diagnostic pop
 
 static bool is_same_lock(const struct lock_ask *a, const struct lock_ask *b)
@@ -312,7 +316,7 @@ static void note_lock(void *data, const struct lock_ask *ask)
 {
 	struct reopening *r = data;
 	struct walk key = {.handle = ask->handle};
-	struct walk *w = RB_FIND(walk_tree, &r->by_handle, &key);
+	struct walk *w = RB_FIND(walk_tree, &r->tree, &key);
 
 	if (w && w->step != WALK_FAILED && !find_lock(w, ask) && !add_lock(w, ask))
 		w->step = WALK_FAILED;
@@ -400,7 +404,7 @@ static struct walk *add(struct reopening *r, uint64_t handle, uint32_t index)
 	w->node = VM_FILES_ROOT;
 	TAILQ_INSERT_HEAD(&r->walks, w,
 			  link); /* the oldest, which the list of handles has last, comes first */
-	RB_INSERT(walk_tree, &r->by_handle, w);
+	RB_INSERT(walk_tree, &r->tree, w);
 	return w;
 }
 
@@ -413,14 +417,17 @@ static void add_node(struct reopening *r, const struct file_op *op, const struct
 	struct file_was *was;
 
 	if (!fn || fn->class != FILENODE_FILE || fn->epoch != s->epoch || op->epoch != s->epoch ||
-	    op->rq.handle || RB_FIND(walk_tree, &r->by_handle, &key))
+	    op->rq.handle || RB_FIND(walk_tree, &r->tree, &key))
 		return;
 	was = packed_was(pack, (uint32_t)fn->remote);
 	w = was ? add(r, 0, op->index) : NULL;
-	if (w)
-		w->was = was;
-	else
+	if (!w) {
 		free(was);
+		return;
+	}
+	w->was = was;
+	w->epoch = fn->epoch;
+	w->entry = fn->remote;
 }
 
 /* Is it one of the session's files, as they are? */
@@ -466,7 +473,7 @@ bool reopen_begin(struct session *s)
 	s->files->reopening = r;
 	r->s = s;
 	TAILQ_INIT(&r->walks);
-	RB_INIT(&r->by_handle);
+	RB_INIT(&r->tree);
 	collect(r);
 	go_on(r);
 	/* Of a sandbox that has died meanwhile the end is told next. */
@@ -480,7 +487,7 @@ bool reopen_begin(struct session *s)
 static void take_out(struct reopening *r, struct walk *w)
 {
 	TAILQ_REMOVE(&r->walks, w, link);
-	RB_REMOVE(walk_tree, &r->by_handle, w);
+	RB_REMOVE(walk_tree, &r->tree, w);
 }
 
 /* Takes them out, and those that have asked for something end with the answer. */
@@ -542,6 +549,9 @@ static bool adopt_node(struct walk *w)
 
 	if (!fn || (fn->epoch == s->epoch && fn->remote != w->node))
 		return false;
+	if (!w->handle && fn->epoch != s->epoch &&
+	    (fn->class != FILENODE_FILE || fn->epoch != w->epoch || fn->remote != w->entry))
+		return false; /* the kernel has forgotten it, and another one has its place */
 	if (fn->epoch != s->epoch)
 		filenode_follow(&s->files->nodes, fn, s->epoch, w->node, w->ino);
 	else

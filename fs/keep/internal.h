@@ -61,6 +61,7 @@ int keep_inside(struct keep_in *in, const struct record_field *f, keep_field_fn 
 
 /* ---- value.c ---- */
 
+/* One more of them, @why. */
 void keep_miss(struct keep_missing *m, const struct problem *why);
 
 /* Nothing, where there is none. */

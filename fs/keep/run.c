@@ -385,6 +385,7 @@ static struct run *blank(struct keep_in *in)
 int keep_get_run(struct keep_in *in, const struct record_field *f)
 {
 	struct running of = {.r = in->io->live ? NULL : blank(in)};
+	const unsigned missing = in->missing.n;
 	int e;
 
 	if (!of.r)
@@ -407,6 +408,7 @@ int keep_get_run(struct keep_in *in, const struct record_field *f)
 	}
 	if (in->unkept)
 		keep_tell_unkept(in, of.r);
+	in->missing.n = MIN(in->missing.n, missing + 1); /* both may be of one */
 	attach(in, of.r, of.history);
 	in->run[in->nruns++] = of.r;
 	return 0;

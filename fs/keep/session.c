@@ -550,11 +550,16 @@ static void close_unsaved(struct keep_in *in)
 	session_problem(s, &why);
 }
 
-/* All else is as it was, and so is what is said of that. */
+/* Behind what was said just now of the session, which has lost more than that. */
 static void tell_missing(struct keep_in *in)
 {
-	struct problem p = *problem_kept(&in->s->front.error), *first = &in->missing.first;
+	const struct session *s = in->s;
+	struct problem p = {0}, *first = &in->missing.first;
 
+	if (s->state == SESSION_CLOSED)
+		p = *problem_kept(&s->closed);
+	else if (in->back && s->asleep.saved)
+		p = *problem_kept(&s->front.error);
 	if (in->missing.n > 1)
 		problem_add(first, "; and not all of %u more is there", in->missing.n - 1);
 	if (p.code)

@@ -310,6 +310,7 @@ bool asleep_try(struct session *s)
 		return false;
 	a->before = NULL;
 	asleep_return(s, saved);
+	session_live_anew(s);
 	a->since = since;
 	a->tried = true;
 	return true;

@@ -132,6 +132,7 @@ void fork_begin(struct session *s, const struct fork *f)
 	snprintf(words, sizeof(words), "copy of %s", s->settings.from);
 	events_add(&s->fs->events, s, "fork", words);
 	asleep_begin(s, saved ? saved_ref(saved) : NULL);
+	session_live_anew(s);
 	touch_session(s);
 	s->asleep.copy = true;
 	if (!saved) {

@@ -337,8 +337,8 @@
 	  "It could not be handed to the sandbox.", \
 	  "Try again.") \
 	X(RUNS, OUTPUT_LOST, "output-lost", NO, \
-	  "There was no room for some of its output.", \
-	  "Make room on the disk of `spool_dir`.") \
+	  "There was no room for some of its output, or it was not kept in time.", \
+	  "Make room on the disk of `spool_dir`, or of `state_dir`.") \
 	X(RUNS, OUTPUT_UNREADABLE, "output-unreadable", NO, \
 	  "Its output can't be read back.", \
 	  "Look at the disk of `spool_dir`.")

@@ -73,7 +73,8 @@ struct sandbox_events {
 	void (*ports)(void *data);
 	/* The network has failed, until the sandbox is replaced; the sandbox itself goes on. */
 	void (*network_lost)(void *data, const struct problem *problem);
-	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. */
+	/* The answer to sandbox_freeze(): 0, or -errno and it goes on. Comes also when it is still as before, or goes on, behind a
+	 * save that something has run in. */
 	void (*frozen)(void *data, int err);
 	/* The answer to sandbox_save(): it goes on, and was saved; or was not, because of @why. The
 	 * reference is the callee's. */

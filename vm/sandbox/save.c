@@ -338,16 +338,18 @@ void save_on_point_ready(struct sandbox *s)
 		failed(s, still, r, "");
 }
 
-/* Something has run in what was paused, so that all of it goes on, or it can't be stopped. */
-static void hold_still(struct sandbox *s, int err)
+/* Something has run in what was paused, so that all of it goes on, or it can't be stopped. Return: 0: it is being stopped anew;
+ * -errno: it is paused no more. */
+static int hold_still(struct sandbox *s, int err)
 {
 	if (err == -ECANCELED)
 		err = guest_freeze(s->guest);
 	if (err == 0)
-		return;
+		return 0;
 	save_unpause(&s->save);
 	s->still = false;
 	tell_owner(s, frozen, err);
+	return err;
 }
 
 static void on_checked(struct sandbox *s, int err)
@@ -356,7 +358,7 @@ static void on_checked(struct sandbox *s, int err)
 	s->save.ran = err;
 	if (err < 0) { /* and it goes on */
 		if (s->save.paused)
-			hold_still(s, err);
+			(void)hold_still(s, err);
 		s->save.stopped = false;
 	}
 	if (s->save.step == SAVE_CHECK)
@@ -370,8 +372,8 @@ bool save_on_frozen(struct sandbox *s, int err)
 		return true;
 	}
 	if (s->save.paused && err < 0) {
-		hold_still(s, err);
-		if (s->save.paused || s->save.step != SAVE_FREEZE)
+		err = hold_still(s, err);
+		if (err == 0 || s->save.step != SAVE_FREEZE)
 			return true;
 	}
 	if (s->save.step != SAVE_FREEZE)

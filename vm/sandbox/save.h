@@ -61,7 +61,7 @@ static inline void save_cancel(struct save *save)
 {
 	save->pack = pack_unref(save->pack);
 	save->point = point_unref(save->point);
-	save->step = SAVE_NONE;
+	*save = (struct save){.step = SAVE_NONE};
 }
 
 #endif

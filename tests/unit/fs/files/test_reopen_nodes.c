@@ -159,6 +159,29 @@ static void test_given_up(void **state)
 	assert_int_equal(req->kind, ANSWER_ATTR);
 }
 
+/* ... and the kernel has forgotten the node, and knows another file by that number. */
+static void test_another_in_its_place(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+	uint64_t dir, ino;
+	struct req *req;
+
+	fx_asleep(fx);
+	dir = fx_ino(fx, FILES "/d");
+	ino = fx_ino(fx, A);
+	req = open_ino(ino, O_WRONLY);
+	s = is_woken();
+	req_interrupt(req);
+	assert_error(req, -EINTR);
+	fx_forget_ino(ino, 1);
+	assert_int_equal(fx_lookup(fx, dir, "b")->ino, ino);
+	fake_answer(s, 0, &an_a);
+	assert_true(fx_demo(fx)->ready);
+	assert_int_equal(s->forgotten, 1);
+	assert_error(fx_getattr_ino(fx, ino), -ESTALE);
+}
+
 /* Then it is not done. */
 static void test_the_sandbox_dies(void **state)
 {
@@ -176,8 +199,12 @@ static void test_the_sandbox_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_changed),	fx_test(test_open_and_changed), fx_test(test_another_one),
-		fx_test(test_given_up), fx_test(test_the_sandbox_dies),
+		fx_test(test_changed),
+		fx_test(test_open_and_changed),
+		fx_test(test_another_one),
+		fx_test(test_given_up),
+		fx_test(test_another_in_its_place),
+		fx_test(test_the_sandbox_dies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ static void test_long_code(void **state)
 {
 	static char code[3][KEEP_CODE_SHORT + 100];
 	struct fixture *fx = *state;
-	struct second two;
+	struct second two, third;
 	struct session *back;
 	struct buf text = {0};
 
@@ -196,6 +196,14 @@ static void test_long_code(void **state)
 	assert_non_null(strstr(problem_kept(&back->front.error)->cause,
 			       "its files and variables are lost; the code of run 1 can't be"));
 	assert_non_null(strstr(problem_kept(&back->front.error)->cause, "1 more"));
+	/* Once, however often it is read. */
+	text.len = 0;
+	kx_dump(two.fs, &kx_at_rest, &text);
+	kx_begin(&third, fx);
+	kx_load(&third, &text, &kx_at_rest);
+	assert_string_equal(problem_kept(&kx_in_second(&third, "demo")->front.error)->cause,
+			    problem_kept(&back->front.error)->cause);
+	kx_end(&third);
 	kx_end(&two);
 	buf_clear(&text);
 }
