@@ -258,8 +258,8 @@ static void test_creating_wakes(void **state)
 	}
 }
 
-/* What is about one of the files that were read is asked for again by the kernel: it is told that it is stale when the
- * sandbox is up. A directory is looked up there, and is that one from then on. */
+/* What is about one of the files that were read is looked for in the sandbox (reopen.c); one that is not there is stale. A directory
+ * is looked up there, and is that one from then on. */
 static void test_writing_a_file_wakes(void **state)
 {
 	struct fixture *fx = *state;
@@ -277,6 +277,11 @@ static void test_writing_a_file_wakes(void **state)
 	assert_waits(dir);
 	s = fake_sandbox();
 	fake_state(s, SANDBOX_READY);
+	assert_waits(req);
+	assert_int_equal(s->nfiles, 1);
+	assert_int_equal(s->file[0].rq.op, VM_LOOKUP);
+	assert_string_equal(s->file[0].rq.name, "a.txt");
+	fake_answer(s, -ENOENT, NULL);
 	assert_error(req, -ESTALE);
 	assert_int_equal(s->nfiles, 1);
 	assert_int_equal(s->file[0].rq.op, VM_LOOKUP);

@@ -18,15 +18,6 @@ static const struct vm_file_reply an_a = {
 	.handle = 70,
 	.attr = {.mode = S_IFREG | 0640, .nlink = 2, .size = 5, .mtime = {.tv_sec = 1700000001}}};
 
-static struct req *open_ino(uint64_t ino, int flags)
-{
-	struct fuse_file_info fi = {.flags = flags};
-	struct req *req = req_new(0);
-
-	ops.open(req_native(req), ino, &fi);
-	return req;
-}
-
 static struct req *truncate_ino(uint64_t ino)
 {
 	struct stat st = {.st_size = 3};
@@ -67,7 +58,7 @@ static void test_changed(void **state)
 	fx_asleep(fx);
 	ino = fx_ino(fx, A);
 	req[0] = truncate_ino(ino);
-	req[1] = open_ino(ino, O_RDWR);
+	req[1] = fx_open_ino(fx, ino, O_RDWR);
 	s = is_woken();
 	assert_int_equal(s->nfiles, 1);
 	asked(s, VM_LOOKUP, VM_FILES_ROOT, "a.txt");
@@ -128,7 +119,7 @@ static void test_another_one(void **state)
 	other.attr.mtime.tv_nsec = 1;
 	for (unsigned i = 0; i < 2; i++) {
 		fx_asleep(fx);
-		req = open_ino(fx_ino(fx, A), O_WRONLY);
+		req = fx_open_ino(fx, fx_ino(fx, A), O_WRONLY);
 		s = is_woken();
 		fake_answer(s, i ? 0 : -ENOENT, i ? &other : NULL);
 		assert_error(req, -ESTALE);
@@ -147,7 +138,7 @@ static void test_given_up(void **state)
 
 	fx_asleep(fx);
 	ino = fx_ino(fx, A);
-	req = open_ino(ino, O_WRONLY);
+	req = fx_open_ino(fx, ino, O_WRONLY);
 	s = is_woken();
 	req_interrupt(req);
 	assert_error(req, -EINTR);
@@ -170,7 +161,7 @@ static void test_another_in_its_place(void **state)
 	fx_asleep(fx);
 	dir = fx_ino(fx, FILES "/d");
 	ino = fx_ino(fx, A);
-	req = open_ino(ino, O_WRONLY);
+	req = fx_open_ino(fx, ino, O_WRONLY);
 	s = is_woken();
 	req_interrupt(req);
 	assert_error(req, -EINTR);
@@ -190,7 +181,7 @@ static void test_the_sandbox_dies(void **state)
 	struct req *req;
 
 	fx_asleep(fx);
-	req = open_ino(fx_ino(fx, A), O_WRONLY);
+	req = fx_open_ino(fx, fx_ino(fx, A), O_WRONLY);
 	s = is_woken();
 	fake_die(s, PROBLEM_AGENT_LOST);
 	assert_error(req, -EIO);
