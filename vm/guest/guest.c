@@ -414,11 +414,11 @@ const struct guest_unstopped *guest_unstopped(const struct guest *g)
 
 int guest_freeze(struct guest *g)
 {
-	if (guest_has_jobs(g))
+	if (jobs_go_on(g))
 		return -EBUSY;
-	if (!is_idle(g) || !g->freezing)
+	if (!is_idle(g) || !(g->freezing || guest_has_jobs(g)))
 		return ask_freeze(g, PROTO_FREEZE_ALL);
-	/* An answer is due that nobody waits for any more: that to this question is behind it. */
+	/* An answer is due, or the end of a job, that nobody waits for any more: this question comes behind it. */
 	g->freezes_again = true;
 	return 0;
 }

@@ -151,8 +151,8 @@ struct guest {
 	unsigned exercises; /* number of remaining ones */
 	struct tail said;   /* output of the template's warm-up, or what its imports say */
 	bool freezing;	    /* FROZEN is due */
-	bool freezes_again; /* ... to what nobody wants to know any more, and behind it FREEZE */
-	bool preparing;	    /* ... to PROTO_FREEZE_PREPARE */
+	bool freezes_again; /* ... to what nobody wants to know any more, or the end of a job is, and behind it FREEZE */
+	bool preparing;			  /* ... to PROTO_FREEZE_PREPARE */
 	struct guest_unstopped unstopped; /* by the last FROZEN */
 	struct guest_pack pack;
 	enum guest_point_step point_step;
@@ -196,7 +196,7 @@ void guest_deadline(struct guest *g, uint64_t ms);
 /* A timer, the channel, or the backend was closed. */
 void guest_part_closed(struct guest *g);
 
-/* FROZEN has come: asks what is to be asked behind it. */
+/* FROZEN has come, or a job is gone: asks what is to be asked behind it. */
 void guest_freeze_again(struct guest *g);
 
 /* Requests an update of `usage`. */
@@ -338,6 +338,9 @@ bool point_is_silent(const struct guest *g);
 int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto_in *in);
 
 /* ---- job.c ---- */
+
+/* Is there one that its owner has not forgotten, and that has not ended? */
+bool jobs_go_on(const struct guest *g);
 
 /* The job of this id, or NULL. */
 struct guest_job *guest_job_find(struct guest *g, uint32_t id);

@@ -108,6 +108,7 @@ int job_on_gone(struct guest *g, const struct proto_header *h, struct proto_in *
 		return -EPROTO;
 	job_free(g, j);
 	tell_owner(g, gone, h->id);
+	guest_freeze_again(g);
 	return 0;
 }
 
@@ -216,6 +217,17 @@ void guest_job_hold(struct guest *g, uint32_t id, bool hold)
 }
 
 /* ---- the seam ---- */
+
+bool jobs_go_on(const struct guest *g)
+{
+	const struct guest_job *j;
+
+	TAILQ_FOREACH(j, &g->jobs, link) {
+		if (!j->ended && !j->forgotten)
+			return true;
+	}
+	return false;
+}
 
 bool guest_has_jobs(const struct guest *g)
 {
