@@ -168,6 +168,33 @@ static void behind_a_save(void **state)
 	close_it(&seen[0]);
 }
 
+/* A job was removed, and is still ending: one that goes on is in the way, that one is waited for. */
+static void behind_a_job(void **state)
+{
+	const struct sandbox_job job = {
+		.id = SANDBOX_JOB_ID + 1, .code = proto_cstr("echo"), .limit = {1000, 1000}};
+
+	(void)state;
+	open_ready(&seen[0], 0);
+	in_call = true;
+	assert_int_equal(sandbox_job(seen[0].s, &job), 0);
+	in_call = false;
+	fake_free(fake_expect(PROTO_JOB));
+	assert_int_equal(freeze(), -EBUSY);
+	assert_int_equal(sandbox_job_forget(seen[0].s, job.id), 0);
+	assert_int_equal(freeze(), 0);
+	fake_free(fake_expect(PROTO_JOB_FORGET));
+	fake_settle();
+	assert_false(fake_got(PROTO_FREEZE));
+	fake_send(PROTO_JOB_GONE, 0, job.id, "", 0);
+	fake_settle();
+	expect(PROTO_FREEZE_ALL);
+	answered(0, 0);
+	say(0);
+	answered(1, 0);
+	close_it(&seen[0]);
+}
+
 /* ---- what is paused, and saved ---- */
 
 static void pause_it(void)
@@ -327,9 +354,15 @@ static void resumed_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(again),	      TEST(not_again),	       TEST(too_late),
-		TEST(behind_a_save),  TEST(paused_and_woken),  TEST(paused_and_always_woken),
-		TEST(paused_no_more), TEST(resumed_meanwhile),
+		TEST(again),
+		TEST(not_again),
+		TEST(too_late),
+		TEST(behind_a_save),
+		TEST(behind_a_job),
+		TEST(paused_and_woken),
+		TEST(paused_and_always_woken),
+		TEST(paused_no_more),
+		TEST(resumed_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
