@@ -414,7 +414,7 @@ const struct guest_unstopped *guest_unstopped(const struct guest *g)
 
 int guest_freeze(struct guest *g)
 {
-	if (jobs_go_on(g))
+	if (guest_has_own_jobs(g))
 		return -EBUSY;
 	if (!is_idle(g) || !(g->freezing || guest_has_jobs(g)))
 		return ask_freeze(g, PROTO_FREEZE_ALL);

@@ -340,7 +340,7 @@ int point_on_pointed(struct guest *g, const struct proto_header *h, struct proto
 /* ---- job.c ---- */
 
 /* Is there one that its owner has not forgotten, and that has not ended? */
-bool jobs_go_on(const struct guest *g);
+bool guest_has_own_jobs(const struct guest *g);
 
 /* The job of this id, or NULL. */
 struct guest_job *guest_job_find(struct guest *g, uint32_t id);

@@ -218,7 +218,7 @@ void guest_job_hold(struct guest *g, uint32_t id, bool hold)
 
 /* ---- the seam ---- */
 
-bool jobs_go_on(const struct guest *g)
+bool guest_has_own_jobs(const struct guest *g)
 {
 	const struct guest_job *j;
 
