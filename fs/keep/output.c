@@ -206,10 +206,7 @@ void keep_tell_unkept(struct keep_in *in, struct run *r)
 		"xsbxfs ended before all output of %s was written to state_dir; its files end with "
 		"an error where it is missing",
 		run_words(r).text);
-	if (p.code)
-		problem_add(&p, "; %s", why.cause);
-	else
-		p = why;
+	problem_also(&p, &why);
 	problem_keep(&r->problem, &p);
 	keep_miss(&in->missing, &why);
 }

@@ -562,9 +562,8 @@ static void tell_missing(struct keep_in *in)
 		p = *problem_kept(&s->front.error);
 	if (in->missing.n > 1)
 		problem_add(first, "; and not all of %u more is there", in->missing.n - 1);
-	if (p.code)
-		problem_add(&p, "; %s", first->cause);
-	session_problem(in->s, p.code ? &p : first);
+	problem_also(&p, first);
+	session_problem(in->s, &p);
 }
 
 /* What is left to do when all was read. */

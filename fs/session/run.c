@@ -213,10 +213,7 @@ static void add_loss(struct run *r)
 	struct problem p = *problem_kept(&r->problem), loss;
 
 	run_lost_problem(r, &loss);
-	if (!p.code)
-		p = loss;
-	else
-		problem_add(&p, "; %s", loss.cause);
+	problem_also(&p, &loss);
 	problem_keep(&r->problem, &p);
 }
 

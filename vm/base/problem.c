@@ -67,6 +67,14 @@ void problem_add(struct problem *p, const char *fmt, ...)
 	va_end(ap);
 }
 
+void problem_also(struct problem *p, const struct problem *more)
+{
+	if (p->code)
+		problem_add(p, "; %s", more->cause);
+	else
+		*p = *more;
+}
+
 void problem_add_fix(struct problem *p, const char *fmt, ...)
 {
 	const size_t len = strlen(p->fix), room = sizeof(p->fix) - len;

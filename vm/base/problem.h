@@ -75,6 +75,9 @@ void problem_wrap(struct problem *p, enum problem_code code, const char *fix, co
 /* Appends to the cause, as much as fits. */
 void problem_add(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 
+/* @more is so as well: its cause behind that of @p, or all of it where there is none yet. */
+void problem_also(struct problem *p, const struct problem *more);
+
 /* Appends to `fix`, or leaves it unchanged if the whole text does not fit. */
 void problem_add_fix(struct problem *p, const char *fmt, ...) printf_like(2, 3);
 

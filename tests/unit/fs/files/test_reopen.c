@@ -53,15 +53,6 @@ static struct file opened(struct fixture *fx, const char *name)
 	return f;
 }
 
-static void asked(const struct sandbox *s, enum vm_file_op op, uint64_t node, const char *name)
-{
-	assert_true(s->nfiles > 0);
-	assert_int_equal(s->file[0].rq.op, op);
-	assert_int_equal(s->file[0].rq.node, node);
-	if (name)
-		assert_string_equal(s->file[0].rq.name, name);
-}
-
 static void is_let_in(struct fixture *fx, const struct sandbox *s, bool is)
 {
 	assert_int_equal(fx_demo(fx)->ready, is);
@@ -72,9 +63,9 @@ static void is_let_in(struct fixture *fx, const struct sandbox *s, bool is)
 /* Answers what finds the file, and opens it. */
 static void a_is_opened(struct sandbox *s)
 {
-	asked(s, VM_LOOKUP, VM_FILES_ROOT, "a.txt");
+	fx_asked(s, VM_LOOKUP, VM_FILES_ROOT, "a.txt");
 	fake_answer(s, 0, &an_a);
-	asked(s, VM_OPEN, an_a.node, NULL);
+	fx_asked(s, VM_OPEN, an_a.node, NULL);
 	assert_int_equal(s->file[0].rq.flags, O_RDONLY);
 	fake_answer(s, 0, &an_a);
 }
@@ -84,7 +75,7 @@ static void reads_as(struct fixture *fx, struct sandbox *s, const struct file *f
 	struct req *req = fx_read(fx, f, 10, 0);
 
 	assert_int_equal(s->nfiles, 1);
-	asked(s, VM_READ, an_a.node, NULL);
+	fx_asked(s, VM_READ, an_a.node, NULL);
 	assert_int_equal(s->file[0].rq.handle, handle);
 	fake_answer(s, 0, &(struct vm_file_reply){.data = "there", .size = 5});
 	assert_bytes(req, "there");
@@ -105,26 +96,26 @@ static void test_before_anybody_else(void **state)
 	is_let_in(fx, s, false);
 	assert_int_equal(s->nfiles, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		asked(s, VM_LOOKUP, VM_FILES_ROOT, "d");
+		fx_asked(s, VM_LOOKUP, VM_FILES_ROOT, "d");
 		fake_answer(s, 0, &fx_a_dir);
 	}
 	assert_int_equal(s->forgotten, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		asked(s, VM_LOOKUP, fx_a_dir.node, "b");
+		fx_asked(s, VM_LOOKUP, fx_a_dir.node, "b");
 		fake_answer(s, 0, &a_b);
 	}
 	assert_int_equal(s->forgotten, 2); /* the directory, twice */
 	is_let_in(fx, s, false);
-	asked(s, VM_OPEN, a_b.node, NULL);
+	fx_asked(s, VM_OPEN, a_b.node, NULL);
 	fake_answer(s, 0, &a_b);
 	fake_answer(s, 0, &a_b);
 	is_let_in(fx, s, true);
 	assert_int_equal(s->forgotten, 3); /* the file, once */
 	assert_int_equal(s->nreleases, 0);
-	asked(s, VM_CREATE, VM_FILES_ROOT, "new");
+	fx_asked(s, VM_CREATE, VM_FILES_ROOT, "new");
 	fake_answer(s, -EACCES, NULL);
 	for (unsigned i = 0; i < 2; i++) {
-		asked(s, VM_READ, a_b.node, NULL);
+		fx_asked(s, VM_READ, a_b.node, NULL);
 		assert_int_equal(s->file[0].rq.handle, a_b.handle);
 		fake_answer(s, 0, &(struct vm_file_reply){.data = "there", .size = 5});
 	}
@@ -132,7 +123,7 @@ static void test_before_anybody_else(void **state)
 	assert_bytes(second, "there");
 	assert_bytes(third, "there");
 	first = fx_getattr_ino(fx, f.ino); /* the node is the sandbox's as well */
-	asked(s, VM_GETATTR, a_b.node, NULL);
+	fx_asked(s, VM_GETATTR, a_b.node, NULL);
 	fake_answer(s, 0, &a_b);
 	assert_int_equal(first->kind, ANSWER_ATTR);
 	fx_close(fx, &f);
@@ -377,7 +368,7 @@ static void asked_lock(const struct sandbox *s, uint64_t owner, bool whole, uint
 	const struct vm_lock *l = &s->file[0].rq.lock;
 
 	assert_int_equal(s->nfiles, 1);
-	asked(s, VM_LOCK, an_a.node, NULL);
+	fx_asked(s, VM_LOCK, an_a.node, NULL);
 	assert_int_equal(s->file[0].rq.handle, an_a.handle);
 	assert_int_equal(l->owner, owner);
 	assert_int_equal(l->whole, whole);

@@ -27,15 +27,6 @@ static struct req *truncate_ino(uint64_t ino)
 	return req;
 }
 
-static void asked(const struct sandbox *s, enum vm_file_op op, uint64_t node, const char *name)
-{
-	assert_true(s->nfiles > 0);
-	assert_int_equal(s->file[0].rq.op, op);
-	assert_int_equal(s->file[0].rq.node, node);
-	if (name)
-		assert_string_equal(s->file[0].rq.name, name);
-}
-
 static struct sandbox *is_woken(void)
 {
 	struct sandbox *s = fake_sandbox();
@@ -61,13 +52,13 @@ static void test_changed(void **state)
 	req[1] = fx_open_ino(fx, ino, O_RDWR);
 	s = is_woken();
 	assert_int_equal(s->nfiles, 1);
-	asked(s, VM_LOOKUP, VM_FILES_ROOT, "a.txt");
+	fx_asked(s, VM_LOOKUP, VM_FILES_ROOT, "a.txt");
 	fake_answer(s, 0, &an_a);
 	assert_int_equal(s->nfiles, 2);
-	asked(s, VM_SETATTR, an_a.node, NULL);
+	fx_asked(s, VM_SETATTR, an_a.node, NULL);
 	fake_answer(s, 0, &an_a);
 	assert_int_equal(req[0]->kind, ANSWER_ATTR);
-	asked(s, VM_OPEN, an_a.node, NULL);
+	fx_asked(s, VM_OPEN, an_a.node, NULL);
 	assert_int_equal(s->file[0].rq.flags & O_ACCMODE, O_RDWR);
 	fake_answer(s, 0, &an_a);
 	assert_int_equal(req[1]->kind, ANSWER_OPEN);
@@ -92,17 +83,17 @@ static void test_open_and_changed(void **state)
 	req = truncate_ino(f.ino);
 	s = is_woken();
 	for (unsigned i = 0; i < 2; i++) {
-		asked(s, VM_LOOKUP, VM_FILES_ROOT, "d");
+		fx_asked(s, VM_LOOKUP, VM_FILES_ROOT, "d");
 		fake_answer(s, 0, &fx_a_dir);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		asked(s, VM_LOOKUP, fx_a_dir.node, "b");
+		fx_asked(s, VM_LOOKUP, fx_a_dir.node, "b");
 		fake_answer(s, 0, &b);
 	}
-	asked(s, VM_OPEN, b.node, NULL);
+	fx_asked(s, VM_OPEN, b.node, NULL);
 	fake_answer(s, 0, &b);
 	assert_int_equal(s->forgotten, 3); /* the directory twice, the file once */
-	asked(s, VM_SETATTR, b.node, NULL);
+	fx_asked(s, VM_SETATTR, b.node, NULL);
 	fake_answer(s, 0, &b);
 	assert_int_equal(req->kind, ANSWER_ATTR);
 	fx_release(fx, &f);
@@ -145,7 +136,7 @@ static void test_given_up(void **state)
 	fake_answer(s, 0, &an_a);
 	assert_int_equal(s->nfiles, 0);
 	req = fx_getattr_ino(fx, ino);
-	asked(s, VM_GETATTR, an_a.node, NULL);
+	fx_asked(s, VM_GETATTR, an_a.node, NULL);
 	fake_answer(s, 0, &an_a);
 	assert_int_equal(req->kind, ANSWER_ATTR);
 }

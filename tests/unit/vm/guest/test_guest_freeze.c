@@ -233,6 +233,16 @@ static void give_files(void)
 	fake_free(f);
 }
 
+/* It stands still, its files are read, and something has run: it is stopped anew. */
+static void runs_meanwhile(void)
+{
+	say(0);
+	give_files();
+	expect(PROTO_FREEZE_ALL);
+	say(ECANCELED);
+	expect(PROTO_FREEZE_ALL);
+}
+
 static bool has_answered(void *data)
 {
 	return ((struct seen *)data)->nsaved > 0;
@@ -256,11 +266,7 @@ static void paused_and_woken(void **state)
 	expect(PROTO_FREEZE_ALL);
 	say(ECANCELED);
 	expect(PROTO_FREEZE_ALL);
-	say(0);
-	give_files();
-	expect(PROTO_FREEZE_ALL);
-	say(ECANCELED);
-	expect(PROTO_FREEZE_ALL);
+	runs_meanwhile();
 	assert_int_equal(seen[0].s->save.step, SAVE_AGAIN);
 	say(0);
 	expect(PROTO_FREEZE_ALL);
@@ -286,11 +292,7 @@ static void paused_and_always_woken(void **state)
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(seen[0].nsaved, 0);
 		expect(PROTO_FREEZE_ALL);
-		say(0);
-		give_files();
-		expect(PROTO_FREEZE_ALL);
-		say(ECANCELED);
-		expect(PROTO_FREEZE_ALL);
+		runs_meanwhile();
 		say(0);
 	}
 	assert_int_equal(seen[0].nsaved, 1);
@@ -312,11 +314,7 @@ static void paused_no_more(void **state)
 		if (i == 0) {
 			say(EBUSY);
 		} else {
-			say(0);
-			give_files();
-			expect(PROTO_FREEZE_ALL);
-			say(ECANCELED);
-			expect(PROTO_FREEZE_ALL);
+			runs_meanwhile();
 			say(EBUSY);
 		}
 		answered(1, -EBUSY);

@@ -114,6 +114,16 @@ static void expect_beats(struct heard *h)
 	       "[ $b -gt $a ] && break; sleep 0.02; done; [ $b -gt $a ]");
 }
 
+/* That is told, and not again. */
+static void is_frozen_once(struct heard *h)
+{
+	await(h, &h->nfrozen, 1);
+	assert_int_equal(h->err_of_freeze, 0);
+	pass(50);
+	assert_int_equal(h->nfrozen, 1);
+	assert_true(h->s->still);
+}
+
 static void freeze(void **state)
 {
 	static struct heard h;
@@ -128,11 +138,7 @@ static void freeze(void **state)
 			turn();
 		replace(&h);
 		replace(&h);
-		await(&h, &h.nfrozen, 1);
-		assert_int_equal(h.err_of_freeze, 0);
-		pass(50);
-		assert_int_equal(h.nfrozen, 1);
-		assert_true(h.s->still);
+		is_frozen_once(&h);
 		sandbox_thaw(h.s);
 		replace(&h);
 		expect_beats(&h);
@@ -204,11 +210,7 @@ static void freeze_instead(void **state)
 		assert_int_equal(sandbox_freeze(h.s), 0);
 		if (i)
 			replace(&h);
-		await(&h, &h.nfrozen, 1);
-		assert_int_equal(h.err_of_freeze, 0);
-		pass(50);
-		assert_int_equal(h.nfrozen, 1);
-		assert_true(h.s->still);
+		is_frozen_once(&h);
 		sandbox_thaw(h.s);
 		expect_beats(&h);
 	}
