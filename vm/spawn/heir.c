@@ -38,25 +38,35 @@ struct sockaddr_un heir_address(int dir)
 	return a;
 }
 
-void heir_init(struct heir *h, const struct spawner_rules *rules)
+int heir_listen(const struct spawner_rules *rules)
 {
 	_cleanup_close_ int fd = -1, dir = -1;
 	struct sockaddr_un a;
-	int r;
 
-	*h = (struct heir){.asker = -1, .sock = -1, .conf = -1, .program = -1};
-	(void)askers_init(&h->askers, -1);
-	h->silent_ms = rules->patience_ms ? rules->patience_ms : SILENT_MS;
 	if (!rules->runtime_dir || !rules->mountpoint || !rules->argv)
-		return;
+		return -1;
 	dir = open(rules->runtime_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	a = heir_address(dir);
 	(void)unlink(a.sun_path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, BACKLOG) < 0)
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(fd, BACKLOG) == 0)
+		return steal_fd(&fd);
+	log_warn("nobody can take this mount over: %s", strerror(errno));
+	return -1;
+}
+
+void heir_init(struct heir *h, const struct spawner_rules *rules, int listener)
+{
+	int r;
+
+	*h = (struct heir){.asker = -1, .sock = -1, .conf = -1, .program = -1};
+	h->silent_ms = rules->patience_ms ? rules->patience_ms : SILENT_MS;
+	r = askers_init(&h->askers, listener);
+	if (listener < 0)
+		return;
+	/* Again: who connects is told who did that last. */
+	if (r == 0 && listen(listener, BACKLOG) < 0)
 		r = -errno;
-	else
-		r = askers_init(&h->askers, steal_fd(&fd));
 	if (r < 0)
 		log_warn("nobody can take this mount over: %s", strerror(-r));
 }

@@ -73,8 +73,13 @@ struct heir {
 	char words[HEIR_WORDS_MAX]; /* why there is none */
 };
 
-/* Listens in the runtime directory, if there is one. */
-void heir_init(struct heir *h, const struct spawner_rules *rules);
+/* Listens in the runtime directory, if there is one, and nobody is let in yet: before the fork, so
+ * that whoever sees the mount finds it. Return: socket; or -1: nobody can ask, which is logged if
+ * somebody should. */
+int heir_listen(const struct spawner_rules *rules);
+
+/* @listener: of heir_listen(), which is taken. */
+void heir_init(struct heir *h, const struct spawner_rules *rules, int listener);
 
 /* What is to be watched: who asks for one, or what it says; or -1. @served: there is a daemon, and
  * a mount. */

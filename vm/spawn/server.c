@@ -291,9 +291,10 @@ static int time_left(struct server *s)
 	return (int)left;
 }
 
-static void begin(struct server *s)
+/* @listener: of heir_listen() */
+static void begin(struct server *s, int listener)
 {
-	int *const keep[] = {&s->sock, &s->told, &s->lock, &s->cwd, &s->revival.conf};
+	int *const keep[] = {&s->sock, &s->told, &s->lock, &s->cwd, &s->revival.conf, &listener};
 	sigset_t chld;
 
 	s->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -308,7 +309,7 @@ static void begin(struct server *s)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	unsent_init(&s->unsaid);
-	heir_init(&s->heir, s->rules);
+	heir_init(&s->heir, s->rules, listener);
 	server_revival_init(s);
 	s->sigfd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->sigfd < 0)
@@ -344,7 +345,8 @@ static bool turn(struct server *s)
 	return s->daemon || s->revival.due;
 }
 
-void spawner_serve(const struct spawner_rules *rules, int sock, const struct guard_kin *kin)
+void spawner_serve(const struct spawner_rules *rules, int sock, int listener,
+		   const struct guard_kin *kin)
 {
 	struct server s = {
 		.sock = sock,
@@ -356,7 +358,7 @@ void spawner_serve(const struct spawner_rules *rules, int sock, const struct gua
 		.guarded = kin->guarded,
 	};
 
-	begin(&s);
+	begin(&s, listener);
 	do {
 		while (turn(&s))
 			;

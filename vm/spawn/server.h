@@ -65,13 +65,14 @@ struct spawner *spawner_new(const struct spawner_ends *ends);
  * spawner_serve() - Main function of the spawner
  * @rules: What it may start
  * @sock: SEQPACKET socket to the daemon
+ * @listener: Who wants to take the mount over comes there; or -1
  * @kin: Guard and daemon
  *
  * All signals are blocked when it is called; all descriptors that it does not need are closed.
  * Serves until the daemon ends, or the guard, cleans up, tells the guard, and exits.
  */
 __attribute__((noreturn)) void spawner_serve(const struct spawner_rules *rules, int sock,
-					     const struct guard_kin *kin);
+					     int listener, const struct guard_kin *kin);
 
 /* Checks a job filled in by the rules, and that the daemon may pass these descriptors.
  * Return: 0 or -errno. */

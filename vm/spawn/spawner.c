@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "heir.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
@@ -19,14 +20,17 @@
 int spawner_fork(const struct spawner_rules *rules, struct spawner_ends *ret_ends)
 {
 	struct guard_kin kin;
-	int pair[2], role;
+	int pair[2], listener, role;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
+	listener = heir_listen(rules);
 	role = guard_start(rules->runtime_dir, rules->background, &kin);
 	if (role == GUARD_SPAWNER)
-		spawner_serve(rules, pair[1], &kin);
+		spawner_serve(rules, pair[1], listener, &kin);
 	close(pair[1]);
+	if (listener >= 0)
+		close(listener);
 	if (role < 0) {
 		close(pair[0]);
 		return role;

@@ -82,10 +82,12 @@ def by_what_is_written():
     same("who waited is answered", reader.communicate(timeout=SOON)[0], b"kept\n")
     ok("what was refused is not there", "poison" not in os.listdir(f"{mnt}/raw"))
     has("it is said", read(log, "r"), "is answered with an error: two daemons have died of it")
-    evil.submit("sleep 2; echo poison")
-    ok("it runs", evil.wait_state("running", 10), evil.word())
-    aim.at("commit: session raw/evil", signal.SIGABRT, times=3)
-    ok("it is closed", evil.wait_state("closed", 30), evil.word())
+    evil.submit("echo begun; sleep 2; echo poison")
+    # Nothing is written down of it any more before the agent has said something.
+    with open(evil / "stdout", "rb", buffering=0) as output:
+        same("it runs", output.read(6), b"begun\n")
+        aim.at("commit: session raw/evil", signal.SIGABRT, times=3)
+        ok("it is closed", evil.wait_state("closed", 30), evil.word())
     same("three have died of it", aim.rest(), 3)
     has("in words", evil.text("error"), "two daemons have died of what the agent in the sandbox has sent")
     same("the other one goes on", good.run("echo $x").out, "kept\n")

@@ -241,11 +241,7 @@ static int connect_to(void)
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	assert_true(sock >= 0);
-	/* The spawner may be at its begin still. */
-	for (int ms = 0; connect(sock, (struct sockaddr *)&a, sizeof(a)) < 0; ms += 10) {
-		assert_true(ms < patience_ms());
-		usleep(10000);
-	}
+	assert_int_equal(connect(sock, (struct sockaddr *)&a, sizeof(a)), 0);
 	return sock;
 }
 
@@ -458,6 +454,8 @@ static void silent(void **state)
 {
 	const uint64_t began = uv_hrtime();
 	int first = connect_to(), next;
+	struct ucred who = {0};
+	socklen_t len = sizeof(who);
 	struct heir_answer a;
 	char byte;
 
@@ -468,6 +466,8 @@ static void silent(void **state)
 	assert_int_equal(recv(first, &byte, 1, MSG_DONTWAIT), -1);
 	close(first); /* that is an answer, too */
 	next = ask("/dev/null");
+	assert_int_equal(getsockopt(next, SOL_SOCKET, SO_PEERCRED, &who, &len), 0);
+	assert_int_equal(who.pid, spawner_pid(sp));
 	serves();
 	a = answer(next);
 	assert_string_equal(a.words, "it was not given a program");
@@ -655,7 +655,7 @@ static void a_slow_end(void **state)
 
 	(void)state;
 	rules.argv = argv;
-	heir_init(&h, &rules);
+	heir_init(&h, &rules, heir_listen(&rules));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line), 0);
 	h.asker = line[0];
 	h.pid = second;
