@@ -44,6 +44,7 @@
 /* ABI; 0: the kernel has none; below 0: confine() was not called. What a process has of it can't be
  * looked up. */
 static int landlock = -1;
+static bool keeps; /* ... with a directory of what is kept */
 
 struct rules {
 	struct landlock_rule rule[RULES_MAX];
@@ -111,7 +112,8 @@ static int confine_files(const struct confine_spec *spec)
 	allow_cache(r, spec->cache_dir);
 	allow(r, true, "%s", spec->runtime_dir);
 	allow(r, true, "%s", spec->spool_dir);
-	if (spec->state_dir)
+	keeps = spec->state_dir;
+	if (keeps)
 		allow(r, true, "%s", spec->state_dir);
 	allow(r, true, "/dev/null");
 	if (spec->notify)
@@ -227,10 +229,9 @@ void confine_tell(void (*line)(void *data, const char *key, const char *value), 
 	line(data, "daemon.capabilities", text);
 	if (landlock > 0)
 		snprintf(text, sizeof(text),
-			 "on, ABI %d: only cache, runtime and spool directory, /proc; images only "
-			 "to "
-			 "be read",
-			 landlock);
+			 "on, ABI %d: only cache, runtime%s spool directory, /proc; images only "
+			 "to be read",
+			 landlock, keeps ? ", state and" : " and");
 	else
 		snprintf(text, sizeof(text), "none: %s",
 			 landlock == 0 ? "the kernel has none that can be used" : "not confined");

@@ -485,6 +485,44 @@ int settings_render(const struct settings *s, struct buf *out)
 	return r < 0 ? r : env_render(&s->spec, out);
 }
 
+/* Without a network there are neither. */
+static bool goes_with_network(const struct key *k)
+{
+	return k->type == KEY_ALLOW || k->type == KEY_PORTS;
+}
+
+int settings_take_frozen(struct settings *s, const struct settings *of)
+{
+	const struct key_context ctx = {0};
+	struct settings with = {0};
+	struct problem why = {0};
+	char *from = strdup(s->from);
+	int r = from ? settings_copy(&with, of) : -ENOMEM;
+
+	for_each_key(k, CONF_SESSION)
+	{
+		struct buf text = {0};
+
+		if (r == 0 && (k->flags & KEY_LIVE) &&
+		    !(goes_with_network(k) && s->spec.network != of->spec.network)) {
+			r = key_print(k, s, &text);
+			if (r == 0)
+				r = key_set(k, &with, buf_str(&text), &ctx, &why);
+		}
+		buf_clear(&text);
+	}
+	if (r < 0) {
+		free(from);
+		settings_clear(&with);
+		return r;
+	}
+	free(with.from);
+	with.from = from;
+	settings_clear(s);
+	*s = with;
+	return 0;
+}
+
 bool settings_frozen_change(const struct settings *a, const struct settings *b,
 			    struct settings_key *ret_key)
 {

@@ -126,6 +126,10 @@ struct settings_key {
 	char name[192];
 };
 
+/* What cannot change while a sandbox runs is as in @of from now on, and all else as it was; but with `network` go
+ * `allow` and `ports`. Return: 0 or -ENOMEM. */
+int settings_take_frozen(struct settings *s, const struct settings *of);
+
 /* Do @a and @b differ in a key that cannot change while a sandbox runs? @ret_key: the first such key, if so. */
 bool settings_frozen_change(const struct settings *a, const struct settings *b,
 			    struct settings_key *ret_key);

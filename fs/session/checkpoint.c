@@ -323,7 +323,8 @@ static void drop_oldest(struct session *s)
 		n += cp->automatic && !cp->foreign;
 		oldest = !oldest && cp->automatic && is_usable(cp) ? cp : oldest;
 	}
-	if (!oldest || n < s->settings.checkpoint_runs)
+	if (!oldest ||
+	    (n < s->settings.checkpoint_runs && s->checkpoints.n < s->fs->conf->max_checkpoints))
 		return;
 	tell(s, oldest, "removed", "");
 	checkpoint_remove(s, oldest);

@@ -61,7 +61,7 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 	struct checkpoint *cp = NULL;
 	int e = 0;
 
-	if (!saved)
+	if (!saved || s->on_disk.damaged)
 		e = saving_may(s, when_idle, &why);
 	if (e == 0)
 		e = checkpoint_new(s, name, saved, &cp, &why);
@@ -109,25 +109,18 @@ static int check_restore(const struct session *s, const struct checkpoint *cp, c
 	return s->saving.going ? saving_refuse(s, why) : 0;
 }
 
-/* Its memory fits no other machine than it was in: then settings go back as well. Return: 0 or -ENOMEM. */
+/* Its memory fits no other machine than it was in. Return: 0 or -ENOMEM. */
 static int take_settings(struct session *s, const struct checkpoint *cp)
 {
-	struct settings with = {0};
 	struct settings_key frozen;
-	char *from;
+	int e;
 
 	if (!settings_frozen_change(&s->settings, &cp->settings, &frozen))
 		return 0;
-	from = strdup(s->settings.from);
-	if (!from || settings_copy(&with, &cp->settings) < 0) {
-		free(from);
-		return -ENOMEM;
-	}
-	free(with.from);
-	with.from = from;
+	e = settings_take_frozen(&s->settings, &cp->settings);
+	if (e < 0)
+		return e;
 	touch_rest(s);
-	settings_clear(&s->settings);
-	s->settings = with;
 	s->config_mtime = clock_now();
 	return 0;
 }

@@ -206,6 +206,9 @@ static void check_death(struct checks *c, const struct conf *conf, const struct 
 
 	if (!conf->survive)
 		check(c, name, VM_OK, "ends the mount (survive = no)", "");
+	else if (conf->keep && conf->vm.key_command)
+		check(c, name, VM_OK,
+		      "ends the mount (the next one could not have the key of key_command)", "");
 	else if (!fs)
 		check(c, name, VM_OK, "another one goes on (survive = yes)", "");
 	else if (turn_is_on(fs->touched.turn) && !fs->unheld)

@@ -36,7 +36,7 @@
 	  "There is no template of that name.", \
 	  "Take one of those that it names.") \
 	X(MKDIR, BAD_NAME, "bad-name", NO, \
-	  "A session, a job or a run can't have that name.", \
+	  "A session, a job, a run or a checkpoint can't have that name, or another checkpoint has it.", \
 	  "Take 1 to 64 letters, digits, dots, underscores and dashes, and neither a dot nor a dash first.") \
 	X(MKDIR, TOO_MANY_SESSIONS, "too-many-sessions", LATER, \
 	  "The user, or the mount, has as many sessions as may be.", \
@@ -78,10 +78,11 @@
 	  "It has more bytes than may be.", \
 	  "Write less.") \
 	X(SETTINGS, TOO_MANY, "too-many", NO, \
-	  "There are more of them than may be: variables, ports, packages, paths, verbs.", \
-	  "Name fewer.") \
+	  "There are more of them than may be: variables, ports, packages, paths, verbs, jobs, " \
+	  "checkpoints.", \
+	  "Name fewer, or remove some.") \
 	X(SETTINGS, FROZEN, "frozen", LATER, \
-	  "It can't change while there is a sandbox.", \
+	  "It can't change while there is a sandbox, or one that was saved.", \
 	  "Close the session, reset it, then change it.") \
 	X(SETTINGS, NO_SUCH_SESSION, "no-such-session", NO, \
 	  "There is nothing of that name to begin from.", \
@@ -138,8 +139,8 @@
 	  "There is no run to interrupt, to kill or to feed.", \
 	  "") \
 	X(VERBS, BUSY, "busy", LATER, \
-	  "A run, a job, or a commit, is on its way, what runs can't be stopped, or there is no " \
-	  "sandbox to pause.", \
+	  "A run, a job, a commit, or what is being saved, is on its way, what runs can't be stopped, or " \
+	  "there is no sandbox to pause or to save.", \
 	  "Do what the fix says, and try again.") \
 	X(VERBS, NOT_PAUSED, "not-paused", YES, \
 	  "The session is not paused, or could not be.", \
@@ -266,7 +267,7 @@
 	  "") \
 	X(START, NOT_SAVED, "not-saved", YES, \
 	  "A sandbox could not be copied: there is no snapshot, and sandboxes boot; or no checkpoint, " \
-	  "and the session goes on.", \
+	  "and the session goes on; or no copy, which is closed.", \
 	  "The cause, or `events`, says why.") \
 	X(START, NOT_RESTORED, "not-restored", YES, \
 	  "What was saved can't be gone on from.", \

@@ -376,6 +376,37 @@ static void test_frozen(void **state)
 	settings_clear(&b); /* harmless */
 }
 
+/* What may change beside a sandbox is as it was set last. */
+static void test_takes_frozen(void **state)
+{
+	struct fixture *f = *state;
+	struct settings_key key;
+	struct settings then = {0};
+	char *text;
+
+	assert_int_equal(parse(f, "network = yes\nallow = a.example b.example\nmemory_mb = 512\n"
+				  "env.A = 1\ntimeout_s = 7"),
+			 0);
+	assert_int_equal(settings_copy(&then, &f->s), 0);
+	assert_int_equal(parse(f, "allow = a.example\nmemory_mb = 300\nenv.A = 2\ntimeout_s = 5\n"
+				  "grace_s = 9"),
+			 0);
+	assert_int_equal(settings_take_frozen(&f->s, &then), 0);
+	assert_false(settings_frozen_change(&f->s, &then, &key));
+	text = render(&f->s);
+	assert_non_null(strstr(text, "\nmemory_mb = 512\n"));
+	assert_non_null(strstr(text, "\nenv.A = 1\n"));
+	assert_non_null(strstr(text, "\ntimeout_s = 5\n"));
+	assert_non_null(strstr(text, "\ngrace_s = 9\n"));
+	assert_non_null(strstr(text, "\nallow = a.example\n"));
+	free(text);
+	/* ... but with a network comes what could be reached then, and without one is nothing. */
+	assert_int_equal(parse(f, "network = no"), 0);
+	assert_int_equal(settings_take_frozen(&f->s, &then), 0);
+	assert_string_equal(f->s.spec.allow, then.spec.allow);
+	settings_clear(&then);
+}
+
 int main(void)
 {
 #define TEST(fn) \
@@ -396,6 +427,7 @@ int main(void)
 		TEST(test_warmup_bounds),
 		TEST(test_render_is_parsed),
 		TEST(test_frozen),
+		TEST(test_takes_frozen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

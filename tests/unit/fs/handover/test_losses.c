@@ -565,6 +565,7 @@ static void test_saved(void **state)
 	fx_expect_in(fx, TOP "checkpoints/point/status.json", "\"whole\"");
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore point\n"), -ESTALE);
 	assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), -ESTALE);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/later"), -ESTALE);
 	go(&h);
 	clear(&all);
 }

@@ -150,10 +150,11 @@ static void test_restore_of_a_closed_one(void **state)
 	fx_checkpoint(fx, s, "a");
 	fake_die(s, PROBLEM_OUT_OF_MEMORY);
 	fx_put(fx, TOP "ctl", "reset\n");
-	fx_put(fx, TOP "config", "memory_mb = 512\n");
+	fx_put(fx, TOP "config", "memory_mb = 512\ntimeout_s = 5\n");
 	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
 	fx_put(fx, TOP "in", "z");
 	assert_int_equal(fx_woken(fx)->memory_mb, 192);
+	fx_expect_in(fx, TOP "config", "timeout_s = 5\n"); /* which fits any machine */
 }
 
 static void test_limits(void **state)
@@ -275,6 +276,24 @@ static void test_automatic_ones(void **state)
 	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "run-3 run-5 ");
 }
 
+/* Beside those that somebody has made there is less room, and the newest is there all the same. */
+static void test_automatic_ones_beside_others(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	fx_checkpoint(fx, s, "b");
+	fx_put(fx, TOP "config", "checkpoint_runs = 3\n"); /* of four in all */
+	for (int i = 0; i < 3; i++) {
+		fx_run(fx, "y");
+		fake_exit(s, VM_DONE, 0);
+		fx_saved(s);
+	}
+	assert_string_equal(fx_ls(fx, TOP "checkpoints"), "a b run-3 run-4 ");
+	fx_expect(fx, TOP "error", "");
+}
+
 /* The user's own has such a name: it stays, so does what would have made room, and the session says what is missing. */
 static void test_name_of_an_automatic_one(void **state)
 {
@@ -340,6 +359,7 @@ int main(void)
 		fx_test(test_limits_of_a_sleeper),
 		fx_test(test_needs),
 		fx_test(test_automatic_ones),
+		fx_test(test_automatic_ones_beside_others),
 		fx_test(test_name_of_an_automatic_one),
 		fx_test(test_no_automatic_one_without_a_sandbox),
 		fx_test(test_no_automatic_one_of_a_refused_run),
