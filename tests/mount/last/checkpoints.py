@@ -11,7 +11,10 @@ from xsbx import *
 
 def save(s, name):
     os.mkdir(s / f"checkpoints/{name}")
-    same(f"{name} is saved", read(s / f"checkpoints/{name}/wait"), b"whole\n")
+    try:
+        same(f"{name} is saved", read(s / f"checkpoints/{name}/wait"), b"whole\n")
+    except OSError:
+        fail(f"{name} is not saved: {s.text(f'checkpoints/{name}/status.json')}")
     return s / f"checkpoints/{name}/files"
 
 
