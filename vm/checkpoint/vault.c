@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base_table.h"
 #include "point.h"
@@ -18,6 +17,7 @@
 #include "vm/base/io.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
+#include "vm/base/rlimit.h"
 #include "vm/base/wait.h"
 
 /*
@@ -34,7 +34,7 @@
  */
 
 #define LOADED_BYTES (256u << 20)
-#define LOADED_MOST  128u /* each takes up to four descriptors */
+#define LOADED_MOST  MIN(128u, rlimit_files() / 32) /* saved machines may be twice as many */
 
 TAILQ_HEAD(saved_list, saved);
 RB_HEAD(saved_tree, saved);
