@@ -105,6 +105,7 @@ static bool go_back(struct session *s, const char *because, const char *why)
 		return false;
 	a->before = NULL;
 	asleep_return(s, before);
+	file_events_anew(s);
 	session_live_anew(s); /* it may have been another one */
 	a->since = since;
 	tell_back(s, because, why);

@@ -275,6 +275,10 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	s->saving.sleep = s->saving.by_idle = false;
 	if (s->nqueued || launch_pending(s) || s->fs->watch->waits(s))
 		return;
+	if (by_idle && session_in_use(s)) { /* opened since then */
+		session_used(s);
+		return;
+	}
 	if (quota_saved(s->fs, s, saved, &why) < 0) {
 		session_problem(s, &why);
 		saving_ends(s, true, &why);
@@ -365,8 +369,10 @@ static void on_closed(void *data, const struct problem *problem)
 	}
 	binding_log_end(s, problem);
 	wait_wake(&s->front.wait);
-	if (again)
-		(void)binding_start(s); /* its `error` says why not */
+	if (anew && !was_up && !again && s->asleep.saved)
+		(void)asleep_reset(s);
+	if (again && binding_start(s) < 0) /* its `error` says why */
+		s->fs->watch->gone(s, -EIO);
 	if (again || anew)
 		binding_pump(s);
 }

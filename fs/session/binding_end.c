@@ -213,10 +213,21 @@ void binding_unsave(struct session *s, const struct problem *why)
 	wait_wake(&s->front.wait);
 }
 
+/* Since it began to be saved because nobody used it, which takes half a minute if it fails. */
+static bool was_used(const struct session *s)
+{
+	const uint64_t due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
+
+	return s->nqueued || launch_pending(s) || s->fs->watch->waits(s) || session_in_use(s) ||
+	       uv_now(s->fs->loop) < due;
+}
+
 void binding_not_asleep(struct session *s, const struct problem *why)
 {
 	struct problem p;
 
+	if (s->fs->ending)
+		return; /* that saves it */
 	if (s->settings.idle != IDLE_AUTO) {
 		session_used(s); /* tries it again */
 		return;
@@ -238,6 +249,8 @@ void binding_not_saved(struct session *s, const struct problem *why)
 	saving_failed(s, SAVING_DUE, why);
 	drop_copies(s, SAVING_DUE, why);
 	wait_wake(&s->front.wait);
-	if (by_idle)
+	if (by_idle && was_used(s))
+		session_used(s);
+	else if (by_idle)
 		binding_not_asleep(s, why);
 }

@@ -131,6 +131,7 @@ int session_restore(struct session *s, const char *name)
 					    .cause = "the session went back to a checkpoint"};
 	struct checkpoint *cp = checkpoint_find(s, name);
 	struct problem why = {0};
+	const bool awake = s->sandbox;
 	char words[128];
 	int e = check_restore(s, cp, name, &why);
 
@@ -138,8 +139,14 @@ int session_restore(struct session *s, const char *name)
 		e = take_settings(s, cp);
 	if (e < 0)
 		return refuse(s, e, &why);
+	if (s->saving.of) { /* it was to be a copy, of which nothing is in it now */
+		session_set_origin(s, NULL);
+		s->asleep.copy = false;
+	}
 	binding_cut(s, &back);
 	asleep_return(s, saved_ref(cp->saved));
+	if (!awake)
+		file_events_anew(s);
 	if (cp->life !=
 	    s->life) { /* nothing is known again but what is found in this one from now on */
 		session_live_anew(s);

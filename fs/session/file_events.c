@@ -443,19 +443,29 @@ void file_events_ready(struct session *s)
 		ask(s);
 }
 
-void file_events_gone(struct session *s)
+/* All of files/ is to be looked at again, because of @why. */
+static void tell_anew(struct session *s, const char *why)
 {
-	static const char why[] = "the sandbox has ended; files/ has what is left";
 	struct file_events *fe = &s->file_events;
 	const struct sandbox_change gone = {
-		.kind = PROTO_CHANGE_OVERFLOW, .is_dir = true, .from = {why, sizeof(why) - 1}};
+		.kind = PROTO_CHANGE_OVERFLOW, .is_dir = true, .from = {why, strlen(why)}};
 
-	if (fe->state == FILE_EVENTS_OFF)
-		return;
-	fe->state = FILE_EVENTS_OFF;
 	tell(s, &gone);
 	tell_blind(fe, &gone);
 	bind_all(fe);
+}
+
+void file_events_gone(struct session *s)
+{
+	if (s->file_events.state == FILE_EVENTS_OFF)
+		return;
+	s->file_events.state = FILE_EVENTS_OFF;
+	tell_anew(s, "the sandbox has ended; files/ has what is left");
+}
+
+void file_events_anew(struct session *s)
+{
+	tell_anew(s, "the session was asleep, and what it goes on with is another");
 }
 
 void file_events_changed(struct session *s, const struct sandbox_change *c)

@@ -80,6 +80,9 @@ uint64_t file_events_size(const struct session *s, uint64_t ino);
 /* The session's sandbox is up, and was sent nothing yet; is gone; has told something. */
 void file_events_ready(struct session *s);
 void file_events_gone(struct session *s);
+
+/* Without one, files/ is another from now on. */
+void file_events_anew(struct session *s);
 void file_events_changed(struct session *s, const struct sandbox_change *c);
 
 #endif

@@ -136,7 +136,7 @@ void fork_begin(struct session *s, const struct fork *f)
 	touch_session(s);
 	s->asleep.copy = true;
 	if (!saved) {
-		behind = source->last_number;
+		behind = f->cp ? f->cp->behind : source->last_number;
 		if (source->saving.of) { /* it gets what that one gets */
 			behind = source->saving.behind;
 			source = source->saving.of;

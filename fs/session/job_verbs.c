@@ -194,12 +194,14 @@ int job_kill(struct job *j)
 	if (j->of_session && j->front.latest && j->front.latest->state == RUN_QUEUED) {
 		binding_refuse(j->s, j->front.latest, &killed);
 		wait_wake(&j->s->front.wait);
+		binding_pump(j->s);
 		return 0;
 	}
 	if (!j->unsent)
 		return job_signal(j, SANDBOX_KILL);
 	run_refuse(j->front.latest, &killed);
 	job_over(j);
+	binding_pump(j->s);
 	return 0;
 }
 
@@ -232,6 +234,7 @@ void job_remove(struct job *j)
 	static const struct problem removed = {.code = PROBLEM_REMOVED,
 					       .cause = "the job was removed"};
 	const struct vm_result killed = {.outcome = VM_KILLED, .status = 137, .problem = removed};
+	struct session *s = j->s;
 
 	if (j->inside)
 		(void)sandbox_job_forget(j->s->sandbox, j->front.latest->id);
@@ -243,4 +246,6 @@ void job_remove(struct job *j)
 		job_over(j);
 	}
 	job_unlink(j);
+	if (!s->dead)
+		binding_pump(s);
 }

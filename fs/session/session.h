@@ -318,6 +318,9 @@ void session_flush(struct session *s, int err);
 
 /* Somebody uses it: restarts the idle timeout. */
 void session_used(struct session *s);
+
+/* Is something of it open that would not survive its sleep, or does somebody wait for its output? */
+bool session_in_use(const struct session *s);
 /* Called by the alarm. Return: the next uv_now() at which to call it, or UINT64_MAX. */
 uint64_t session_tick(struct session *s, uint64_t now);
 

@@ -140,6 +140,7 @@ int session_kill(struct session *s)
 	}
 	binding_refuse(s, r, &killed);
 	wait_wake(&s->front.wait);
+	binding_pump(s); /* what is saved behind it waits no longer */
 	return 0;
 }
 
@@ -185,7 +186,8 @@ static int reset_sandbox(struct session *s)
 			binding_unsave(s, &unsaved);
 		s->fs->watch->stirs(s);
 		e = sandbox_reset(s->sandbox);
-		if (e == -EBUSY) /* not READY yet, maybe from another reset */
+		s->fs->watch->settled(s); /* changes have waited for the save */
+		if (e == -EBUSY)	  /* not READY yet, maybe from another reset */
 			s->reset_asked = true;
 		else if (e < 0)
 			return e;
@@ -222,6 +224,8 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
+	if (s->state == SESSION_ASLEEP)
+		file_events_anew(s);
 	asleep_end(s);
 	session_forget_sleep(s);
 	session_set_origin(s, NULL);
@@ -259,8 +263,7 @@ int session_resume(struct session *s)
 
 /* ---- time ---- */
 
-/* Is something of it open that would not survive its sleep, or does somebody wait for its output? */
-static bool is_in_use(const struct session *s)
+bool session_in_use(const struct session *s)
 {
 	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
 	const struct handle *h;
@@ -279,7 +282,7 @@ static bool is_in_use(const struct session *s)
 /* Puts a session to sleep that was not used. Return: when to look again. */
 static uint64_t hibernate(struct session *s, uint64_t now)
 {
-	if (is_in_use(s)) {
+	if (session_in_use(s)) {
 		touch_session(s);
 		s->idle_since = now;
 		return now + s->settings.idle_timeout_s * 1000ull;
@@ -297,9 +300,10 @@ static uint64_t check_idle(struct session *s, uint64_t now)
 	uint64_t due;
 
 	if ((s->state != SESSION_IDLE && s->state != SESSION_PAUSED) || s->nqueued ||
-	    s->jobs_going || s->changes.committing || s->saving.going || s->saving.sleep ||
-	    !s->settings.idle_timeout_s)
+	    s->jobs_going || s->changes.committing || !s->settings.idle_timeout_s)
 		return UINT64_MAX;
+	if (s->saving.going || s->saving.sleep) /* nobody says when that is over */
+		return now + s->settings.idle_timeout_s * 1000ull;
 	due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 	if (now < due)
 		return due;

@@ -16,6 +16,7 @@
 #include "vm/base/problem.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
+#include "fs/session/spec.h"
 #include "fs/session/touch.h"
 
 /*
@@ -43,15 +44,43 @@ static bool is_bound(const struct session *s)
 	return s->sandbox || s->asleep.saved || s->saving.of;
 }
 
+/* Memory goes on where there is the card that it knows. @base: of what was saved, or is being. Return: 0; -EBUSY: there was none,
+ * and now there are ports. */
+static int check_ports(const struct settings *base, const struct settings *with,
+		       struct problem *why)
+{
+	if (base->spec.backend == VM_PROCESS || spec_is_wired(base) || !spec_is_wired(with))
+		return 0;
+	problem_set(why, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
+		    "ports cannot be added to what was saved: it began with neither network nor "
+		    "ports, so nothing leads there");
+	return -EBUSY;
+}
+
+/* Has it memory of its own, or will have, without a sandbox? */
+static bool has_memory(const struct session *s)
+{
+	return s->saving.of || (s->asleep.saved && saved_has_memory(s->asleep.saved));
+}
+
 /* Applies @with to the sandbox, if there is one. Return: 0, -EBUSY for what can't change while it runs, -errno. */
 static int take_effect(struct session *s, const struct settings *with)
 {
 	struct settings_key frozen;
+	struct problem why;
+	int e = 0;
 
 	if (!is_bound(s))
 		return 0;
-	if (!settings_frozen_change(&s->settings, with, &frozen))
-		return s->sandbox ? network_apply(s, with) : 0;
+	if (!settings_frozen_change(&s->settings, with, &frozen)) {
+		if (s->sandbox)
+			return network_apply(s, with);
+		if (has_memory(s))
+			e = check_ports(&s->settings, with, &why);
+		if (e < 0)
+			session_problem(s, &why);
+		return e;
+	}
 	session_problemf(s, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
 			 s->sandbox ? "%s cannot change while the sandbox runs"
 				    : "%s cannot change while the session is asleep",
@@ -198,6 +227,8 @@ static int read_copy(struct session *s, const struct fork *f, const char *value,
 			    "%s is that of what is copied, and cannot differ", frozen.name);
 		e = -EINVAL;
 	}
+	if (e == 0)
+		e = check_ports(&base, with, why);
 	settings_clear(&base);
 	return e;
 }

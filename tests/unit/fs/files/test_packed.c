@@ -417,6 +417,38 @@ static void test_writes_wait_for_a_save(void **state)
 	assert_error(write, -ENOSPC);
 }
 
+/* What waits for a save that a reset has ended. */
+static void test_writes_wait_for_a_save_that_is_reset(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *write;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	assert_true(s->saving);
+	write = fx_create(fx, fx_ino(fx, FILES), "new");
+	assert_int_equal(s->nfiles, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	assert_int_equal(s->nfiles, 1);
+	fake_answer(s, -ENOSPC, NULL);
+	assert_error(write, -ENOSPC);
+}
+
+/* It is tried with the files alone, and that can't begin. */
+static void test_files_alone_do_not_begin(void **state)
+{
+	struct fixture *fx = *state;
+	struct req *write;
+
+	fx_asleep(fx);
+	write = fx_create(fx, fx_ino(fx, FILES), "new");
+	fake_faults.new_err = -ENOMEM;
+	fake_die(fake_sandbox(), PROBLEM_NOT_RESTORED);
+	fake_faults.new_err = 0;
+	assert_error(write, -EIO);
+}
+
 /* Nobody is put to sleep whose files are open. */
 static void test_open_files_keep_it_awake(void **state)
 {
@@ -442,6 +474,27 @@ static void test_open_files_keep_it_awake(void **state)
 	clock_advance(10000);
 	fx_saved(s);
 	fx_expect(fx, TOP "state", "asleep\n");
+}
+
+/* Opened while it is being saved because nobody used it. */
+static void test_opened_while_saved(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *req;
+	uint64_t ino;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	fake_exit(s, VM_DONE, 0);
+	clock_advance(10000);
+	assert_true(s->saving);
+	req = fx_lookup(fx, fx_ino(fx, FILES), "a.txt");
+	fake_answer(s, 0, &fx_a_file);
+	ino = req->ino;
+	req = fx_open_ino(fx, ino, O_RDONLY);
+	fake_answer(s, 0, &fx_a_file);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "idle\n");
 }
 
 /* ---- what has to be read from a disk first ---- */
@@ -631,6 +684,9 @@ int main(void)
 		fx_test(test_of_a_copy_that_goes),
 		fx_test(test_writes_wait_for_a_save),
 		fx_test(test_open_files_keep_it_awake),
+		fx_test(test_files_alone_do_not_begin),
+		fx_test(test_writes_wait_for_a_save_that_is_reset),
+		fx_test(test_opened_while_saved),
 		fx_test(test_waits_for_the_disk),
 		fx_test(test_a_checkpoint_is_damaged),
 		fx_test(test_the_disk_is_damaged),

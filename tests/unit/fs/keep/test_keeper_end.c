@@ -328,6 +328,24 @@ static void test_end_of_an_older_save(void **data)
 	expect_asleep(fx, s);
 }
 
+/* ... nor was that of one that nobody used. */
+static void test_end_while_it_falls_asleep(void **data)
+{
+	static const struct problem busy = {.code = PROBLEM_NOT_SAVED, .cause = "it is busy"};
+	struct fixture *fx = *data;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	s = fx_run(fx, "one");
+	fake_exit(s, VM_DONE, 0);
+	clock_advance(10000);
+	assert_true(s->saving);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	fake_saved(s, NULL, &busy);
+	expect_asleep(fx, s);
+}
+
 /* A checkpoint that the disk has no room for is no reason why there is none for what it sleeps with. */
 static void test_end_stores_what_it_can(void **data)
 {
@@ -381,6 +399,8 @@ int main(void)
 						kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_reset, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_of_an_older_save, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_while_it_falls_asleep, kf_setup,
+						kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_stores_what_it_can, kf_setup, kf_teardown),
 	};
 

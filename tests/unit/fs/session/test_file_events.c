@@ -261,6 +261,24 @@ static void test_the_end_of_a_sandbox(void **state)
 }
 
 /* tail(1) asks for the size, goes to the end, or reads a part before it. */
+/* All of files/ is another, and nobody else says so. */
+static void test_restored_while_asleep(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+	struct file f;
+
+	fx_checkpoint(fx, s, "c");
+	fx_put(fx, TOP "ctl", "sleep\n");
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+	f = fx_opened(fx, NODE, O_RDONLY);
+	expect_line(fx, &f, "watching", "");
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore c\n"), 0);
+	expect_line(fx, &f, "overflow", "");
+	fx_close(fx, &f);
+}
+
 static void test_sizes(void **state)
 {
 	struct fixture *fx = *state;
@@ -394,6 +412,7 @@ int main(void)
 		fx_test(test_poll),
 		fx_test(test_waits_behind_the_first),
 		fx_test(test_offsets),
+		fx_test(test_restored_while_asleep),
 		fx_test(test_sizes),
 		fx_test(test_before_the_first),
 		fx_test(test_names),

@@ -242,6 +242,56 @@ static void test_of_a_checkpoint(void **state)
 	assert_int_equal(fake_packs(), 0);
 }
 
+/* Its memory knows no card, so that nothing would lead to a port. */
+static void test_with_ports(void **state)
+{
+	struct fixture *fx = *state;
+
+	idle(fx);
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\nports = 8080\n"), -EBUSY);
+	fx_expect_in(fx, COPY "error", "ports cannot be added");
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo\n"), 0);
+	assert_int_equal(fx_add(fx, COPY "config", "ports = 8080\n"), -EBUSY);
+}
+
+/* Of a checkpoint that is being saved, behind which a run waits already. */
+static void test_of_a_checkpoint_before_queued(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = idle(fx);
+
+	fx_add(fx, TOP "config", "checkpoint_runs = 2\n");
+	fx_put(fx, TOP "in", "a");
+	fx_put(fx, TOP "in", "b");
+	fake_exit(s, VM_DONE, 0);
+	assert_true(s->saving);
+	assert_int_equal(fx_put(fx, COPY "config", "from = demo@run-2\n"), 0);
+	fx_put(fx, COPY "in", "y");
+	fx_saved(s);
+	assert_string_equal(s->code, "b");
+	assert_int_equal(s->nsaves, 1);
+	began("python-copy");
+}
+
+/* One that was to be a copy goes back to a checkpoint of its own. */
+static void test_waiting_copy_restored(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx), *c;
+
+	fx_checkpoint(fx, s, "a");
+	fx_put(fx, TOP "ctl", "close\n");
+	fake_settle();
+	fx_mkdir(fx, "python/copy");
+	fx_put(fx, COPY "in", "x");
+	c = fake_sandbox();
+	fake_state(c, SANDBOX_READY);
+	fake_exit(c, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "config", "from = copy\n"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	fx_expect_in(fx, TOP "status.json", "\"parent\": null");
+}
+
 /* A copy of a copy that has not begun yet. */
 static void test_of_a_waiting_copy(void **state)
 {
@@ -423,7 +473,10 @@ int main(void)
 		fx_test(test_of_a_new_one),
 		fx_test(test_of_a_sleeper),
 		fx_test(test_of_a_checkpoint),
+		fx_test(test_with_ports),
+		fx_test(test_of_a_checkpoint_before_queued),
 		fx_test(test_of_a_waiting_copy),
+		fx_test(test_waiting_copy_restored),
 		fx_test(test_of_a_waiting_copy_with_runs),
 		fx_test(test_copy_that_does_not_start),
 		fx_test(test_not_saved),

@@ -255,6 +255,24 @@ static void test_reset_while_waking(void **state)
 	assert_int_equal(s->nruns, 1);
 }
 
+/* Reset while it wakes, which fails. */
+static void test_reset_while_waking_fails(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_asleep(fx);
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+	fake_die(fake_sandbox(), PROBLEM_NO_PLACE);
+	fx_expect(fx, TOP "runs/2/state", "queued\n");
+	s = fake_sandbox();
+	assert_false(s->closing);
+	fake_state(s, SANDBOX_READY);
+	printf("from_memory %d nresets %u nruns %u\n", s->from_memory, s->nresets, s->nruns);
+	assert_true(!s->from_memory || s->nresets);
+}
+
 static void test_removed_while_asleep(void **state)
 {
 	struct fixture *fx = *state;
@@ -456,6 +474,41 @@ static void test_paused(void **state)
 	fake_freezes = false;
 }
 
+/* A checkpoint that waits for a run that never begins. */
+static void test_kill_of_what_is_queued(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "when = idle\n");
+	fake_freezes = true;
+	s = fx_idle(fx);
+	assert_int_equal(fx_put(fx, TOP "ctl", "pause\n"), 0);
+	fake_frozen(s, 0);
+	fx_expect(fx, TOP "state", "paused\n");
+	fx_put(fx, TOP "in", "y");
+	assert_int_equal(fx_put(fx, TOP "ctl", "checkpoint c\n"), 0);
+	assert_false(s->saving);
+	assert_int_equal(fx_put(fx, TOP "ctl", "kill\n"), 0);
+	assert_true(s->saving);
+	fx_saved(s);
+	/* The same of a job that was not sent yet. */
+	for (unsigned i = 0; i < 2; i++) {
+		fx_mkdir(fx, TOP "jobs/j");
+		fx_put(fx, TOP "jobs/j/in", "y");
+		assert_int_equal(fx_put(fx, TOP "ctl", i ? "checkpoint b\n" : "checkpoint a\n"), 0);
+		assert_false(s->saving);
+		if (i == 0)
+			assert_int_equal(fx_put(fx, TOP "jobs/j/ctl", "kill\n"), 0);
+		else
+			assert_int_equal(fx_rmdir(fx, TOP "jobs/j"), 0);
+		assert_true(s->saving);
+		fx_saved(s);
+		if (i == 0)
+			assert_int_equal(fx_rmdir(fx, TOP "jobs/j"), 0);
+	}
+}
+
 /* ---- idle ---- */
 
 static void test_idle_hibernates(void **state)
@@ -500,6 +553,47 @@ static void test_idle_but_not_saved(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
+/* Used while it is being saved, which fails. */
+static void test_used_but_not_saved(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	s = fx_idle(fx);
+	clock_advance(10000);
+	assert_true(s->saving);
+	assert_int_equal(fx_put(fx, TOP "in", "y"), 0);
+	fx_not_saved(s);
+	fx_expect(fx, TOP "state", "running\n");
+}
+
+/* Idle_timeout_s is over while a checkpoint is being saved. */
+static void test_idle_behind_a_checkpoint(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "idle_timeout_s = 10\n");
+	s = fx_idle(fx);
+	clock_advance(9000);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	assert_true(s->saving);
+	clock_advance(2000);
+	fx_saved(s);
+	clock_advance(3600000);
+	assert_true(s->saving);
+}
+
+/* Memory that was saved knows no card. */
+static void test_ports_come(void **state)
+{
+	struct fixture *fx = *state;
+
+	fx_asleep(fx);
+	assert_int_equal(fx_add(fx, TOP "config", "ports = 8080\n"), -EBUSY);
+}
+
 static void test_idle_of_processes_closes(void **state)
 {
 	struct fixture *fx = *state;
@@ -537,6 +631,11 @@ int main(void)
 		fx_test(test_paused),
 		fx_test(test_wake_while_it_falls_asleep),
 		fx_test(test_idle_hibernates),
+		fx_test(test_ports_come),
+		fx_test(test_idle_behind_a_checkpoint),
+		fx_test(test_reset_while_waking_fails),
+		fx_test(test_used_but_not_saved),
+		fx_test(test_kill_of_what_is_queued),
 		fx_test(test_idle_but_not_saved),
 		fx_test(test_idle_of_processes_closes),
 	};
