@@ -219,7 +219,7 @@ static bool was_used(const struct session *s)
 	const uint64_t due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 
 	return s->nqueued || launch_pending(s) || s->fs->watch->waits(s) || session_in_use(s) ||
-	       uv_now(s->fs->loop) < due;
+	       !s->settings.idle_timeout_s || uv_now(s->fs->loop) < due;
 }
 
 void binding_not_asleep(struct session *s, const struct problem *why)
