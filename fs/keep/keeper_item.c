@@ -264,8 +264,10 @@ void keeper_item_kept(const struct keeper_item *item, struct session *s)
 	for (size_t i = 0; i < item->noutputs; i++) {
 		struct run *r = run_of(s, &item->output[i].id);
 
-		if (r && r->spool[item->output[i].id.which].len == item->output[i].len)
-			r->spool[item->output[i].id.which].kept = true;
+		if (!r || r->spool[item->output[i].id.which].len != item->output[i].len)
+			continue;
+		r->spool[item->output[i].id.which].kept = true;
+		touch_run(r);
 	}
 	for (size_t i = 0; i < item->ncodes; i++) {
 		item->code[i].r->code_kept = true;

@@ -18,6 +18,7 @@ enum {
 	SPOOL_OF,     /* ... which */
 	SPOOL_SIZE,   /* ... bytes of all */
 	SPOOL_UNKEPT, /* at rest: it was all there when this was written, but not on the disk yet */
+	SPOOL_KEPT,   /* live, of one that is here: it is in its file as well */
 };
 
 /* At rest: short ones are here, long ones elsewhere, and what grows is kept as far as it is short. */
@@ -78,6 +79,8 @@ static void put_live(struct keep_out *o, const struct run *r, struct spool *sp)
 	keep_put_u64(o->out, SPOOL_LOST, sp->lost);
 	if (sp->err)
 		record_i64(o->out, SPOOL_ERR, sp->err);
+	/* Else the next daemon writes it once more, and where there is no room for that, says that it is lost. */
+	keep_put_u64(o->out, SPOOL_KEPT, sp->kept && !sp->away);
 }
 
 static void put_spool(struct keep_out *o, unsigned tag, struct run *r, unsigned which)
@@ -147,6 +150,7 @@ static int spool_field(struct keep_in *in, void *to, const struct record_field *
 	case SPOOL_LOST: return record_get(f, 0, UINT64_MAX / 4, &s->sp.lost);
 	case SPOOL_ERR: return get_err(f, &s->sp.err);
 	case SPOOL_UNKEPT: return record_get_bool(f, &s->unkept);
+	case SPOOL_KEPT: return in->io->live ? record_get_bool(f, &s->sp.kept) : 0;
 	case SPOOL_LEN:
 		r = record_get(f, SPOOL_MEMORY + 1, UINT64_MAX / 4, &s->sp.len);
 		s->sp.away = r == 0;

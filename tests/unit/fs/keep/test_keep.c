@@ -236,6 +236,26 @@ static void test_lost_code(void **state)
 	fx_expect(fx, TOP "in", "two");
 }
 
+/* Whoever comes next does not write an output again that is on the disk. */
+static void test_kept_output(void **state)
+{
+	static char much[32 << 10];
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "one");
+	struct second two;
+
+	memset(much, 'x', sizeof(much));
+	fake_output_bytes(s, VM_STDOUT, much, sizeof(much));
+	fake_exit(s, VM_DONE, 0);
+	kx_check(fx, &kx_live, &two);
+	assert_false(session_run(kx_in_second(&two, "demo"), 1)->spool[RUN_STDOUT].kept);
+	kx_end(&two);
+	session_run(fx_demo(fx), 1)->spool[RUN_STDOUT].kept = true;
+	kx_check(fx, &kx_live, &two);
+	assert_true(session_run(kx_in_second(&two, "demo"), 1)->spool[RUN_STDOUT].kept);
+	kx_end(&two);
+}
+
 static void test_history(void **state)
 {
 	struct fixture *fx = *state;
@@ -466,12 +486,19 @@ static void test_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kx_test(test_new),	     kx_test(test_states_of_runs),
-		kx_test(test_long_outputs),  kx_test(test_long_code),
-		kx_test(test_lost_code),     kx_test(test_history),
-		kx_test(test_jobs),	     kx_test(test_input),
-		kx_test(test_scratch_files), kx_test(test_settings_not_allowed),
-		kx_test(test_no_template),   kx_test(test_damaged),
+		kx_test(test_new),
+		kx_test(test_states_of_runs),
+		kx_test(test_long_outputs),
+		kx_test(test_long_code),
+		kx_test(test_lost_code),
+		kx_test(test_kept_output),
+		kx_test(test_history),
+		kx_test(test_jobs),
+		kx_test(test_input),
+		kx_test(test_scratch_files),
+		kx_test(test_settings_not_allowed),
+		kx_test(test_no_template),
+		kx_test(test_damaged),
 		kx_test(test_too_long),
 	};
 

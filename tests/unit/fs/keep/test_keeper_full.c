@@ -16,6 +16,8 @@
 #include "tests/unit/fixture/fixture.h"
 #include "tests/unit/fixture/keeper_fixture.h"
 #include "tests/unit/fixture/vault_fake.h"
+#include "vm/base/estate.h"
+#include "vm/base/turn.h"
 
 #define TOP   "python/demo/"
 #define WHOLE (1u << 20)
@@ -364,6 +366,36 @@ static void test_output_is_written_once(void **data)
 	kf_next_end(&n);
 }
 
+static int write_nothing(void *data, struct estate *e)
+{
+	(void)data;
+	(void)e;
+	return 0;
+}
+
+/* That an output is on the disk is in what a daemon leaves which dies: the next one may have no room for it once more. */
+static void test_kept_is_left(void **data)
+{
+	static const struct turn_ops ops = {.write = write_nothing};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one");
+	struct estate *e;
+	struct turn turn;
+	struct run *r;
+
+	prints(s);
+	r = session_run(fx_demo(fx), 1);
+	assert_int_equal(estate_new(&e), 0);
+	turn_start(&turn, NULL, e, &ops, NULL);
+	fx->fs->touched.turn = &turn;
+	kf_written();
+	assert_true(r->spool[RUN_STDOUT].kept);
+	assert_true(r->touch.on);
+	fx->fs->touched.turn = NULL;
+	turn_close(&turn);
+	estate_free(e);
+}
+
 /* Who goes on takes the root's `error` back when the reserve is there, and not because a record goes well. */
 static void test_heir_of_a_full_disk(void **data)
 {
@@ -426,6 +458,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reason_is_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_code_has_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_output_is_written_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_heir_of_a_full_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end_cant_tell, setup, teardown),
 	};
