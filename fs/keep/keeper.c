@@ -345,7 +345,7 @@ static void fill(struct keeper *k)
 				k->left = true;
 				s->on_disk.sum = 0;
 			} else {
-				enlist(k, s);
+				changed(s); /* a checkpoint that was told of may have done that */
 			}
 			n++;
 			continue;
@@ -382,16 +382,17 @@ static void begin(struct keeper *k)
 	k->round_ms = uv_now(k->fs->loop);
 	k->urgent = false;
 	k->mark = vault_mark(k->vault);
+	k->busy = true; /* also while it is filled: nobody begins another one behind this */
 	try_again(k);
 	fill(k);
 	k->all = TAILQ_EMPTY(&k->dirty);
 	if (!k->job && !refill) {
+		k->busy = false;
 		keeper_forget(k, k->mark);
 		schedule(k); /* where there was no memory */
 		look(k);
 		return;
 	}
-	k->busy = true;
 	r = uv_queue_work(k->fs->loop, &k->work, on_work, on_done);
 	assert(r == 0);
 	(void)r;

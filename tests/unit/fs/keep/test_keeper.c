@@ -288,6 +288,42 @@ static void test_too_large(void **data)
 	buf_clear(&s->front.next_stdin);
 }
 
+/* Nor with a checkpoint that waits for the disk: that it waits on is told, which changes the session while the job is filled. */
+static void test_too_large_whole(void **data)
+{
+	struct fixture *fx = *data;
+	struct keeper *k = fx->fs->keeper;
+	struct sandbox *box = fx_run(fx, "one");
+	struct session *s = fx_demo(fx);
+	const struct keeper_item *job;
+
+	fake_exit(box, VM_DONE, 0);
+	kf_written();
+	fx_checkpoint(fx, box, "a");
+	s->front.next_stdin.limit = 0;
+	assert_int_equal(buf_truncate(&s->front.next_stdin, RECORD_MAX + 1), 0);
+	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
+	fake_vault_stores(0);
+	clock_advance(1);
+	assert_int_equal(s->on_disk.err, -EFBIG);
+	job = k->job;
+	assert_true(k->busy && job);
+	/* There is one job at a time: nobody takes it from the thread. */
+	clock_advance(1100);
+	assert_ptr_equal(k->job, job);
+	clock_work();
+	assert_true(kf_is_there("other"));
+	/* It is on one list, once. */
+	assert_true(s->on_disk.dirty && s->on_disk.refused);
+	assert_ptr_equal(TAILQ_FIRST(&k->refused), s);
+	assert_null(TAILQ_NEXT(s, on_disk.link));
+	buf_clear(&s->front.next_stdin);
+	clock_advance(6000);
+	kf_written();
+	assert_int_equal(s->on_disk.err, 0);
+	assert_false(s->on_disk.dirty || checkpoint_find(s, "a")->unwritten);
+}
+
 /* What could not be removed does not come back; nor does it take with it one that has its name now. */
 static void test_removal_refused(void **data)
 {
@@ -498,6 +534,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refusal_is_over, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unchanged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_too_large_whole, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_removal_refused, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_not_allowed, kf_setup, kf_teardown),
