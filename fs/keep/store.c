@@ -502,6 +502,9 @@ int store_remove(const struct store *st, const char *template, const char *name)
 
 	if (dir < 0)
 		return errno == ENOENT ? 0 : -errno;
+	/* Half of one as well, which nobody would look at any more. */
+	if (unlinkat(dir, staged_name(name).text, 0) < 0 && errno != ENOENT)
+		return -errno;
 	if (unlinkat(dir, record_name(name).text, 0) < 0 && errno != ENOENT)
 		return -errno;
 	if (fsync(dir) < 0)

@@ -109,6 +109,9 @@ static void test_records(void **data)
 	assert_int_equal(read_record(&st, "python", "demo", text), -EBADMSG);
 	assert_int_equal(store_remove(&st, "python", "demo"), 0);
 	assert_int_equal(read_record(&st, "python", "demo", text), -ENOENT);
+	assert_int_equal(unlink(other), 0);
+	snprintf(path, sizeof(path), "%s/sessions/python", state);
+	assert_int_equal(rmdir(path), 0); /* nor is what was being written there */
 	assert_int_equal(store_remove(&st, "python", "demo"), 0);
 	assert_int_equal(store_remove(&st, "none", "demo"), 0);
 	/* Without the vault nothing is sealed any more. */
