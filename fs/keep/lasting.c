@@ -458,6 +458,14 @@ static int get_foreign(struct keep_in *in, const struct record_field *f, struct 
 	return e;
 }
 
+/* That it is not there matters more than what was the matter with it before. */
+static int get_checkpoint_problem(const struct record_field *f, struct checkpoint *cp)
+{
+	if (problem_kept(&cp->problem)->code == PROBLEM_DAMAGED)
+		return 0;
+	return keep_get_kept(f, &cp->problem);
+}
+
 static int checkpoint_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct checkpoint *cp = to;
@@ -487,7 +495,7 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 		e = keep_get_settings(in, f, &cp->settings, &why);
 		return e <= 0 ? e : get_foreign(in, f, cp, &why);
 	case CP_FOREIGN: return in->io->live ? keep_text(f, cp) : -EBADMSG;
-	case CP_PROBLEM: return keep_get_kept(f, &cp->problem);
+	case CP_PROBLEM: return get_checkpoint_problem(f, cp);
 	case CP_UNWRITTEN: return record_get_bool(f, &cp->unwritten);
 	case CP_BEHIND: return record_get_u32(f, UINT32_MAX, &cp->behind);
 	default: return 0;
@@ -511,6 +519,14 @@ static bool is_free(const struct session *s, const struct checkpoint *cp)
 	return true;
 }
 
+/* What goes with one that is there is nothing to one that is not: it costs that checkpoint, and not the session. */
+static void forget_whole(struct checkpoint *cp)
+{
+	cp->unwritten = false;
+	free(cp->foreign);
+	cp->foreign = NULL;
+}
+
 static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
 {
 	if (!plain_name_ok(cp->name) || !cp->number || !cp->place ||
@@ -518,6 +534,8 @@ static int check_checkpoint(struct keep_in *in, struct checkpoint *cp)
 		return -EBADMSG;
 	if (cp->state == CHECKPOINT_WHOLE && problem_kept(&cp->problem)->code == PROBLEM_DAMAGED)
 		cp->state = CHECKPOINT_FAILED;
+	if (cp->state == CHECKPOINT_FAILED)
+		forget_whole(cp);
 	if ((cp->state == CHECKPOINT_WHOLE) != (cp->saved != NULL))
 		return -EBADMSG;
 	if (cp->foreign && (cp->state != CHECKPOINT_WHOLE || !problem_kept(&cp->problem)->code))

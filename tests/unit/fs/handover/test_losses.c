@@ -570,6 +570,38 @@ static void test_saved(void **state)
 	clear(&all);
 }
 
+/* It costs the checkpoint alone whose it is: also one that waits for the disk, and whose settings are not allowed. */
+static void test_saved_waits(void **state)
+{
+	static const struct problem why = {.code = PROBLEM_LIMIT, .cause = "not allowed"};
+	static const char *const shown[] = {TOP "checkpoints/a/status.json",
+					    TOP "checkpoints/b/status.json"};
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct checkpoint *foreign;
+	struct heir h;
+	struct all all;
+
+	fake_exit(s, VM_DONE, 0);
+	fx_checkpoint(fx, s, "a");
+	checkpoint_find(fx_demo(fx), "a")->unwritten = true;
+	fx_checkpoint(fx, s, "b");
+	foreign = checkpoint_find(fx_demo(fx), "b");
+	foreign->foreign = strdup("memory_mb = 99999\n");
+	problem_keep(&foreign->problem, &why);
+	write_all(fx->fs, &all);
+	for (unsigned i = 0; i < ARRAY_SIZE(shown); i++) {
+		come(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, i), &nonsense));
+		assert_int_equal(h.result, 0);
+		serve(&h);
+		fx_expect(fx, TOP "state", "idle\n");
+		fx_expect_in(fx, shown[i], "\"failed\"");
+		fx_expect_in(fx, shown[i], "can't be had");
+		go(&h);
+	}
+	clear(&all);
+}
+
 /* What the sandbox of a lost session was to be told lies beside its record, and is nobody's then. */
 static void test_bytes(void **state)
 {
@@ -644,9 +676,9 @@ static void test_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_left),  fx_test(test_gone),   fx_test(test_sandbox),
-		fx_test(test_saved), fx_test(test_handle), fx_test(test_stream),
-		fx_test(test_bytes), fx_test(test_each),
+		fx_test(test_left),  fx_test(test_gone),	fx_test(test_sandbox),
+		fx_test(test_saved), fx_test(test_handle),	fx_test(test_stream),
+		fx_test(test_bytes), fx_test(test_saved_waits), fx_test(test_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,6 +342,32 @@ static void test_gone_and_not_allowed(void **data)
 	kf_next_end(&n);
 }
 
+/* Nor is one that failed, which has nothing to stay. */
+static void test_failed_and_not_allowed(void **data)
+{
+	static const struct problem full = {.code = PROBLEM_NOT_SAVED, .cause = "no room"};
+	struct fixture *fx = *data;
+	struct checkpoint *cp;
+	struct sandbox *s;
+	struct kf_next n;
+
+	fx_put(fx, TOP "config", "memory_mb = 300\n");
+	s = fx_run(fx, "one");
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/a"), 0);
+	fake_saved(s, NULL, &full);
+	assert_int_equal(fx_put(fx, TOP "ctl", "close\nreset\n"), 0);
+	fx_put(fx, TOP "config", "memory_mb = 200\n");
+	kf_written();
+	fx->conf.limits.max_memory_mb = 256;
+	kf_next_begin(&n, fx);
+	assert_false(kf_found(&n, "demo")->on_disk.damaged);
+	cp = checkpoint_find(kf_found(&n, "demo"), "a");
+	assert_int_equal(cp->state, CHECKPOINT_FAILED);
+	assert_int_equal(problem_kept(&cp->problem)->code, PROBLEM_NOT_SAVED);
+	kf_next_end(&n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_headless_stays, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_restored_asleep, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_gone_and_not_allowed, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_failed_and_not_allowed, kf_setup, kf_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
