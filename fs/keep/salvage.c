@@ -196,6 +196,7 @@ static void lose(struct rest *rest)
 		saved_unref(cp->saved);
 		settings_clear(&cp->settings);
 		problem_keep(&cp->problem, NULL);
+		free(cp->foreign);
 		free(cp);
 	}
 	saved_unref(rest->asleep.saved);
