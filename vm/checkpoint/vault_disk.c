@@ -357,9 +357,15 @@ int vault_disk_store(const struct vault_disk *d, const char *id, const struct pa
 		r = sync_dir(d->bases);
 	if (r == 0 && renameat(d->dir, name, d->dir, id) < 0)
 		r = -errno;
-	if (r < 0)
+	if (r < 0) {
 		remove_dir(d->dir, name);
-	return r == 0 ? sync_dir(d->dir) : r;
+		return r;
+	}
+	r = sync_dir(d->dir);
+	/* Nobody is told of it, and the next attempt has another id. */
+	if (r < 0)
+		vault_disk_remove(d, id);
+	return r;
 }
 
 /* ---- loading ---- */

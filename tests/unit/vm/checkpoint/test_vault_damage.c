@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -427,6 +429,43 @@ static void the_disk_is_full(void **state)
 	assert_int_equal(umount2(vf_top, MNT_DETACH), 0);
 }
 
+static ino_t fails_to_sync; /* a directory; 0: none */
+
+int fsync(int fd)
+{
+	struct stat st;
+
+	if (fails_to_sync && fstat(fd, &st) == 0 && st.st_ino == fails_to_sync) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+/* What is whole but for its name, which may not be on the disk, is not left: each attempt would leave another. */
+static void its_name_is_not_synced(void **state)
+{
+	struct saved *s;
+	struct stat st;
+	char path[PATH_MAX + 64];
+
+	(void)state;
+	vf_begin();
+	snprintf(path, sizeof(path), "%s/saved", vf_top);
+	assert_int_equal(stat(path, &st), 0);
+	s = saved_new(saved_fixture_pack(1, 2000), NULL);
+	fails_to_sync = st.st_ino;
+	assert_int_equal(vf_store(s), -EIO);
+	assert_int_equal(vf_store(s), -EIO);
+	fails_to_sync = 0;
+	assert_null(saved_id(s));
+	assert_int_equal(vf_count(""), 0);
+	assert_int_equal(vf_store(s), 0);
+	assert_int_equal(vf_count(""), 1);
+	saved_unref(s);
+	vf_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +479,7 @@ int main(void)
 		VF_TEST(a_damaged_check),
 		VF_TEST(a_damaged_base_is_not_passed_on),
 		VF_TEST(the_disk_is_full),
+		VF_TEST(its_name_is_not_synced),
 	};
 
 	return vf_run(tests);
