@@ -289,7 +289,7 @@ int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io
 
 	if (!s->dead)
 		(void)keep_put_settings(out, S_SETTINGS, &s->settings);
-	if (s->state == SESSION_CLOSED)
+	if (s->state == SESSION_CLOSED || s->on_disk.damaged)
 		keep_put_kept(out, S_CLOSED, &s->closed);
 	keep_put_kept(out, S_STANDING, &s->standing);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)

@@ -236,6 +236,29 @@ static void test_lost_code(void **state)
 	fx_expect(fx, TOP "in", "two");
 }
 
+/* One that can't be read from the disk says so still, whoever serves. */
+static void test_live_damaged(void **state)
+{
+	static const struct problem why = {
+		.code = PROBLEM_DAMAGED, .cause = "its record is damaged", .fix = "rmdir"};
+	struct fixture *fx = *state;
+	struct session *s = fx_demo(fx);
+	struct problem p = {0};
+	struct second two;
+
+	s->on_disk.damaged = true;
+	problem_keep(&s->closed, &why);
+	session_set_state(s, SESSION_FAILED);
+	session_problem(s, &why);
+	kx_check(fx, &kx_live, &two);
+	s = kx_in_second(&two, "demo");
+	assert_int_equal(session_may_begin(s, &p), -ESTALE);
+	assert_int_equal(p.code, PROBLEM_DAMAGED);
+	assert_int_equal(session_check_damaged(s), -ESTALE);
+	assert_int_equal(problem_kept(&s->front.error)->code, PROBLEM_DAMAGED);
+	kx_end(&two);
+}
+
 /* Whoever comes next does not write an output again that is on the disk. */
 static void test_kept_output(void **state)
 {
@@ -499,6 +522,7 @@ int main(void)
 		kx_test(test_settings_not_allowed),
 		kx_test(test_no_template),
 		kx_test(test_damaged),
+		kx_test(test_live_damaged),
 		kx_test(test_too_long),
 	};
 
