@@ -13,6 +13,7 @@
 #include "point.h"
 #include "saved.h"
 #include "vault.h"
+#include "vm/base/digest.h"
 #include "vm/base/lent.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
@@ -123,7 +124,7 @@ static int take_layer(struct point *p, const struct record_field *f, struct laye
 	char key[DIGEST_HEX];
 	int r = record_get_str(f, key, sizeof(key));
 
-	if (r < 0 || p->layer)
+	if (r < 0 || p->layer || !digest_is_hex(key)) /* else it would be a path */
 		return -EBADMSG;
 	p->layer = layer_get(layers, key);
 	p->fit.layer = p->layer;

@@ -8,12 +8,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "tests/unit/fixture/saved_fixture.h"
 #include "tests/unit/fixture/vault_fixture.h"
 #include "vm/base/buf.h"
+#include "vm/base/digest.h"
 #include "vm/checkpoint/saved_record.h"
+#include "vm/image/layer.h"
 
 /* Return: what is made of the record of @s, which goes. */
 static struct saved *again(struct saved *s)
@@ -190,12 +193,44 @@ static void makes_no_sense(void **state)
 	vf_close();
 }
 
+/* A package layer has a sum for its name: what else a daemon has written, which may have been a guest's, is not looked for. */
+static void layer_is_no_path(void **state)
+{
+	static const unsigned char point = 5, layer = 13; /* TAG_POINT, TAG_LAYER */
+	char sum[DIGEST_HEX] = {0};
+	const char *const keys[] = {"../../../../tmp", sum};
+	struct saved_packs packs = {0};
+	struct fdbag fds = {0};
+	struct saved *s = NULL;
+	struct layers layers;
+
+	(void)state;
+	vf_begin();
+	memset(sum, 'a', sizeof(sum) - 1);
+	assert_int_equal(layers_init(&layers, vf_top, 0), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct buf out = {0};
+		const size_t at = record_open(&out, point);
+
+		record_str(&out, layer, keys[i]);
+		record_close(&out, at);
+		assert_int_equal(saved_take(vf_vault, &layers, &packs,
+					    record_reader(out.data, out.len), &fds, &s),
+				 i == 0 ? -EBADMSG : -ENOENT);
+		buf_clear(&out);
+	}
+	assert_null(s);
+	layers_fini(&layers);
+	vf_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		VF_TEST(in_memory),	     VF_TEST(files_of_both),
 		VF_TEST(on_the_disk),	     VF_TEST(files_of_what_is_on_the_disk),
 		VF_TEST(damaged_goes_along), VF_TEST(makes_no_sense),
+		VF_TEST(layer_is_no_path),
 	};
 
 	return vf_run(tests);
