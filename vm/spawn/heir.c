@@ -232,16 +232,21 @@ int heir_start(struct heir *h, const struct heir_gift *gift, int64_t now)
 		askers_answer(&h->asker, 0, why);
 		return -1;
 	}
-	r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0 ? -errno : 0;
+	/* Without that nobody could go on when the heir dies: it is better not to be one. */
+	h->program = by_path(program);
+	r = h->program < 0 ? -errno : 0;
+	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, daemon) < 0)
+		r = -errno;
 	if (r == 0)
 		r = launch(h, gift, program, daemon[1]);
 	if (r < 0) {
 		close_pair(daemon);
+		if (h->program >= 0)
+			close(steal_fd(&h->program));
 		askers_answer(&h->asker, 0, "it could not be started");
 		return -1;
 	}
 	close(daemon[1]);
-	h->program = by_path(program);
 	h->revives = false;
 	h->state = HEIR_STARTING;
 	h->until = now + START_MS;
