@@ -325,10 +325,10 @@ int vm_new(uv_loop_t *loop, struct spawner *spawner, const struct vm_config *cfg
 	return vm_new_with(machine, loop, spawner, cfg, events, data, ret_vm);
 }
 
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved)
 {
-	return saved_take(vm_vault(vm), &vm->package_jobs.layers, &vm->packs, fields, fds,
+	return saved_take(vm_vault(vm), &vm->package_jobs.layers, &vm->packs, fields, fds, died,
 			  ret_saved);
 }
 

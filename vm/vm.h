@@ -140,7 +140,7 @@ int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *package
 	     void *data);
 
 /* Return: as saved_take(). */
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved);
 
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };

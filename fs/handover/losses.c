@@ -20,7 +20,8 @@
  *					nodes go, and its processes, for nobody claims them
  *	a sandbox alone			as if that were not there any more: inherit_go()
  *	a handle, or its text		whoever has it open gets EIO from then on; nobody else gets its number
- *	bytes, blocks, what was saved	nothing yet: who needs them does not find them, and is lost for that
+ *	bytes, blocks, what was saved	nothing yet: who needs them does not find them, and is lost for that. Where there was no room to
+ *					look at what was saved there can be no heir, and another one is tried
  *	a free slot			it is used no more
  *	what nothing relies on		is left out
  *	all else of the mount		there can be no heir
@@ -213,10 +214,11 @@ int handover_lost(struct fs *fs, const struct record *rec, int err)
 	case KEEP_TEXT:
 	case KEEP_BLOCK:
 	case KEEP_REMOVAL:
-	case HANDOVER_SAVED:
 	case HANDOVER_SLOT:
 	case HANDOVER_STATS:
 	case HANDOVER_COMPLAINTS: return 0;
+	/* It may be whole, and there be no other one of it. */
+	case HANDOVER_SAVED: return saved_take_passes(err) ? err : 0;
 	default: return err;
 	}
 }

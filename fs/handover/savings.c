@@ -118,7 +118,7 @@ int handover_get_saved(struct fs *fs, const struct record *rec, struct fdbag *fd
 	if (!more)
 		return -ENOMEM;
 	fs->inherited.saved = more;
-	r = vm_saved_take(fs->vm, rec->fields, fds, &saved);
+	r = vm_saved_take(fs->vm, rec->fields, fds, fs->inherited.died, &saved);
 	if (r < 0)
 		return r;
 	saved_set_number(saved, rec->key);

@@ -285,18 +285,22 @@ static int take_field(struct taken *t, const struct record_field *f, struct laye
 	}
 }
 
-/* Also one that can't be read any more: whose it is keeps it. */
-static int find(struct vault *vault, const char *id, struct saved **ret_saved)
+/* Also one that can't be read any more: whose it is keeps it. So it is with whatever else is wrong with the disk, or the key, if
+ * there is nobody who would have it still. */
+static int find(struct vault *vault, const char *id, bool died, struct saved **ret_saved)
 {
 	struct problem why;
 	const int r = vault ? vault_find(vault, id, ret_saved, &why) : -ENOENT;
 
-	return r == -EBADMSG ? vault_stand_in(vault, id, ret_saved) : r;
+	if (r == -EBADMSG || (died && r < 0 && r != -ENOENT && !saved_take_passes(r)))
+		return vault_stand_in(vault, id, ret_saved);
+	return r;
 }
 
-static int find_whole(struct vault *vault, const struct taken *t, struct saved **ret_saved)
+static int find_whole(struct vault *vault, const struct taken *t, bool died,
+		      struct saved **ret_saved)
 {
-	const int r = find(vault, t->id, ret_saved);
+	const int r = find(vault, t->id, died, ret_saved);
 
 	if (r == 0 && t->damaged)
 		saved_set_damaged(*ret_saved, true);
@@ -304,10 +308,10 @@ static int find_whole(struct vault *vault, const struct taken *t, struct saved *
 }
 
 /* The files alone of what is on the disk by the name @id. */
-static int find_files(struct vault *vault, const char *id, struct saved **ret_saved)
+static int find_files(struct vault *vault, const char *id, bool died, struct saved **ret_saved)
 {
 	struct saved *whole = NULL;
-	int r = find(vault, id, &whole);
+	int r = find(vault, id, died, &whole);
 
 	if (r < 0)
 		return r;
@@ -335,7 +339,7 @@ static int take_pack(const struct taken *t, struct saved_packs *packs, struct pa
 }
 
 int saved_take(struct vault *vault, struct layers *layers, struct saved_packs *packs,
-	       struct record_reader fields, struct fdbag *fds, struct saved **ret_saved)
+	       struct record_reader fields, struct fdbag *fds, bool died, struct saved **ret_saved)
 {
 	struct taken t = {.fd = -1};
 	struct pack *pack = NULL;
@@ -348,8 +352,8 @@ int saved_take(struct vault *vault, struct layers *layers, struct saved_packs *p
 			break;
 	}
 	if (r == 0 && (*t.id || *t.of) && !t.number && !t.point)
-		return *t.id ? find_whole(vault, &t, ret_saved)
-			     : find_files(vault, t.of, ret_saved);
+		return *t.id ? find_whole(vault, &t, died, ret_saved)
+			     : find_files(vault, t.of, died, ret_saved);
 	if (r == 0)
 		r = take_pack(&t, packs, &pack);
 	lent_close(&t.fd);

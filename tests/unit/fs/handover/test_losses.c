@@ -25,13 +25,18 @@ int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 	return 0;
 }
 
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+static int saved_err; /* for whatever is not damage */
+
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved)
 {
 	struct record_field f;
 
 	(void)vm;
 	(void)fds;
+	(void)died;
+	if (saved_err < 0)
+		return saved_err;
 	if (record_field(&fields, &f) <= 0 || f.tag != 1 || f.u64 != 7)
 		return -EBADMSG;
 	*ret_saved = fake_saved_new(10, true);
@@ -602,6 +607,35 @@ static void test_saved_waits(void **state)
 	clear(&all);
 }
 
+/* There was no room to look at what was saved: none of it is lost for that, and another one is to try. */
+static void test_saved_unseen(void **state)
+{
+	static const int passes[] = {-ENOMEM, -EMFILE, -ENFILE};
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct heir h;
+	struct all all;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
+	fake_saved(s, fake_saved_new(100, true), NULL);
+	fake_settle();
+	write_all(fx->fs, &all);
+	for (size_t i = 0; i < ARRAY_SIZE(passes); i++) {
+		saved_err = passes[i];
+		come(&h, fx, estate_of(&all, NULL, NULL));
+		saved_err = 0;
+		assert_int_equal(h.result, passes[i]);
+		go(&h);
+	}
+	come(&h, fx, estate_of(&all, NULL, NULL));
+	assert_int_equal(h.result, 0);
+	serve(&h);
+	fx_expect(fx, TOP "state", "asleep\n");
+	go(&h);
+	clear(&all);
+}
+
 /* What the sandbox of a lost session was to be told lies beside its record, and is nobody's then. */
 static void test_bytes(void **state)
 {
@@ -676,9 +710,10 @@ static void test_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_left),  fx_test(test_gone),	fx_test(test_sandbox),
-		fx_test(test_saved), fx_test(test_handle),	fx_test(test_stream),
-		fx_test(test_bytes), fx_test(test_saved_waits), fx_test(test_each),
+		fx_test(test_left),   fx_test(test_gone),	 fx_test(test_sandbox),
+		fx_test(test_saved),  fx_test(test_saved_waits), fx_test(test_saved_unseen),
+		fx_test(test_handle), fx_test(test_stream),	 fx_test(test_bytes),
+		fx_test(test_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,12 +26,13 @@ int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 	return -ENOSYS;
 }
 
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved)
 {
 	(void)vm;
 	(void)fields;
 	(void)fds;
+	(void)died;
 	(void)ret_saved;
 	return -ENOSYS;
 }

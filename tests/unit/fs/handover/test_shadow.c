@@ -26,12 +26,13 @@ int saved_put(const struct saved *s, struct buf *out, struct fdbag *fds)
 	return 0;
 }
 
-int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds,
+int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved)
 {
 	(void)vm;
 	(void)fields;
 	(void)fds;
+	(void)died;
 	*ret_saved = fake_saved_new(10, true);
 	return 0;
 }

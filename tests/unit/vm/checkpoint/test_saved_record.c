@@ -8,7 +8,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/unit/fixture/saved_fixture.h"
@@ -27,9 +31,9 @@ static struct saved *again(struct saved *s)
 	struct buf out = {0};
 
 	assert_int_equal(saved_put(s, &out, &fds), 0);
-	assert_int_equal(
-		saved_take(vf_vault, NULL, &packs, record_reader(out.data, out.len), &fds, &taken),
-		0);
+	assert_int_equal(saved_take(vf_vault, NULL, &packs, record_reader(out.data, out.len), &fds,
+				    false, &taken),
+			 0);
 	saved_packs_drop(&packs);
 	buf_clear(&out);
 	fdbag_clear(&fds);
@@ -77,7 +81,7 @@ static void files_of_both(void **state)
 	}
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(saved_take(vf_vault, NULL, &packs,
-					    record_reader(out[i].data, out[i].len), &there,
+					    record_reader(out[i].data, out[i].len), &there, false,
 					    &got[i]),
 				 0);
 	assert_ptr_equal(saved_pack(got[0]), saved_pack(got[1]));
@@ -137,15 +141,22 @@ static void files_of_what_is_on_the_disk(void **state)
 	vf_close();
 }
 
-static int take(struct buf *out, struct saved **ret_saved)
+static int take_of(const struct buf *out, bool died, struct saved **ret_saved)
 {
 	struct saved_packs packs = {0};
 	struct fdbag fds = {0};
 	const int r = saved_take(vf_vault, NULL, &packs, record_reader(out->data, out->len), &fds,
-				 ret_saved);
+				 died, ret_saved);
 
 	saved_packs_drop(&packs);
 	fdbag_clear(&fds);
+	return r;
+}
+
+static int take(struct buf *out, struct saved **ret_saved)
+{
+	const int r = take_of(out, false, ret_saved);
+
 	buf_clear(out);
 	return r;
 }
@@ -193,6 +204,86 @@ static void makes_no_sense(void **state)
 	vf_close();
 }
 
+/* A file lies there instead of it, which is not damaged by that. Return: whether it did not before. */
+static bool hide(const char *id, bool hidden)
+{
+	char path[PATH_MAX + 64], aside[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/saved/%s", vf_top, id);
+	snprintf(aside, sizeof(aside), "%s/aside", vf_top);
+	return hidden ? rename(path, aside) == 0 && mknod(path, S_IFREG | 0600, 0) == 0
+		      : unlink(path) == 0 && rename(aside, path) == 0;
+}
+
+/* What the disk does not give now: who takes over from one that has it refuses; behind its death the name stays, and what it is
+ * the name of. Of that the files alone are no less. */
+static void not_read_now(void **state)
+{
+	struct buf out[2] = {0};
+	struct fdbag fds = {0};
+	struct saved *s, *files, *t[2] = {0};
+	char id[SAVED_ID_MAX];
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(5, true);
+	files = saved_files_only(s);
+	snprintf(id, sizeof(id), "%s", saved_id(s));
+	assert_int_equal(saved_put(s, &out[0], &fds), 0);
+	assert_int_equal(saved_put(files, &out[1], &fds), 0);
+	saved_unref(files);
+	saved_unref(s);
+	assert_true(hide(id, true));
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(take_of(&out[i], false, &t[i]), -ENOTDIR);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(take_of(&out[i], true, &t[i]), 0);
+	assert_string_equal(saved_id(t[0]), id);
+	assert_string_equal(saved_files_of(t[1]), id);
+	vault_forget(vf_vault, vault_mark(vf_vault));
+	vf_settle();
+	assert_true(hide(id, false));
+	for (unsigned i = 0; i < 2; i++) {
+		saved_unref(t[i]);
+		buf_clear(&out[i]);
+	}
+	vf_close();
+	vf_begin();
+	assert_int_equal(vault_find(vf_vault, id, &s, NULL), 0);
+	assert_int_equal(vf_load(s, false).code, 0);
+	vf_same(s, 5, true);
+	saved_unref(s);
+	vf_close();
+}
+
+/* There is no descriptor left to look: that says nothing of it, and is no reason for a name alone. */
+static void no_room_to_look(void **state)
+{
+	struct rlimit most, none;
+	struct buf out = {0};
+	struct fdbag fds = {0};
+	struct saved *s, *t = NULL;
+	int r;
+
+	(void)state;
+	vf_begin();
+	s = vf_stored(6, false);
+	assert_int_equal(saved_put(s, &out, &fds), 0);
+	saved_unref(s);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = most.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = take_of(&out, true, &t);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_true(saved_take_passes(r));
+	assert_int_equal(take_of(&out, true, &t), 0);
+	assert_false(saved_is_damaged(t));
+	saved_unref(t);
+	buf_clear(&out);
+	vf_close();
+}
+
 /* A package layer has a sum for its name: what else a daemon has written, which may have been a guest's, is not looked for. */
 static void layer_is_no_path(void **state)
 {
@@ -215,7 +306,7 @@ static void layer_is_no_path(void **state)
 		record_str(&out, layer, keys[i]);
 		record_close(&out, at);
 		assert_int_equal(saved_take(vf_vault, &layers, &packs,
-					    record_reader(out.data, out.len), &fds, &s),
+					    record_reader(out.data, out.len), &fds, false, &s),
 				 i == 0 ? -EBADMSG : -ENOENT);
 		buf_clear(&out);
 	}
@@ -230,7 +321,8 @@ int main(void)
 		VF_TEST(in_memory),	     VF_TEST(files_of_both),
 		VF_TEST(on_the_disk),	     VF_TEST(files_of_what_is_on_the_disk),
 		VF_TEST(damaged_goes_along), VF_TEST(makes_no_sense),
-		VF_TEST(layer_is_no_path),
+		VF_TEST(layer_is_no_path),   VF_TEST(not_read_now),
+		VF_TEST(no_room_to_look),
 	};
 
 	return vf_run(tests);
