@@ -163,6 +163,13 @@ static void serve(struct heir *h)
 	handover_go(h->two.fs);
 }
 
+static void goes_on(struct heir *h, struct fixture *fx, struct estate *e)
+{
+	come(h, fx, e);
+	assert_int_equal(h->result, 0);
+	serve(h);
+}
+
 static void go(struct heir *h)
 {
 	if (h->dead)
@@ -501,9 +508,7 @@ static void test_gone(void **state)
 	fake_exit(s, VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
 	write_all(fx->fs, &all);
-	come(&h, fx, estate_of(&all, find(&all, KEEP_SESSION, 0, 0), &nonsense));
-	assert_int_equal(h.result, 0);
-	serve(&h);
+	goes_on(&h, fx, estate_of(&all, find(&all, KEEP_SESSION, 0, 0), &nonsense));
 	assert_string_equal(fx_ls(fx, "python"), "template.json README.md other ");
 	f = fx_opened(fx, "events", O_RDONLY);
 	expect_event(fx, &f, "one whose name is not known is gone");
@@ -527,9 +532,7 @@ static void test_sandbox(void **state)
 	fake_output(s, VM_STDOUT, "half");
 	f = fx_opened(fx, TOP "stdout", O_RDONLY);
 	write_all(fx->fs, &all);
-	come(&h, fx, estate_of(&all, find(&all, HANDOVER_SANDBOX, 0, 0), &nonsense));
-	assert_int_equal(h.result, 0);
-	serve(&h);
+	goes_on(&h, fx, estate_of(&all, find(&all, HANDOVER_SANDBOX, 0, 0), &nonsense));
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_expect_error(fx, "python/demo", "agent-lost");
 	fx_expect(fx, TOP "runs/1/state", "lost\n");
@@ -555,16 +558,12 @@ static void test_saved(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/point"), 0);
 	write_all(fx->fs, &all);
-	come(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, 0), &nonsense));
-	assert_int_equal(h.result, 0);
-	serve(&h);
+	goes_on(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, 0), &nonsense));
 	fx_expect(fx, TOP "state", "closed\n");
 	fx_expect_error(fx, "python/demo", "damaged");
 	fx_expect_in(fx, TOP "checkpoints/point/status.json", "\"failed\"");
 	go(&h);
-	come(&h, fx, estate_of(&all, find(&all, KEEP_RUN, 0, 0), &nonsense));
-	assert_int_equal(h.result, 0);
-	serve(&h);
+	goes_on(&h, fx, estate_of(&all, find(&all, KEEP_RUN, 0, 0), &nonsense));
 	fx_expect(fx, TOP "state", "failed\n");
 	assert_non_null(fx_demo(fx)->asleep.saved);
 	fx_expect_in(fx, TOP "checkpoints/point/status.json", "\"whole\"");
@@ -596,9 +595,7 @@ static void test_saved_waits(void **state)
 	problem_keep(&foreign->problem, &why);
 	write_all(fx->fs, &all);
 	for (unsigned i = 0; i < ARRAY_SIZE(shown); i++) {
-		come(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, i), &nonsense));
-		assert_int_equal(h.result, 0);
-		serve(&h);
+		goes_on(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, i), &nonsense));
 		fx_expect(fx, TOP "state", "idle\n");
 		fx_expect_in(fx, shown[i], "\"failed\"");
 		fx_expect_in(fx, shown[i], "can't be had");
@@ -628,9 +625,7 @@ static void test_saved_unseen(void **state)
 		assert_int_equal(h.result, passes[i]);
 		go(&h);
 	}
-	come(&h, fx, estate_of(&all, NULL, NULL));
-	assert_int_equal(h.result, 0);
-	serve(&h);
+	goes_on(&h, fx, estate_of(&all, NULL, NULL));
 	fx_expect(fx, TOP "state", "asleep\n");
 	go(&h);
 	clear(&all);
