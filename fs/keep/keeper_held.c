@@ -61,7 +61,8 @@ struct naming {
 	struct keeper_held *h;
 };
 
-/* What is not there, or not for this key, the vault does not know, and so does not remove either. */
+/* What is not there, or not for this key, the vault does not know, and so does not remove either: nothing that it does not know
+ * then. */
 static int on_name(void *data, const char *name)
 {
 	const struct naming *n = data;
@@ -71,6 +72,8 @@ static int on_name(void *data, const char *name)
 
 	if (r == -EBADMSG)
 		r = vault_stand_in(n->k->vault, name, &saved);
+	if (r == -EKEYREJECTED || r == -EPROTONOSUPPORT)
+		n->k->not_ours = true;
 	if (r == -ENOENT || r == -EKEYREJECTED || r == -EPROTONOSUPPORT)
 		return 0;
 	return r < 0 ? r : add(n->h, saved);
@@ -238,4 +241,8 @@ void keeper_hold_again(struct keeper *k)
 	if (store_list(&k->store, look_at_record, k) < 0)
 		(void)keeper_hold(k, "", "", NULL);
 	keeper_hold_found(k);
+	/* What was about to be removed, or saved, when the daemon before ended. All that is named has references, once that is
+	 * known of all records; those of the sessions are written anew before anything is forgotten. */
+	if (!any_unread(k) && !k->left && !k->not_ours)
+		vault_find_orphans(k->vault);
 }

@@ -99,6 +99,7 @@ struct keeper {
 	bool left; /* a record that is there may name what nobody holds any more: nothing is forgotten from now on */
 	TAILQ_HEAD(keeper_held_list, keeper_held) held;
 	struct keeper_held *held_found; /* see keeper_held.c */
+	bool not_ours; /* what such a record names may be there, and be another key's, or version's */
 
 	bool busy; /* a job is under way */
 	uv_work_t work;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base_table.h"
+#include "orphans.h"
 #include "point.h"
 #include "vault_job.h"
 #include "vm/base/context.h"
@@ -39,13 +40,6 @@
 TAILQ_HEAD(saved_list, saved);
 RB_HEAD(saved_tree, saved);
 
-/* One that is on the disk, and that nobody has. */
-struct orphan {
-	TAILQ_ENTRY(orphan) link;
-	uint64_t mark; /* of the time when that became so */
-	char id[SAVED_ID_MAX];
-};
-
 struct vault {
 	unsigned refs; /* its owner's, and of each struct saved that has it */
 	struct context *ctx;
@@ -63,8 +57,7 @@ struct vault {
 	struct wait_list unlucky;
 	struct vault_told_list told; /* what is stored already */
 	struct deferred later;
-	uint64_t mark;
-	TAILQ_HEAD(, orphan) orphans;
+	struct orphans orphans;
 };
 
 static int compare(const struct saved *a, const struct saved *b)
@@ -277,17 +270,6 @@ static void on_unload(struct saved *s)
 	unload(s);
 }
 
-static void orphaned(struct vault *v, const char *id)
-{
-	struct orphan *o = v->closing ? NULL : malloc(sizeof(*o));
-
-	if (!o)
-		return; /* it goes at the next start */
-	o->mark = v->mark;
-	snprintf(o->id, sizeof(o->id), "%s", id);
-	TAILQ_INSERT_TAIL(&v->orphans, o, link);
-}
-
 static void on_freed(struct saved *s)
 {
 	struct vault *v = s->vault;
@@ -295,7 +277,8 @@ static void on_freed(struct saved *s)
 	unlist(v, s);
 	if (*s->id) {
 		RB_REMOVE(saved_tree, &v->tree, s);
-		orphaned(v, s->id);
+		if (!v->closing)
+			orphans_add(&v->orphans, s->id);
 	}
 	vault_unref(v);
 }
@@ -468,20 +451,6 @@ static struct saved *find(struct vault *v, const char *id)
 	return RB_FIND(saved_tree, &v->tree, &key);
 }
 
-/* Somebody has it again: it stays on the disk. */
-static void adopt(struct vault *v, const char *id)
-{
-	struct orphan *o;
-
-	TAILQ_FOREACH(o, &v->orphans, link)
-		if (strcmp(o->id, id) == 0)
-			break;
-	if (!o)
-		return;
-	TAILQ_REMOVE(&v->orphans, o, link);
-	free(o);
-}
-
 int vault_stand_in(struct vault *v, const char *id, struct saved **ret_s)
 {
 	struct saved *s = find(v, id);
@@ -495,7 +464,7 @@ int vault_stand_in(struct vault *v, const char *id, struct saved **ret_s)
 		return -ENOMEM;
 	*s = (struct saved){.refs = 1, .damaged = true, .headless = true};
 	enter_name(v, s, id);
-	adopt(v, id);
+	orphans_adopt(&v->orphans, id);
 	*ret_s = s;
 	return 0;
 }
@@ -535,7 +504,7 @@ int vault_find(struct vault *v, const char *id, struct saved **ret_s, struct pro
 		saved_describe(s, h.facts.machine, h.facts.machine_len);
 	buf_clear(&text);
 	enter(v, s, id, &h);
-	adopt(v, id);
+	orphans_adopt(&v->orphans, id);
 	*ret_s = s;
 	return 0;
 }
@@ -564,6 +533,15 @@ static bool is_wanted(struct vault *v, const char *id, const char *const *ids, s
 	       (n && bsearch(&id, ids, n, sizeof(*ids), compare_ids));
 }
 
+/* What was begun and never finished is nobody's. */
+static bool is_left(struct vault *v, const char *name, const char *const *ids, size_t n)
+{
+	const char *begun = vault_disk_unfinished(name);
+
+	return begun ? !vault_jobs_make(&v->jobs, begun)
+		     : vault_disk_id_ok(name) && !is_wanted(v, name, ids, n);
+}
+
 void vault_keep(struct vault *v, const char *const *ids, size_t n)
 {
 	_cleanup_dir_ DIR *dir = fileio_list(v->disk.dir, ".");
@@ -578,10 +556,7 @@ void vault_keep(struct vault *v, const char *const *ids, size_t n)
 		memcpy(sorted, ids, n * sizeof(*ids));
 	qsort(sorted, n, sizeof(*sorted), compare_ids);
 	while (dir && (e = readdir(dir))) {
-		const char *begun = vault_disk_unfinished(e->d_name);
-
-		if (begun ? vault_jobs_make(&v->jobs, begun)
-			  : !vault_disk_id_ok(e->d_name) || is_wanted(v, e->d_name, sorted, n))
+		if (!is_left(v, e->d_name, sorted, n))
 			continue;
 		more = realloc(gone, (ngone + 1) * sizeof(*gone));
 		if (!more)
@@ -592,31 +567,29 @@ void vault_keep(struct vault *v, const char *const *ids, size_t n)
 	remove_all(v, gone, ngone);
 }
 
+void vault_find_orphans(struct vault *v)
+{
+	_cleanup_dir_ DIR *dir = fileio_list(v->disk.dir, ".");
+	struct orphans found;
+	struct dirent *e;
+
+	orphans_init(&found);
+	while (dir && (e = readdir(dir)))
+		if (is_left(v, e->d_name, NULL, 0) && !orphans_has(&v->orphans, e->d_name))
+			orphans_add(&found, e->d_name);
+	orphans_join(&v->orphans, &found);
+}
+
 uint64_t vault_mark(struct vault *v)
 {
-	return ++v->mark;
+	return ++v->orphans.mark;
 }
 
 void vault_forget(struct vault *v, uint64_t mark)
 {
-	struct orphan *o, *next;
 	char(*gone)[VAULT_NAME_MAX] = NULL;
-	size_t n = 0;
+	const size_t n = orphans_take(&v->orphans, mark, &gone);
 
-	TAILQ_FOREACH(o, &v->orphans, link)
-		n += o->mark < mark;
-	gone = n ? calloc(n, sizeof(*gone)) : NULL;
-	if (!gone)
-		return;
-	n = 0;
-	for (o = TAILQ_FIRST(&v->orphans); o; o = next) {
-		next = TAILQ_NEXT(o, link);
-		if (o->mark >= mark)
-			continue;
-		memcpy(gone[n++], o->id, SAVED_ID_MAX);
-		TAILQ_REMOVE(&v->orphans, o, link);
-		free(o);
-	}
 	remove_all(v, gone, n);
 }
 
@@ -668,7 +641,7 @@ int vault_open(struct context *ctx, int state_dir, struct seal_key *key,
 	TAILQ_INIT(&v->waits);
 	TAILQ_INIT(&v->unlucky);
 	TAILQ_INIT(&v->told);
-	TAILQ_INIT(&v->orphans);
+	orphans_init(&v->orphans);
 	base_table_init(&v->bases);
 	*ret_vault = v;
 	return 0;
@@ -684,15 +657,10 @@ void vault_close(struct vault *v)
 
 void vault_free(struct vault *v)
 {
-	struct orphan *o;
-
 	if (!v)
 		return;
 	assert(!v->jobs.nworking);
-	while ((o = TAILQ_FIRST(&v->orphans))) {
-		TAILQ_REMOVE(&v->orphans, o, link);
-		free(o);
-	}
+	orphans_clear(&v->orphans);
 	base_table_fini(&v->bases);
 	vault_disk_close(&v->disk);
 	v->key = seal_key_free(v->key);

@@ -68,6 +68,10 @@ void vault_keep(struct vault *v, const char *const *ids, size_t n);
 uint64_t vault_mark(struct vault *v);
 void vault_forget(struct vault *v, uint64_t mark);
 
+/* In a daemon that goes on where another one ended, who has references to all that is named anywhere, or will be: what else there
+ * is, and what was begun and never finished, goes likewise, for no other process has the vault open any more. */
+void vault_find_orphans(struct vault *v);
+
 /* Small pieces of data, with the same key; see seal_bytes(). @what: what it is for; it has to be
  * the same. They append to @out. Return: 0, -EBADMSG, -EKEYREJECTED, or -errno. */
 int vault_seal(const struct vault *v, const void *data, size_t len, const char *what,

@@ -26,8 +26,8 @@
  *
  * All of it is sealed, each file for what it is and for the ID, so that none can stand for another. ID is written as .new-ID,
  * with a head that is written last, and renamed when it is on the disk; it never changes. To be removed, it is renamed to
- * .old-ID. So what has a hidden name is half of something, and goes at the next start; not when the directory is opened, for
- * another process may be about to hand it over.
+ * .old-ID. So what has a hidden name is half of something, and goes at the next start, or when another daemon goes on; not when
+ * the directory is opened, for another process may be about to hand it over.
  */
 
 #define VERSION	  1u

@@ -110,17 +110,22 @@ static void test_without_template(void **data)
 	assert_int_equal(fake_vault_held(), before);
 }
 
-static void spoil(const char *name)
+static void spoil_in(const char *state, const char *name)
 {
 	char path[256];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/sessions/python/%s.rec", kf_state, name);
+	snprintf(path, sizeof(path), "%s/sessions/python/%s.rec", state, name);
 	f = fopen(path, "r+");
 	assert_non_null(f);
 	assert_int_equal(fseek(f, 60, SEEK_SET), 0);
 	assert_int_equal(fwrite("\xff\xff\xff", 1, 3, f), 3);
 	fclose(f);
+}
+
+static void spoil(const char *name)
+{
+	spoil_in(kf_state, name);
 }
 
 /* One that can't be read may be a copy of another, which has what was saved as well: that stays though the other goes. */
@@ -191,6 +196,77 @@ static void test_heir(void **data)
 	}
 }
 
+/* What the daemon before has left behind is looked for by who goes on, once all that is named has references; so not if a record
+ * can't be read, or what it names, or not all are known. At the start of a mount that is done another way. */
+static void test_heir_looks(void **data)
+{
+	enum { ALL, UNREAD, NOT_LISTED, OTHER_KEY, OTHER_VERSION, OTHERS };
+	struct fixture *fx = *data;
+	const unsigned before = sleeps(fx);
+	char path[256];
+	struct kf_next n;
+
+	assert_int_equal(fake_vault_searches(), 0);
+	snprintf(path, sizeof(path), "%s/sessions/other", kf_state);
+	for (unsigned what = ALL; what < OTHERS; what++) {
+		if (what == NOT_LISTED)
+			assert_int_equal(symlink("/nonexistent", path), 0);
+		fake_vault_is_foreign(what == OTHER_KEY	      ? -EKEYREJECTED
+				      : what == OTHER_VERSION ? -EPROTONOSUPPORT
+							      : 0);
+		kf_next_open(&n, fx);
+		if (what == UNREAD)
+			spoil_in(n.state, "demo");
+		keeper_wait(n.k);
+		assert_int_equal(fake_vault_searches(), what > ALL);
+		keeper_go(n.k);
+		kf_written();
+		assert_int_equal(fake_vault_searches(), 1);
+		assert_int_equal(fake_vault_held_then(), before + 2);
+		kf_next_end(&n);
+		if (what == NOT_LISTED)
+			assert_int_equal(unlink(path), 0);
+	}
+	fake_vault_is_foreign(0);
+	kf_next_begin(&n, fx);
+	assert_int_equal(fake_vault_searches(), 1);
+	kf_next_end(&n);
+}
+
+/* What a session names that the daemon before was removing has no references in who goes on. It is forgotten behind the record. */
+static void test_heir_removes(void **data)
+{
+	const struct store_name of = {.template = "python", .name = "demo"};
+	struct fixture *fx = *data;
+	struct session *s;
+	char path[256], in[300];
+	struct kf_next n;
+	unsigned forgets;
+
+	(void)sleeps(fx);
+	kf_next_open(&n, fx);
+	snprintf(path, sizeof(path), "%s/sessions/python/demo.rec", n.state);
+	snprintf(in, sizeof(in), "%s/x", path);
+	assert_int_equal(unlink(path), 0); /* it can't be removed for now */
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(mkdir(in, 0700), 0);
+	keeper_wait(n.k);
+	assert_int_equal(keeper_remove(n.k, &of, 1), 0);
+	forgets = fake_vault_forgets();
+	keeper_go(n.k);
+	kf_written();
+	assert_int_equal(session_create(n.fs, 0, "other", fx->fs->uid, fx->fs->gid, &s), 0);
+	kf_written();
+	assert_true(has_record(&n, "other"));
+	assert_int_equal(fake_vault_searches(), 1);
+	assert_int_equal(fake_vault_forgets(), forgets);
+	assert_int_equal(rmdir(in), 0);
+	assert_int_equal(rmdir(path), 0);
+	kf_written();
+	assert_true(fake_vault_forgets() > forgets);
+	kf_next_end(&n);
+}
+
 /* A new session has the name: its record is there instead, and nothing names what the other one did. */
 static void test_name_is_taken(void **data)
 {
@@ -259,6 +335,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unread, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_unlisted, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_heir, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_heir_looks, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_heir_removes, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_name_is_taken, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_unwritten, kf_setup, kf_teardown),
 	};

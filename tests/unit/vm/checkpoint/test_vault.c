@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/unit/fixture/saved_fixture.h"
@@ -285,41 +286,108 @@ static void is_removed(void **state)
 	vf_close();
 }
 
+/* Makes one of that name, with a file. */
+static void make_half(const char *name)
+{
+	char path[PATH_MAX + 256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/saved/%s", vf_top, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/saved/%s/pack", vf_top, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static bool is_there(const char *name)
+{
+	char path[PATH_MAX + 256];
+
+	snprintf(path, sizeof(path), "%s/saved/%s", vf_top, name);
+	return access(path, F_OK) == 0;
+}
+
+/* Who goes on has no use for what the one before was making, or removing, or had let go of: that goes behind the next mark, and no
+ * sooner. What somebody has stays, by whatever it stands for; so does what is wanted again, or made meanwhile, or is by no name of
+ * ours. */
+static void orphans_are_found(void **state)
+{
+	enum { NOBODYS, HELD, STANDS_IN, WANTED, LET_GO, N };
+	static const char begun[] = ".new-00112233445566778899aabbccddeeff",
+			  gone[] = ".old-00112233445566778899aabbccddeeff", other[] = "notes";
+	struct saved *s[N], *made;
+	char id[N][SAVED_ID_MAX], made_id[SAVED_ID_MAX];
+	struct vf_answer a = {.n = 0};
+	uint64_t mark;
+
+	(void)state;
+	vf_begin();
+	for (unsigned i = 0; i < N; i++) {
+		s[i] = vf_stored(i, i == HELD);
+		snprintf(id[i], sizeof(id[i]), "%s", saved_id(s[i]));
+	}
+	for (unsigned i = 0; i < N; i++)
+		saved_unref(s[i]);
+	vf_close();
+	make_half(begun);
+	make_half(gone);
+	make_half(other);
+	vf_begin();
+	assert_int_equal(vault_find(vf_vault, id[HELD], &s[HELD], NULL), 0);
+	assert_int_equal(vault_stand_in(vf_vault, id[STANDS_IN], &s[STANDS_IN]), 0);
+	assert_int_equal(vault_find(vf_vault, id[LET_GO], &s[LET_GO], NULL), 0);
+	saved_unref(s[LET_GO]);
+	mark = vault_mark(vf_vault);
+	made = vf_saved(7, false);
+	vault_store(vf_vault, made, vf_stored_answer, &a);
+	vault_find_orphans(vf_vault);
+	vault_find_orphans(vf_vault); /* none twice */
+	vault_forget(vf_vault, mark); /* which was before they were found */
+	vf_settle();
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(is_there(id[i]), i != LET_GO);
+	assert_true(is_there(begun) && is_there(gone));
+	assert_int_equal(vault_find(vf_vault, id[WANTED], &s[WANTED], NULL), 0);
+	assert_int_equal(a.n, 1);
+	snprintf(made_id, sizeof(made_id), "%s", saved_id(made));
+	vault_forget(vf_vault, vault_mark(vf_vault));
+	vf_settle();
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(is_there(id[i]), i == HELD || i == STANDS_IN || i == WANTED);
+	assert_true(is_there(made_id) && is_there(other));
+	assert_false(is_there(begun) || is_there(gone));
+	assert_int_equal(vf_load(s[HELD], false).code, 0);
+	vf_same(s[HELD], HELD, true);
+	saved_unref(s[HELD]);
+	saved_unref(s[STANDS_IN]);
+	saved_unref(s[WANTED]);
+	saved_unref(made);
+	vf_close();
+}
+
 /* What was begun and never finished goes at the next start. */
 static void halves_are_removed(void **state)
 {
 	static const char *const names[] = {".new-0123", ".old-4567"};
 	struct vf_answer a = {.n = 0};
-	char path[PATH_MAX + 64];
 	struct saved *s;
-	struct stat st;
-	int fd;
 
 	(void)state;
 	vf_begin();
 	vf_close();
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/saved/%s", vf_top, names[i]);
-		assert_int_equal(mkdir(path, 0700), 0);
-		snprintf(path, sizeof(path), "%s/saved/%s/pack", vf_top, names[i]);
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-		assert_true(fd >= 0);
-		close(fd);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		make_half(names[i]);
 	vf_begin();
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/saved/%s", vf_top, names[i]);
-		assert_int_equal(stat(path, &st), 0); /* they may be another process's still */
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_true(is_there(names[i])); /* they may be another process's still */
 	s = vf_saved(1, false);
 	vault_store(vf_vault, s, vf_stored_answer, &a); /* what is being made stays */
 	vault_keep(vf_vault, NULL, 0);
 	vf_settle();
 	assert_int_equal(a.err, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/saved/%s", vf_top, names[i]);
-		assert_int_equal(stat(path, &st), -1);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_false(is_there(names[i]));
 	assert_int_equal(vf_count(""), 1);
 	saved_unref(s);
 	vf_close();
@@ -412,12 +480,12 @@ static void small_things(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VF_TEST(comes_back),	    VF_TEST(bases_are_shared),
-		VF_TEST(memory_is_bounded), VF_TEST(descriptors_are_bounded),
-		VF_TEST(many_wait),	    VF_TEST(files_alone),
-		VF_TEST(is_removed),	    VF_TEST(halves_are_removed),
-		VF_TEST(the_end),	    VF_TEST(removed_at_the_end),
-		VF_TEST(small_things),
+		VF_TEST(comes_back),	     VF_TEST(bases_are_shared),
+		VF_TEST(memory_is_bounded),  VF_TEST(descriptors_are_bounded),
+		VF_TEST(many_wait),	     VF_TEST(files_alone),
+		VF_TEST(is_removed),	     VF_TEST(orphans_are_found),
+		VF_TEST(halves_are_removed), VF_TEST(the_end),
+		VF_TEST(removed_at_the_end), VF_TEST(small_things),
 	};
 
 	return vf_run(tests);
