@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -675,66 +674,6 @@ static void a_slow_end(void **state)
 	close(line[1]);
 }
 
-/* As open(2), while the kernel has no file left for a path. */
-static bool no_paths;
-
-/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved. */
-int open(const char *path, int flags, ...)
-{
-	va_list ap;
-	mode_t mode;
-
-	va_start(ap, flags);
-	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
-	va_end(ap);
-	if (no_paths && (flags & O_PATH)) {
-		errno = ENFILE;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-/* What could not be started again when it has died does not take the mount over. */
-static void no_program(void **state)
-{
-	struct spawner_rules rules = free_rules;
-	struct held held = {0};
-	char *argv[] = {t.self, NULL};
-	const struct heir_gift gift = {.rules = &rules,
-				       .held = &held,
-				       .cwd = AT_FDCWD,
-				       .program = -1,
-				       .estate = -1,
-				       .holder = -1,
-				       .conf = -1,
-				       .leave = leave_nothing};
-	const struct heir_ask request = {.magic = HEIR_MAGIC};
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(name);
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-	    comes = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd;
-	struct heir h;
-
-	(void)state;
-	rules.argv = argv;
-	assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof(sa_family_t)), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&name, &len), 0);
-	heir_init(&h, &rules, listener);
-	assert_int_equal(connect(comes, (struct sockaddr *)&name, len), 0);
-	fd = open(t.self, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(fdpass_send(comes, &request, sizeof(request), &fd, 1, 0), sizeof(request));
-	close(fd);
-	no_paths = true;
-	fd = heir_start(&h, &gift, 0);
-	no_paths = false;
-	assert_int_equal(fd, -1);
-	assert_int_equal(h.state, HEIR_NONE);
-	assert_int_equal(h.program, -1);
-	assert_string_equal(answer(comes).words, "it could not be started");
-	heir_leave(&h);
-}
-
 int main(int argc, char *argv[])
 {
 #define heir_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -750,7 +689,6 @@ int main(int argc, char *argv[])
 		heir_test(dies_before),
 		cmocka_unit_test(a_slow_end),
 		cmocka_unit_test(no_room),
-		cmocka_unit_test(no_program),
 		cmocka_unit_test_setup_teardown(before_the_mount, setup_unmounted, teardown)};
 
 	if (argc > 1 && strcmp(argv[1], HEIR_OPTION) == 0)
