@@ -95,6 +95,9 @@ struct vm_file {
 	size_t size;	  /* READ, READDIR: most bytes wanted; WRITE: bytes of @data */
 };
 
+/* Does it change files, or names, once it is carried out? */
+bool vm_file_changes(const struct vm_file *req);
+
 /* A node that is referred to so often, see sandbox_hold_nodes(). */
 struct vm_held_node {
 	uint64_t node, lookups;

@@ -56,6 +56,17 @@ bool file_calls_have_slot(const struct file_calls *calls)
 	return calls->nfree > *calls->reserved;
 }
 
+bool file_calls_change(const struct file_calls *calls)
+{
+	const struct file_call *call;
+
+	TAILQ_FOREACH(call, &calls->all, link) {
+		if (call->changes)
+			return true;
+	}
+	return false;
+}
+
 static struct file_piece *piece_new(const struct file_calls *calls, const struct vm_file *req,
 				    struct file_call *call, unsigned number)
 {
@@ -127,6 +138,7 @@ static struct file_call *call_new(struct file_calls *calls, const struct vm_file
 	call->token = req->lock.token;
 	call->may_wait = req->op == VM_LOCK && req->lock.wait;
 	call->urgent = how & FILE_CALL_URGENT;
+	call->changes = vm_file_changes(req);
 	if (req->op == VM_READDIR)
 		call->size = MIN(req->size, (size_t)PROTO_DATA_MAX);
 	call->npieces = file_call_pieces(req->op, req->size);

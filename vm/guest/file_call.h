@@ -102,6 +102,9 @@ bool file_calls_have_slot(const struct file_calls *calls);
 /* Is there one on its way? A lock that is waited for is not. */
 bool file_calls_under_way(const struct file_calls *calls);
 
+/* Is there one that changes files, and is not answered yet? */
+bool file_calls_change(const struct file_calls *calls);
+
 /* How a call is made. */
 #define FILE_CALL_URGENT 1u /* ahead of all that is not on its way yet */
 #define FILE_CALL_EXACT	 2u /* READ: the file is known to have so many bytes there */

@@ -27,6 +27,7 @@ struct file_call {
 	unsigned kept_back; /* READ: pieces that are sent when the first is not short */
 	uint64_t token;	    /* LOCK */
 	bool may_wait, urgent;
+	bool changes;			 /* vm_file_changes(), or it may */
 	bool waits;			 /* for a lock, without a slot */
 	unsigned answered;		 /* bits of pieces */
 	int32_t result[FILE_PIECES_MAX]; /* bytes, or -errno */

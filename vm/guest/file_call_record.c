@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to an agent's files, in a record, for a process that goes on with them. See file_call.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "channel.h"
@@ -264,6 +265,8 @@ static int take_call(struct loader *l, const struct record_field *of)
 	}
 	if (n < 0 || call.op == VM_NFILEOPS)
 		return -EBADMSG;
+	/* With which flags a file is opened is not in the record. */
+	call.changes = vm_file_changes(&(struct vm_file){.op = call.op, .flags = O_TRUNC});
 	call.npieces =
 		call.size > GUEST_FILE_REQUEST_MAX ? 1 : file_call_pieces(call.op, call.size);
 	return is_sound(l, &call) ? add_call(l, &call) : -EBADMSG;

@@ -347,6 +347,26 @@ int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_fil
 	return open_early(gf, &ask, fn, data) ? 0 : send_request(gf, &ask, fn, data);
 }
 
+static bool early_changes(const struct early *e)
+{
+	const struct early_request *r;
+
+	STAILQ_FOREACH(r, &e->waiting, link)
+	{
+		if (vm_file_changes(&r->req))
+			return true;
+	}
+	return false;
+}
+
+bool guest_file_changes(const struct guest_files *gf)
+{
+	for (const struct early *e = early_first(&gf->early); e; e = early_next(e))
+		if (early_changes(e))
+			return true;
+	return file_calls_change(&gf->calls);
+}
+
 /* ---- what was asked by a process before this one ---- */
 
 void guest_file_undo(struct guest_files *gf, enum vm_file_op op, const struct vm_file_reply *reply)

@@ -27,6 +27,9 @@ void guest_file_init(struct guest_files *gf, struct channel *channel);
 int guest_file_request(struct guest_files *gf, const struct vm_file *req, vm_file_fn fn,
 		       void *data);
 
+/* Is anything asked for that changes files, and not answered yet? */
+bool guest_file_changes(const struct guest_files *gf);
+
 /* Something else than the host may soon change files: has the agent open all that the host has open. */
 void guest_file_stir(struct guest_files *gf);
 

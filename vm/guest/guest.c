@@ -385,6 +385,11 @@ void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_r
 		guest_file_undo(&g->files, op, reply);
 }
 
+bool guest_changes_files(const struct guest *g)
+{
+	return guest_file_changes(&g->files);
+}
+
 static bool is_idle(const struct guest *g)
 {
 	return g->phase == GUEST_UP && !g->exec.id;

@@ -239,6 +239,9 @@ int guest_watch(struct guest *g, bool on);
 int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *data);
 void guest_undo_file(struct guest *g, enum vm_file_op op, const struct vm_file_reply *reply);
 
+/* Is there a request that changes files, and is not answered yet? */
+bool guest_changes_files(const struct guest *g);
+
 /* ---- from one daemon to the next ---- */
 
 struct fdbag;

@@ -22,6 +22,10 @@
  * runs again. What can be done before that moment, or behind it, is. A program can have itself woken by a timer: before all
  * goes on, the agent looks whether anything has run, and where it has, nothing is kept of that round.
  *
+ * Nothing begins before all changes of files that the host has asked for are answered: PACK overtakes those that are still
+ * queued, and what was saved would lack what was answered a moment later. While a session is being saved, fs/ asks for no
+ * more of them, so that this is soon; reads go on.
+ *
  * What is saved with its memory goes on as a clone of it does: no interpreter starts, and its files are in its memory. What has
  * files alone starts as any other sandbox, which may come from the pool, and is READY when its files are in it.
  *
@@ -39,6 +43,7 @@
  */
 
 static const char still[] = "what runs in the sandbox could not be stopped";
+static const char unwritten[] = "changes of its files were not carried out";
 static const char not_copied[] = "its memory could not be copied";
 
 #define AGAIN_MS 500u	/* between two tries */
@@ -82,9 +87,11 @@ static void check(struct sandbox *s)
 		goes_on(s);
 }
 
-/* Return: 0 or -errno. */
+/* Return: 0, -EBUSY if it can't begin yet, or -errno. */
 static int begin(struct sandbox *s, struct save *save)
 {
+	if (guest_changes_files(s->guest))
+		return -EBUSY;
 	if (!save->memory)
 		return freeze(s, save);
 	save->step = SAVE_PREPARE;
@@ -239,6 +246,14 @@ static void failed(struct sandbox *s, const char *what, int err, const char *pat
 	give_up(s, &p);
 }
 
+/* What could not even begin. */
+static const char *what_waits(const struct sandbox *s)
+{
+	if (guest_changes_files(s->guest))
+		return unwritten;
+	return s->save.memory ? not_copied : still;
+}
+
 static void on_again(uv_timer_t *timer)
 {
 	struct sandbox *s = timer->data;
@@ -252,7 +267,7 @@ static void on_again(uv_timer_t *timer)
 	if (r == -EBUSY && may_try(s))
 		again(s, SOON_MS);
 	else if (r < 0)
-		failed(s, s->save.memory ? not_copied : still, r, "");
+		failed(s, what_waits(s), r, "");
 }
 
 /* All of it is read. Was it of one moment? */
@@ -324,8 +339,8 @@ int sandbox_save(struct sandbox *s, bool memory)
 	if (r < 0 && r != -EBUSY)
 		return r;
 	s->save = save;
-	if (r <
-	    0) /* a greeting is not answered yet, or a save that has failed just now is not over */
+	/* A greeting or a change is not answered yet, or a save that has failed just now is not over. */
+	if (r < 0)
 		again(s, SOON_MS);
 	return 0;
 }

@@ -288,14 +288,96 @@ static void window(void **state)
 	}
 }
 
+/* ---- a save ---- */
+
+static void begin_save(void)
+{
+	in_call = true;
+	assert_int_equal(sandbox_save(s, false), 0);
+	in_call = false;
+}
+
+/* What changes files, and was asked for before, is in what is saved: nothing is stopped, nor read, before it is answered. What
+ * changes nothing is not waited for. */
+static void saved_behind_changes(void **state)
+{
+	static const struct vm_file reqs[] = {
+		{.op = VM_READ, .handle = 5, .size = 4096},
+		{.op = VM_OPEN, .node = 3, .flags = O_RDWR},
+		{.op = VM_OPEN, .node = 4, .flags = O_RDWR | O_TRUNC},
+		{.op = VM_WRITE, .handle = 5, .data = "abcd", .size = 4},
+	};
+	static const enum proto_type types[] = {PROTO_F_READ, PROTO_F_OPEN, PROTO_F_OPEN,
+						PROTO_F_WRITE};
+	static const uint8_t done[8] = {4};
+	struct answer a[ARRAY_SIZE(reqs)];
+	uint32_t ids[ARRAY_SIZE(reqs)];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(reqs); i++) {
+		struct fake_frame *f;
+
+		assert_int_equal(ask(&reqs[i], &a[i]), 0);
+		f = fake_expect(types[i]);
+		ids[i] = f->h.id;
+		fake_free(f);
+	}
+	begin_save();
+	for (size_t i = ARRAY_SIZE(reqs); --i > 1;) {
+		fake_settle();
+		assert_false(fake_got(PROTO_FREEZE));
+		answer(ids[i], 0, done, i == 3 ? 4 : 8);
+		until(&a[i]);
+		forget(&a[i]);
+	}
+	fake_free(fake_expect(PROTO_FREEZE));
+	for (size_t i = 0; i < 2; i++) {
+		answer(ids[i], EIO, NULL, 0);
+		until(&a[i]);
+	}
+}
+
+static bool is_given_up(void *data)
+{
+	(void)data;
+	return s->save.step == SAVE_NONE;
+}
+
+/* ... and not for ever. */
+static void not_saved_behind_a_change(void **state)
+{
+	const struct vm_file req = {.op = VM_WRITE, .handle = 5, .data = "abcd", .size = 4};
+	struct fake_frame *f;
+	struct answer a;
+
+	(void)state;
+	assert_int_equal(ask(&req, &a), 0);
+	f = fake_expect(PROTO_F_WRITE);
+	begin_save();
+	s->save.began -= 31000;
+	assert_true(fake_spin(is_given_up, NULL));
+	assert_false(fake_got(PROTO_FREEZE));
+	answer(f->h.id, EIO, NULL, 0);
+	fake_free(f);
+	until(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) \
 	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
-		T(packs),	T(silent_ones), T(refuses),
-		T(read_one),	T(read_split),	T(short_and_failed),
-		T(write_split), T(window),	T(read_cut),
+		T(packs),
+		T(silent_ones),
+		T(refuses),
+		T(read_one),
+		T(read_split),
+		T(short_and_failed),
+		T(write_split),
+		T(window),
+		T(read_cut),
+		T(saved_behind_changes),
+		T(not_saved_behind_a_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
