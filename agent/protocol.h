@@ -67,7 +67,7 @@ enum proto_type {
 			  * A clock that is ahead by less than a second is corrected by CLOCK.
 			  * PROTO_F_TRACE: TRACED reports steps, until a RUN disables it.
 			  * PROTO_F_COPY: nodes and handles are forgotten, and nothing is watched; what
-			  * user code has is kept */
+			  * user code has is kept, and what jobs that have ended have left goes on */
 	PROTO_PING,   /* up to 64 bytes, echoed by PONG */
 	PROTO_SETUP,  /* struct proto_setup: sizes the quota'd directories, starts the interpreter.
 			  * Answered by READY or FAILED. Sent again, it replaces the interpreter

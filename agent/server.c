@@ -70,6 +70,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	log_trace("greeted");
 	a->ready.due = a->warm.due = false;
 	run_abandon(&a->run);
+	if (h->flags & PROTO_F_COPY)
+		jobs_let_go(&a->jobs);
 	jobs_abandon(&a->jobs);
 	packer_stop(&a->packer);
 	unpacker_stop(&a->unpacker);

@@ -42,6 +42,9 @@
  *
  * A job is gone when it has ended and its holder has, which ends by itself when nothing is left below it. What is
  * forgotten is killed, so that this comes soon.
+ *
+ * In a copy of the machine the host knows of no job. What those that have ended have left behind goes on there, as all user code
+ * does: they are let go, and their holders are user code like the rest, until nothing is left below them.
  */
 
 #define GONE_US \
@@ -584,6 +587,17 @@ void jobs_ending(struct jobs *all, enum proto_how how)
 	TAILQ_FOREACH(j, &all->list, link) {
 		if (j->state == JOB_STARTING || j->state == JOB_ACTIVE)
 			job_kill(j, how, PROTO_STATUS_SIGNAL + SIGKILL, 0);
+	}
+}
+
+void jobs_let_go(struct jobs *all)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&all->list); j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		if (j->state == JOB_ENDED)
+			job_free(j);
 	}
 }
 

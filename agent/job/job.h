@@ -108,6 +108,9 @@ void jobs_resume(struct jobs *all);
 /** jobs_ending() - All user code is being killed, by another: so is each job, with this as its end. */
 void jobs_ending(struct jobs *all, enum proto_how how);
 
+/** jobs_let_go() - The host does not know of those that have ended: what they have left behind goes on, and is nobody's. */
+void jobs_let_go(struct jobs *all);
+
 /** jobs_abandon() - The host has dropped them all: end them without an answer. */
 void jobs_abandon(struct jobs *all);
 

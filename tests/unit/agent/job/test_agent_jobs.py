@@ -25,16 +25,19 @@ class Jobs(Case):
         self.assertEqual((result.how, result.status), (how, status), result)
         return result
 
-    def names(self):
-        """Of the processes there are."""
+    def named(self):
+        """The processes there are, each with its name."""
         found = []
         for pid in processes_with(self.marker):
             try:
                 with open(f'/proc/{pid}/comm') as f:
-                    found.append(f.read().strip())
+                    found.append((pid, f.read().strip()))
             except OSError:
                 pass
         return found
+
+    def names(self):
+        return [name for _pid, name in self.named()]
 
     def wait_alone(self):
         """Nothing is left but the interpreter, and maybe one in reserve."""
@@ -292,6 +295,38 @@ class Jobs(Case):
         self.agent.hello(generation=2)
         self.assertEqual(self.names().count('sleep'), 0)
         self.assertEqual(self.agent.finish_job(self.agent.start_job('echo again', id=job)).out, b'again\n')
+
+    def test_copy(self):
+        """What jobs that have ended have left behind goes on, and is nobody's: their ids are free. Those that run are ended."""
+        left, runs = self.agent.start_job('sleep 1000 &'), self.agent.start_job('echo up; sleep 2000')
+        self.agent.finish_job(left)
+        self.assertEqual(self.first_output(runs), b'up\n')
+        self.assertTrue(wait_until(lambda: self.names().count('sleep') == 2, 10))
+        self.agent.hello(generation=2, copy=True)
+        self.assertEqual(self.names().count('sleep'), 1)
+        for job in left, runs:
+            self.assertEqual(self.agent.finish_job(self.agent.start_job('echo again', id=job)).out, b'again\n')
+            self.agent.forget_job(job)
+        _kind, data = self.agent.ask(FREEZE, integers('I', 1))  # nothing is in the way of another one
+        self.assertEqual(int.from_bytes(data, 'little'), 0)
+        self.agent.send(FREEZE, integers('I', 0))
+        self.assertEqual(self.names().count('sleep'), 1)
+        self.assertEqual(len(self.children('xsbx-job')), 1)
+        self.agent.reset()
+        self.assertTrue(wait_until(lambda: not self.children('xsbx-job') and 'sleep' not in self.names(), 10))
+
+    def test_copy_of_many(self):
+        """No place for a job is lost: what was left ends with what was below it."""
+        for _ in range(64):
+            self.agent.finish_job(self.agent.start_job('sleep 1000 &'))
+        self.agent.hello(generation=2, copy=True)
+        for _ in range(64):
+            self.agent.finish_job(self.agent.start_job('sleep 1000 &'))
+        self.assertTrue(wait_until(lambda: self.names().count('sleep') == 128, 10))
+        for pid, name in self.named():
+            if name == 'sleep':
+                os.kill(pid, signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not self.children('xsbx-job'), 10))
 
     def test_no_freezing(self):
         job = self.agent.start_job('echo up; sleep 1000')
