@@ -3,6 +3,7 @@
 #include "restore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -118,6 +119,18 @@ static bool has_shape(const struct sandbox *s, bool from_disk)
 	       (from_disk || f->layer == s->layer);
 }
 
+/* It was wired, for a network or for ports, and is to have neither by now. Its memory goes on with the card, which leads nowhere
+ * then, as with ports alone: no name is allowed. Return: 0 or -errno. */
+static int keep_card(struct sandbox *s)
+{
+	if (!s->restore.point->fit.network || s->spec.network)
+		return 0;
+	*(char *)s->spec.allow = '\0'; /* its own copy */
+	s->spec.trusted_names = false;
+	s->spec.network = true;
+	return network_new(s, &sandbox_network_ops);
+}
+
 /* Would its agent go on with the interpreter that it has? */
 static bool suits_interpreter(const struct sandbox *s)
 {
@@ -133,6 +146,10 @@ static enum restore_step check(struct sandbox *s)
 	const struct point *p = s->restore.point;
 	const bool from_disk = p->disk < 0 && p->machine;
 
+	if (keep_card(s) < 0) {
+		sandbox_no_memory(s);
+		return RESTORE_ENDS;
+	}
 	if (!has_shape(s, from_disk))
 		return unfit(s,
 			     "Leave memory_mb, cpus, network, packages and backend as they were.",

@@ -17,6 +17,7 @@
 #include "vm/base/problem.h"
 #include "vm/base/remove.h"
 #include "vm/guest/internal.h"
+#include "vm/sandbox/network_internal.h"
 
 static char top[64];
 
@@ -95,15 +96,15 @@ static bool is_true(void *data)
 	return *(bool *)data;
 }
 
-/* What was saved of a machine like those of the fixture, or files; on the disk alone. */
-static struct saved *on_disk(bool memory)
+/* What was saved of a machine like those of the fixture, or files; on the disk alone. @network: it had a card. */
+static struct saved *made_on_disk(bool memory, bool network)
 {
 	struct point *p = memory ? saved_fixture_point(1, 2) : NULL;
 	struct saved *s;
 	bool done = false;
 
 	if (p) {
-		p->fit = (struct point_fit){.memory_mb = 192, .cpus = 1};
+		p->fit = (struct point_fit){.memory_mb = 192, .cpus = 1, .network = network};
 		free(p->machine);
 		p->machine = strdup(WORDS);
 	}
@@ -113,6 +114,11 @@ static struct saved *on_disk(bool memory)
 	saved_unload(s);
 	assert_null(saved_pack(s));
 	return s;
+}
+
+static struct saved *on_disk(bool memory)
+{
+	return made_on_disk(memory, false);
 }
 
 static bool has_booted(void *data)
@@ -252,6 +258,34 @@ static void is_damaged(void **state)
 	fake_free(fake_expect(PROTO_UNPACK));
 	close_it(&seen[0]);
 	saved_unref(files);
+	saved_unref(s);
+}
+
+static int take_no_card(struct backend *b, bool *ret_stream)
+{
+	(void)b;
+	(void)ret_stream;
+	return -ENODEV;
+}
+
+/* It had a network, or ports, and has neither by now: it goes on with the card that it has, which leads nowhere. */
+static void keeps_its_card(void **state)
+{
+	struct saved *s = made_on_disk(true, true);
+	struct backend_ops wired = backend_fake;
+
+	(void)state;
+	wired.take_card = take_no_card;
+	vm->backends.machine = &wired;
+	seen[0].from = s;
+	open_sandbox(&seen[0], 0);
+	until(&seen[0], SANDBOX_STARTING);
+	assert_true(fake_spin(has_booted, NULL));
+	assert_true(fake_agent.from_point);
+	assert_true(seen[0].s->guest->spec.network);
+	assert_string_equal(seen[0].s->network->allow, "");
+	assert_false(seen[0].s->network->trusted_names);
+	close_it(&seen[0]);
 	saved_unref(s);
 }
 
@@ -461,9 +495,12 @@ static void points_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(goes_on),	   TEST(is_another_machine), TEST(is_not_known_yet),
-		TEST(is_damaged),  TEST(files_are_read),     TEST(is_described),
-		TEST(is_admitted), TEST(points_are_bounded), TEST(is_let_go),
+		TEST(goes_on),		TEST(is_another_machine),
+		TEST(is_not_known_yet), TEST(is_damaged),
+		TEST(files_are_read),	TEST(is_described),
+		TEST(keeps_its_card),
+		TEST(is_admitted),	TEST(points_are_bounded),
+		TEST(is_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
