@@ -181,6 +181,7 @@ static bool load_files(struct sandbox *s)
 {
 	if (!s->restore.pack && !saved_pack(s->from)) {
 		s->needs = NEEDS_SAVED;
+		sandbox_needs_within(s, s->vm->guests.boot_s * 1000ull);
 		saved_load_files(s->from, &s->wait);
 		return true;
 	}

@@ -69,6 +69,11 @@ static void on_deadline(uv_timer_t *timer)
 	sandbox_fail(s, &p);
 }
 
+void sandbox_needs_within(struct sandbox *s, uint64_t ms)
+{
+	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+}
+
 /* Waits for something that others may wait for too. It holds no place meanwhile. */
 static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 {
@@ -76,7 +81,7 @@ static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 		  needs == NEEDS_IMAGE ? "image" : "packages");
 	s->needs = needs;
 	s->awaits = true;
-	uv_timer_start(&s->deadline, on_deadline, ms, 0);
+	sandbox_needs_within(s, ms);
 	sandbox_set_state(s, SANDBOX_STARTING);
 	sandbox_defer(s);
 }
@@ -179,7 +184,7 @@ static void wait_for_place(struct sandbox *s)
 		  s->ops->name);
 	admission_wait(&vm->admission, &s->ticket);
 	s->needs = NEEDS_PLACE;
-	uv_timer_start(&s->deadline, on_deadline, vm->admission_s * 1000ull, 0);
+	sandbox_needs_within(s, vm->admission_s * 1000ull);
 	context_wake(&vm->ctx);
 }
 
@@ -225,7 +230,7 @@ static void proceed(struct sandbox *s)
 	}
 	if (s->needs == NEEDS_SNAPSHOT)
 		log_trace(&s->label, "sandbox", "waits for the snapshot to be read");
-	uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
+	sandbox_needs_within(s, s->vm->guests.boot_s * 1000ull);
 }
 
 static void on_admitted(struct ticket *t)

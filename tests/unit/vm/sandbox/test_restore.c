@@ -325,6 +325,34 @@ static void files_are_read(void **state)
 	saved_unref(s);
 }
 
+static void never(struct saved *s, bool memory, struct wait *w)
+{
+	(void)s;
+	(void)memory;
+	(void)w;
+}
+
+/* The disk does not answer: that is waited for no longer than for memory. */
+static void files_are_not_read(void **state)
+{
+	struct saved *s = on_disk(false);
+	const struct saved_ops *ops = s->ops;
+	struct saved_ops hung = *ops;
+
+	(void)state;
+	hung.load = never;
+	s->ops = &hung;
+	seen[0].from = s;
+	open_sandbox(&seen[0], 0);
+	until(&seen[0], SANDBOX_STARTING);
+	fake_boot();
+	until_closed(&seen[0]);
+	assert_int_equal(seen[0].problem.code, PROBLEM_NO_RESOURCES); /* nothing is given up */
+	assert_non_null(strstr(seen[0].problem.cause, "in time"));
+	s->ops = ops;
+	saved_unref(s);
+}
+
 /* ---- what it began from, when it has begun ---- */
 
 static bool is_on_disk(const char *id)
@@ -498,7 +526,7 @@ int main(void)
 		TEST(goes_on),		TEST(is_another_machine),
 		TEST(is_not_known_yet), TEST(is_damaged),
 		TEST(files_are_read),	TEST(is_described),
-		TEST(keeps_its_card),
+		TEST(keeps_its_card),	TEST(files_are_not_read),
 		TEST(is_admitted),	TEST(points_are_bounded),
 		TEST(is_let_go),
 	};
