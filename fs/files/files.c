@@ -406,7 +406,7 @@ static void op_route(struct file_op *op, struct session *s)
 		return;
 	}
 	if (s->ready) {
-		if (s->saving.going && pause_changes(&op->rq))
+		if (s->saving.going && vm_file_changes(&op->rq))
 			op_hold(op);
 		else
 			op_send(op);

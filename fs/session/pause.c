@@ -156,19 +156,9 @@ void pause_void(struct session *s)
 		p->still(s, 0); /* everything in it is being killed */
 }
 
-#define OP(op) (1ull << (op))
 static_assert(VM_NFILEOPS <= 64, "a bit for each");
-
-bool pause_changes(const struct vm_file *rq)
-{
-	const uint64_t changing = OP(VM_SETATTR) | OP(VM_MKDIR) | OP(VM_SYMLINK) | OP(VM_LINK) |
-				  OP(VM_UNLINK) | OP(VM_RMDIR) | OP(VM_RENAME) | OP(VM_CREATE) |
-				  OP(VM_WRITE) | OP(VM_FALLOCATE);
-
-	return (changing & OP(rq->op)) || (rq->op == VM_OPEN && (rq->flags & O_TRUNC));
-}
 
 int pause_may(const struct session *s, const struct vm_file *rq)
 {
-	return s->changes.committing && pause_changes(rq) ? -EBUSY : 0;
+	return s->changes.committing && vm_file_changes(rq) ? -EBUSY : 0;
 }

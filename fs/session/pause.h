@@ -41,9 +41,6 @@ void pause_answered(struct session *s, int err);
 /* The sandbox is gone, or was reset. */
 void pause_void(struct session *s);
 
-/* Would it change files? */
-bool pause_changes(const struct vm_file *rq);
-
 /* Return: -EBUSY if @rq would change files during a commit, or 0. */
 int pause_may(const struct session *s, const struct vm_file *rq);
 

@@ -35,7 +35,8 @@
  */
 
 #define LOADED_BYTES (256u << 20)
-#define LOADED_MOST  MIN(128u, rlimit_files() / 32) /* saved machines may be twice as many */
+#define LOADED_MOST  128u /* each takes up to four descriptors */
+#define LOADED_FILES 32u  /* ... of these: saved machines may be twice as many */
 
 TAILQ_HEAD(saved_list, saved);
 RB_HEAD(saved_tree, saved);
@@ -120,10 +121,11 @@ static void unload(struct saved *s)
 
 static void trim(struct vault *v)
 {
+	const unsigned files = rlimit_files(), most = MIN(LOADED_MOST, files / LOADED_FILES);
 	struct saved *s;
 
 	while ((s = TAILQ_FIRST(&v->loaded)) && v->nloaded > 1 &&
-	       (v->nloaded > LOADED_MOST || v->loaded_bytes > LOADED_BYTES))
+	       (v->nloaded > most || v->loaded_bytes > LOADED_BYTES))
 		unload(s);
 	base_table_trim(&v->bases);
 }
