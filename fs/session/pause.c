@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "session.h"
@@ -155,8 +154,6 @@ void pause_void(struct session *s)
 	if (awaited)
 		p->still(s, 0); /* everything in it is being killed */
 }
-
-static_assert(VM_NFILEOPS <= 64, "a bit for each");
 
 int pause_may(const struct session *s, const struct vm_file *rq)
 {

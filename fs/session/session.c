@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs.h"
+#include "job.h"
 #include "touch.h"
 #include "vm/base/problem.h"
 
@@ -290,6 +291,22 @@ void session_used(struct session *s)
 	touch_head(s);
 	if (s->settings.idle_timeout_s)
 		alarm_set(&s->fs->alarm, s->idle_since + s->settings.idle_timeout_s * 1000ull);
+}
+
+bool session_in_use(const struct session *s)
+{
+	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
+	const struct handle *h;
+	const struct job *j;
+
+	if (o)
+		LIST_FOREACH(h, &o->handles, opened)
+			if (h->s == s && !h->ops && !h->packed && h->remote && h->epoch == s->epoch)
+				return true;
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->front.wait.nwaiters)
+			return true;
+	return s->front.wait.nwaiters;
 }
 
 void session_forget_sleep(struct session *s)

@@ -263,22 +263,6 @@ int session_resume(struct session *s)
 
 /* ---- time ---- */
 
-bool session_in_use(const struct session *s)
-{
-	const struct opener *o = handle_opener(&s->fs->handles, s->uid);
-	const struct handle *h;
-	const struct job *j;
-
-	if (o)
-		LIST_FOREACH(h, &o->handles, opened)
-			if (h->s == s && !h->ops && !h->packed && h->remote && h->epoch == s->epoch)
-				return true;
-	TAILQ_FOREACH(j, &s->jobs, link)
-		if (j->front.wait.nwaiters)
-			return true;
-	return s->front.wait.nwaiters;
-}
-
 /* Puts a session to sleep that was not used. Return: when to look again. */
 static uint64_t hibernate(struct session *s, uint64_t now)
 {

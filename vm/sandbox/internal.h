@@ -184,9 +184,6 @@ void sandbox_leave(struct sandbox *s);
 
 /* ---- sandbox.c ---- */
 
-/* What it needs has to be there in @ms. */
-void sandbox_needs_within(struct sandbox *s, uint64_t ms);
-
 /* More digests are known than before. */
 void sandbox_on_digests(struct sandbox *s);
 

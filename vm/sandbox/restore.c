@@ -121,14 +121,14 @@ static bool has_shape(const struct sandbox *s, bool from_disk)
 
 /* It was wired, for a network or for ports, and is to have neither by now. Its memory goes on with the card, which leads nowhere
  * then, as with ports alone: no name is allowed. Return: 0 or -errno. */
-static int keep_card(struct sandbox *s)
+static int keep_card(struct sandbox *s, const struct network_ops *ops)
 {
 	if (!s->restore.point->fit.network || s->spec.network)
 		return 0;
 	*(char *)s->spec.allow = '\0'; /* its own copy */
 	s->spec.trusted_names = false;
 	s->spec.network = true;
-	return network_new(s, &sandbox_network_ops);
+	return network_new(s, ops);
 }
 
 /* Would its agent go on with the interpreter that it has? */
@@ -141,12 +141,12 @@ static bool suits_interpreter(const struct sandbox *s)
 	       (guest_interpreter_sum(&s->spec, sum) == 0 && strcmp(sum, f->interpreter) == 0);
 }
 
-static enum restore_step check(struct sandbox *s)
+static enum restore_step check(struct sandbox *s, const struct network_ops *ops)
 {
 	const struct point *p = s->restore.point;
 	const bool from_disk = p->disk < 0 && p->machine;
 
-	if (keep_card(s) < 0) {
+	if (keep_card(s, ops) < 0) {
 		sandbox_no_memory(s);
 		return RESTORE_ENDS;
 	}
@@ -160,7 +160,7 @@ static enum restore_step check(struct sandbox *s)
 	return from_disk ? settle(s) : RESTORE_READY;
 }
 
-enum restore_step restore_memory(struct sandbox *s)
+enum restore_step restore_memory(struct sandbox *s, const struct network_ops *ops)
 {
 	if (!restore_has_memory(s))
 		return RESTORE_READY;
@@ -171,17 +171,31 @@ enum restore_step restore_memory(struct sandbox *s)
 	}
 	if (!s->restore.point)
 		s->restore.point = point_ref(saved_point(s->from));
-	return check(s);
+	return check(s, ops);
 }
 
 /* ---- files ---- */
+
+void restore_is_late(struct sandbox *s)
+{
+	sandbox_failf(s, PROBLEM_NO_RESOURCES, "Look at the disk of the state directory.",
+		      "what was saved could not be read in time");
+}
+
+static void on_late(uv_timer_t *timer)
+{
+	struct sandbox *s = timer->data;
+
+	if (s->needs == NEEDS_SAVED)
+		restore_is_late(s);
+}
 
 /* Return: whether they are being loaded. */
 static bool load_files(struct sandbox *s)
 {
 	if (!s->restore.pack && !saved_pack(s->from)) {
 		s->needs = NEEDS_SAVED;
-		sandbox_needs_within(s, s->vm->guests.boot_s * 1000ull);
+		uv_timer_start(&s->deadline, on_late, s->vm->guests.boot_s * 1000ull, 0);
 		saved_load_files(s->from, &s->wait);
 		return true;
 	}

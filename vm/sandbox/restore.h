@@ -10,6 +10,7 @@
 
 struct buf;
 struct layer;
+struct network_ops;
 struct problem;
 struct sandbox;
 
@@ -23,8 +24,11 @@ enum restore_step {
 	RESTORE_ENDS,  /* it does not fit; the sandbox is ended */
 };
 
-/* It has a place: is the memory there from which it goes on, and does it fit? */
-enum restore_step restore_memory(struct sandbox *s);
+/* The disk does not answer: ends the sandbox. */
+void restore_is_late(struct sandbox *s);
+
+/* It has a place: is the memory there from which it goes on, and does it fit? @ops: of a network that only that has. */
+enum restore_step restore_memory(struct sandbox *s, const struct network_ops *ops);
 
 /* Its guest is up: if there are files that have to come first, has them put in, which may have to
  * be loaded before. Return: whether that has begun; then it becomes READY, or ends, later. */

@@ -60,18 +60,10 @@ static void on_deadline(uv_timer_t *timer)
 		sandbox_start(s);
 		return;
 	case NEEDS_SAVED:
-	case NEEDS_DIGESTS:
-		problem_set(&p, PROBLEM_NO_RESOURCES, "Look at the disk of the state directory.",
-			    "what was saved could not be read in time");
-		break;
+	case NEEDS_DIGESTS: restore_is_late(s); return;
 	case NEEDS_NOTHING: return;
 	}
 	sandbox_fail(s, &p);
-}
-
-void sandbox_needs_within(struct sandbox *s, uint64_t ms)
-{
-	uv_timer_start(&s->deadline, on_deadline, ms, 0);
 }
 
 /* Waits for something that others may wait for too. It holds no place meanwhile. */
@@ -81,7 +73,7 @@ static void await(struct sandbox *s, enum sandbox_needs needs, uint64_t ms)
 		  needs == NEEDS_IMAGE ? "image" : "packages");
 	s->needs = needs;
 	s->awaits = true;
-	sandbox_needs_within(s, ms);
+	uv_timer_start(&s->deadline, on_deadline, ms, 0);
 	sandbox_set_state(s, SANDBOX_STARTING);
 	sandbox_defer(s);
 }
@@ -184,7 +176,7 @@ static void wait_for_place(struct sandbox *s)
 		  s->ops->name);
 	admission_wait(&vm->admission, &s->ticket);
 	s->needs = NEEDS_PLACE;
-	sandbox_needs_within(s, vm->admission_s * 1000ull);
+	uv_timer_start(&s->deadline, on_deadline, vm->admission_s * 1000ull, 0);
 	context_wake(&vm->ctx);
 }
 
@@ -215,7 +207,7 @@ static void begin(struct sandbox *s)
 /* It has a place: what else is lacking? */
 static void proceed(struct sandbox *s)
 {
-	const enum restore_step step = restore_memory(s);
+	const enum restore_step step = restore_memory(s, &sandbox_network_ops);
 
 	s->needs = NEEDS_NOTHING;
 	if (step == RESTORE_ENDS)
@@ -230,7 +222,7 @@ static void proceed(struct sandbox *s)
 	}
 	if (s->needs == NEEDS_SNAPSHOT)
 		log_trace(&s->label, "sandbox", "waits for the snapshot to be read");
-	sandbox_needs_within(s, s->vm->guests.boot_s * 1000ull);
+	uv_timer_start(&s->deadline, on_deadline, s->vm->guests.boot_s * 1000ull, 0);
 }
 
 static void on_admitted(struct ticket *t)
