@@ -273,7 +273,7 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	if (saving_sleeps_later(s))
 		return;
 	s->saving.sleep = s->saving.by_idle = false;
-	if (s->nqueued || launch_pending(s) || s->fs->watch->waits(s))
+	if (binding_is_asked(s))
 		return;
 	if (by_idle && session_in_use(s)) { /* opened since then */
 		session_used(s);

@@ -22,6 +22,9 @@ void binding_pump(struct session *s);
  */
 void binding_cut(struct session *s, const struct problem *why);
 
+/* Does a run, or a request below files/, wait for its sandbox? */
+bool binding_is_asked(const struct session *s);
+
 /* What is being saved of the sandbox is not wanted any more, because of @why: whoever waits for it is told. */
 void binding_unsave(struct session *s, const struct problem *why);
 

@@ -213,13 +213,18 @@ void binding_unsave(struct session *s, const struct problem *why)
 	wait_wake(&s->front.wait);
 }
 
+bool binding_is_asked(const struct session *s)
+{
+	return s->nqueued || launch_pending(s) || s->fs->watch->waits(s);
+}
+
 /* Since it began to be saved because nobody used it, which takes half a minute if it fails. */
 static bool was_used(const struct session *s)
 {
 	const uint64_t due = s->idle_since + s->settings.idle_timeout_s * 1000ull;
 
-	return s->nqueued || launch_pending(s) || s->fs->watch->waits(s) || session_in_use(s) ||
-	       !s->settings.idle_timeout_s || uv_now(s->fs->loop) < due;
+	return binding_is_asked(s) || session_in_use(s) || !s->settings.idle_timeout_s ||
+	       uv_now(s->fs->loop) < due;
 }
 
 void binding_not_asleep(struct session *s, const struct problem *why)

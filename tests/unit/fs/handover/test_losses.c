@@ -547,15 +547,10 @@ static void test_sandbox(void **state)
 static void test_saved(void **state)
 {
 	struct fixture *fx = *state;
-	struct sandbox *s = fx_run(fx, "x");
 	struct heir h;
 	struct all all;
 
-	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	fake_settle();
-	fx_expect(fx, TOP "state", "asleep\n");
+	fx_asleep(fx);
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/point"), 0);
 	write_all(fx->fs, &all);
 	goes_on(&h, fx, estate_of(&all, find(&all, HANDOVER_SAVED, 0, 0), &nonsense));
@@ -609,14 +604,10 @@ static void test_saved_unseen(void **state)
 {
 	static const int passes[] = {-ENOMEM, -EMFILE, -ENFILE};
 	struct fixture *fx = *state;
-	struct sandbox *s = fx_run(fx, "x");
 	struct heir h;
 	struct all all;
 
-	fake_exit(s, VM_DONE, 0);
-	assert_int_equal(fx_put(fx, TOP "ctl", "sleep\n"), 0);
-	fake_saved(s, fake_saved_new(100, true), NULL);
-	fake_settle();
+	fx_asleep(fx);
 	write_all(fx->fs, &all);
 	for (size_t i = 0; i < ARRAY_SIZE(passes); i++) {
 		saved_err = passes[i];
