@@ -493,6 +493,7 @@ static void test_opened_while_saved(void **state)
 	ino = req->ino;
 	req = fx_open_ino(fx, ino, O_RDONLY);
 	fake_answer(s, 0, &fx_a_file);
+	assert_int_equal(req->kind, ANSWER_OPEN);
 	fx_saved(s);
 	fx_expect(fx, TOP "state", "idle\n");
 }
