@@ -485,10 +485,19 @@ int settings_render(const struct settings *s, struct buf *out)
 	return r < 0 ? r : env_render(&s->spec, out);
 }
 
-/* Without a network there are neither. */
-static bool goes_with_network(const struct key *k)
+bool settings_lack_card(const struct settings *s)
 {
-	return k->type == KEY_ALLOW || k->type == KEY_PORTS;
+	return s->spec.backend != VM_PROCESS && !s->spec.network && !s->spec.nports;
+}
+
+/* Without a network there are neither names nor ports, and without a card no ports. */
+static bool goes_with_network(const struct key *k, const struct settings *s,
+			      const struct settings *of)
+{
+	if (k->type == KEY_PORTS && settings_lack_card(of))
+		return true;
+	return (k->type == KEY_ALLOW || k->type == KEY_PORTS) &&
+	       s->spec.network != of->spec.network;
 }
 
 int settings_take_frozen(struct settings *s, const struct settings *of)
@@ -503,8 +512,7 @@ int settings_take_frozen(struct settings *s, const struct settings *of)
 	{
 		struct buf text = {0};
 
-		if (r == 0 && (k->flags & KEY_LIVE) &&
-		    !(goes_with_network(k) && s->spec.network != of->spec.network)) {
+		if (r == 0 && (k->flags & KEY_LIVE) && !goes_with_network(k, s, of)) {
 			r = key_print(k, s, &text);
 			if (r == 0)
 				r = key_set(k, &with, buf_str(&text), &ctx, &why);

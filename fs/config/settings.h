@@ -126,8 +126,11 @@ struct settings_key {
 	char name[192];
 };
 
+/* Of a machine that has neither network nor ports: memory that was saved of it knows no card, and nothing leads there. */
+bool settings_lack_card(const struct settings *s);
+
 /* What cannot change while a sandbox runs is as in @of from now on, and all else as it was; but with `network` go
- * `allow` and `ports`. Return: 0 or -ENOMEM. */
+ * `allow` and `ports`, and `ports` also go where @of lacks a card. Return: 0 or -ENOMEM. */
 int settings_take_frozen(struct settings *s, const struct settings *of);
 
 /* Do @a and @b differ in a key that cannot change while a sandbox runs? @ret_key: the first such key, if so. */

@@ -50,11 +50,6 @@ static void cut(struct session *s)
 
 /* ---- sleep ---- */
 
-static bool is_asked(const struct session *s)
-{
-	return s->saving.sleep || s->saving.going;
-}
-
 /* One that is not to be saved, or has nothing to save yet, loses its sandbox at once. */
 static bool has_nothing(const struct session *s)
 {
@@ -71,8 +66,12 @@ static void put_to_sleep(struct session *s)
 	while ((r = TAILQ_FIRST(&s->queue)))
 		binding_refuse(s, r, &ending);
 	launch_refuse(s, &ending);
-	if (!s->sandbox || is_asked(s))
+	if (!s->sandbox || s->saving.going)
 		return;
+	if (s->saving.sleep) { /* what it waited behind may be gone by now */
+		binding_pump(s);
+		return;
+	}
 	if (s->saving.tried) { /* a save that failed has been tried as long as that can help */
 		cut(s);
 		return;

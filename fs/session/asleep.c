@@ -297,6 +297,7 @@ bool asleep_lost(struct session *s)
 	if (saved == a->before)
 		since = a->before_since;
 	asleep_close_damaged(s, saved_ref(saved), since, "");
+	file_events_anew(s);
 	wait_wake(&s->front.wait);
 	return true;
 }

@@ -261,7 +261,8 @@ static void begin_copy(struct session *copy, struct saved *saved)
 	wait_wake(&copy->front.wait);
 }
 
-/* The sandbox goes, unless it has been asked for something meanwhile. */
+/* The sandbox goes, unless it has been asked for something meanwhile. At the end of a mount nobody gets it any more: who never stops
+ * asking would cost it all that it has. */
 static void fall_asleep(struct session *s, struct saved *saved)
 {
 	static const struct problem gone = {.code = PROBLEM_CLOSED,
@@ -273,9 +274,9 @@ static void fall_asleep(struct session *s, struct saved *saved)
 	if (saving_sleeps_later(s))
 		return;
 	s->saving.sleep = s->saving.by_idle = false;
-	if (binding_is_asked(s))
+	if (!s->fs->ending && binding_is_asked(s))
 		return;
-	if (by_idle && session_in_use(s)) { /* opened since then */
+	if (!s->fs->ending && by_idle && session_in_use(s)) { /* opened since then */
 		session_used(s);
 		return;
 	}

@@ -109,13 +109,24 @@ static int check_restore(const struct session *s, const struct checkpoint *cp, c
 	return s->saving.going ? saving_refuse(s, why) : 0;
 }
 
-/* Its memory fits no other machine than it was in. Return: 0 or -ENOMEM. */
-static int take_settings(struct session *s, const struct checkpoint *cp)
+/* Does it go on with the settings that there are by now? Its memory fits no other machine than it was in, nor one with ports if that
+ * had no card for them. */
+static bool suits(const struct session *s, const struct checkpoint *cp)
 {
 	struct settings_key frozen;
+
+	if (settings_frozen_change(&s->settings, &cp->settings, &frozen))
+		return false;
+	return !saved_has_memory(cp->saved) || !settings_lack_card(&cp->settings) ||
+	       settings_lack_card(&s->settings);
+}
+
+/* Return: 0 or -ENOMEM. */
+static int take_settings(struct session *s, const struct checkpoint *cp)
+{
 	int e;
 
-	if (!settings_frozen_change(&s->settings, &cp->settings, &frozen))
+	if (suits(s, cp))
 		return 0;
 	e = settings_take_frozen(&s->settings, &cp->settings);
 	if (e < 0)
@@ -131,7 +142,7 @@ int session_restore(struct session *s, const char *name)
 					    .cause = "the session went back to a checkpoint"};
 	struct checkpoint *cp = checkpoint_find(s, name);
 	struct problem why = {0};
-	const bool awake = s->sandbox;
+	const bool awake = s->ready; /* else nobody watches files/ who could say it */
 	char words[128];
 	int e = check_restore(s, cp, name, &why);
 

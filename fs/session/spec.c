@@ -22,7 +22,8 @@ static size_t list_env(const struct fs *fs, const struct settings *st,
 	return netenv_add(&fs->netenv, spec, env, spec->nenv);
 }
 
-bool spec_is_wired(const struct settings *st)
+/* Has a sandbox with these settings an interface? Ports need one, even if no way leads out of it. */
+static bool is_wired(const struct settings *st)
 {
 	return st->spec.network || st->spec.nports;
 }
@@ -46,7 +47,7 @@ static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 {
 	return strcmp(s->spec.packages, base->spec.packages) != 0 ||
 	       strcmp(warmup_of(s, base), warmup_of(base, base)) != 0 ||
-	       spec_is_wired(s) != spec_is_wired(base) || s->spec.backend != base->spec.backend ||
+	       is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
 	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
@@ -60,7 +61,7 @@ static void fill(struct spec *spec, const struct fs *fs, const struct settings *
 	sandbox->template_env = spec->template_env;
 	sandbox->ntemplate_env = list_env(fs, base, spec->template_env);
 	sandbox->template_limits = base->spec.limits;
-	sandbox->network = spec_is_wired(st);
+	sandbox->network = is_wired(st);
 	sandbox->warmup = warmup_of(st, base);
 }
 

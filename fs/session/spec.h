@@ -24,9 +24,6 @@ struct spec {
 int spec_of_session(struct spec *spec, const struct session *s);
 void spec_clear(struct spec *spec);
 
-/* Has a sandbox with these settings an interface? Ports need one, even if no way leads out of it. */
-bool spec_is_wired(const struct settings *st);
-
 /* Prepares the templates that the configuration names, at the start of the mount. */
 void spec_prepare(struct fs *fs);
 

@@ -224,8 +224,8 @@ int session_close(struct session *s)
 		.cause = "the session was closed by ctl",
 		.fix = "echo reset > ctl gives the session a new sandbox."};
 
-	if (s->state == SESSION_ASLEEP)
-		file_events_anew(s);
+	if (s->asleep.saved && !s->ready)
+		file_events_anew(s); /* else it ends with the sandbox */
 	asleep_end(s);
 	session_forget_sleep(s);
 	session_set_origin(s, NULL);

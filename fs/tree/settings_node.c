@@ -16,7 +16,6 @@
 #include "vm/base/problem.h"
 #include "fs/session/quota.h"
 #include "fs/session/session.h"
-#include "fs/session/spec.h"
 #include "fs/session/touch.h"
 
 /*
@@ -49,11 +48,12 @@ static bool is_bound(const struct session *s)
 static int check_ports(const struct settings *base, const struct settings *with,
 		       struct problem *why)
 {
-	if (base->spec.backend == VM_PROCESS || spec_is_wired(base) || !spec_is_wired(with))
+	if (!settings_lack_card(base) || settings_lack_card(with))
 		return 0;
-	problem_set(why, PROBLEM_FROZEN, "echo close > ctl; echo reset > ctl; then change it.",
-		    "ports cannot be added to what was saved: it began with neither network nor "
-		    "ports, so nothing leads there");
+	problem_set(why, PROBLEM_FROZEN,
+		    "If it had some before: echo wake > ctl, then set them. "
+		    "Else: echo close > ctl; echo reset > ctl; then change it.",
+		    "ports cannot be added to what was saved with neither network nor ports");
 	return -EBUSY;
 }
 

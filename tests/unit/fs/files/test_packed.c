@@ -476,6 +476,22 @@ static void test_open_files_keep_it_awake(void **state)
 	fx_expect(fx, TOP "state", "asleep\n");
 }
 
+/* At the end of a mount it sleeps all the same: there is nobody any more who would get what waits. */
+static void test_writes_at_the_end(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_run(fx, "x");
+	struct req *write;
+
+	fake_exit(s, VM_DONE, 0);
+	fx->fs->ending = true;
+	fx_put(fx, TOP "ctl", "sleep\n");
+	write = fx_create(fx, fx_ino(fx, FILES), "new");
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+	assert_error(write, -ESTALE);
+}
+
 /* Opened while it is being saved because nobody used it. */
 static void test_opened_while_saved(void **state)
 {
@@ -688,6 +704,7 @@ int main(void)
 		fx_test(test_files_alone_do_not_begin),
 		fx_test(test_writes_wait_for_a_save_that_is_reset),
 		fx_test(test_opened_while_saved),
+		fx_test(test_writes_at_the_end),
 		fx_test(test_waits_for_the_disk),
 		fx_test(test_a_checkpoint_is_damaged),
 		fx_test(test_the_disk_is_damaged),

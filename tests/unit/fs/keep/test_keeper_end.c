@@ -81,6 +81,28 @@ static void test_end(void **data)
 	kf_over = true;
 }
 
+/* It was told to sleep behind a run that begins no more. */
+static void test_end_of_a_late_sleeper(void **data)
+{
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_idle(fx);
+
+	fake_freezes = true;
+	fx_put(fx, TOP "config", "when = idle\n");
+	fx_put(fx, TOP "ctl", "pause\n");
+	fake_frozen(s, 0);
+	fx_put(fx, TOP "in", "y");
+	fx_put(fx, TOP "ctl", "sleep\n");
+	assert_false(s->saving);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	fx_saved(s);
+	fx_expect(fx, TOP "state", "asleep\n");
+	kf_written();
+	assert_true(kf_over);
+}
+
 /* Who does not even end when killed is closed, and what ran is lost to nobody: it is said. */
 static void test_end_without_answer(void **data)
 {
@@ -386,6 +408,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_end_in_a_hurry, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_of_a_late_sleeper, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_without_answer, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_lets_go, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_leaves, kf_setup, kf_teardown),

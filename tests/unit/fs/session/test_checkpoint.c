@@ -157,6 +157,22 @@ static void test_restore_of_a_closed_one(void **state)
 	fx_expect_in(fx, TOP "config", "timeout_s = 5\n"); /* which fits any machine */
 }
 
+/* Ports that came since lead to a card, which memory that was saved without one does not know. */
+static void test_restore_behind_ports(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_idle(fx);
+
+	fx_checkpoint(fx, s, "a");
+	fx_put(fx, TOP "ctl", "close\n");
+	fake_settle();
+	assert_int_equal(fx_add(fx, TOP "config", "ports = 8080\n"), 0);
+	assert_int_equal(fx_put(fx, TOP "ctl", "restore a\n"), 0);
+	fx_put(fx, TOP "in", "z");
+	assert_false(fx_woken(fx)->network);
+	fx_expect_in(fx, TOP "config", "\nports =\n");
+}
+
 static void test_limits(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d"};
@@ -354,6 +370,7 @@ int main(void)
 		fx_test(test_one_that_is_damaged),
 		fx_test(test_restore),
 		fx_test(test_restore_of_a_closed_one),
+		fx_test(test_restore_behind_ports),
 		fx_test(test_limits),
 		fx_test(test_limit_of_a_user),
 		fx_test(test_limits_of_a_sleeper),

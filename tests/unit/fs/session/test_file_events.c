@@ -279,6 +279,30 @@ static void test_restored_while_asleep(void **state)
 	fx_close(fx, &f);
 }
 
+static void test_another_while_waking(void **state)
+{
+	static const char *const verbs[] = {"restore c\n", "close\n"};
+	struct fixture *fx = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct sandbox *s = fx_idle(fx);
+		struct file f;
+
+		if (i == 0)
+			fx_checkpoint(fx, s, "c");
+		fx_put(fx, TOP "ctl", "sleep\n");
+		fx_saved(s);
+		f = fx_opened(fx, NODE, O_RDONLY);
+		expect_line(fx, &f, "watching", "");
+		assert_int_equal(fx_put(fx, TOP "ctl", "wake\n"), 0);
+		fx_expect(fx, TOP "state", "starting\n");
+		assert_int_equal(fx_put(fx, TOP "ctl", verbs[i]), 0);
+		expect_line(fx, &f, "overflow", "");
+		fx_close(fx, &f);
+		fx_put(fx, TOP "ctl", "reset\n");
+	}
+}
+
 static void test_sizes(void **state)
 {
 	struct fixture *fx = *state;
@@ -413,6 +437,7 @@ int main(void)
 		fx_test(test_waits_behind_the_first),
 		fx_test(test_offsets),
 		fx_test(test_restored_while_asleep),
+		fx_test(test_another_while_waking),
 		fx_test(test_sizes),
 		fx_test(test_before_the_first),
 		fx_test(test_names),
