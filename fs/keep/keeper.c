@@ -459,7 +459,10 @@ static bool take_apart(struct keeper *k, struct keeper_item *item)
 	} else if (!k->flushed) {
 		remove_again(k, item);
 	} else { /* that was its last turn: it stays there */
-		k->left = true;
+		log_error("%s/%s: was removed, and comes back: its record can't be removed from "
+			  "state_dir: %s",
+			  item->of.template, item->of.name, strerror(-item->err));
+		k->left = k->comes_back = true;
 		keeper_item_free(k, item);
 	}
 	return good;

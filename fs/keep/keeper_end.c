@@ -14,6 +14,7 @@
 #define SLEEP_MS \
 	10000u /* ... behind their end, to be saved; a save that is under way is waited for longer */
 #define SAVE_MS	 60000u
+#define FREED_MS 1000u /* what had gone is given back by then */
 #define WRITE_MS 60000u
 #define TWICE_MS \
 	500u /* a signal that comes again so soon is the same one: it came to the guard as well, which passes it on */
@@ -59,7 +60,19 @@ static bool has_nothing(const struct session *s)
 	       saving_may(s, true, &why) < 0;
 }
 
-static void put_to_sleep(struct session *s)
+/* What a save lacks that fails, such as descriptors, others may have still. */
+static bool may_pass(const struct session *s)
+{
+	return problem_kept(&s->saving.unsaved)->code != PROBLEM_TOO_MUCH_SAVED;
+}
+
+/* Have others gone a moment ago? */
+static bool is_freed(const struct keeper *k)
+{
+	return k->freed_ms && uv_now(k->fs->loop) - k->freed_ms < FREED_MS;
+}
+
+static void put_to_sleep(const struct keeper *k, struct session *s)
 {
 	struct run *r;
 
@@ -72,8 +85,9 @@ static void put_to_sleep(struct session *s)
 		binding_pump(s);
 		return;
 	}
-	if (s->saving.tried) { /* a save that failed has been tried as long as that can help */
-		cut(s);
+	if (s->saving.tried && !(may_pass(s) && is_freed(k))) {
+		if (!may_pass(s) || !k->awake.saving)
+			cut(s);
 		return;
 	}
 	if (!s->active && !s->jobs_going && has_nothing(s)) {
@@ -86,10 +100,6 @@ static void put_to_sleep(struct session *s)
 	binding_pump(s);
 }
 
-struct awake {
-	unsigned running, saving, other;
-};
-
 static struct awake look_around(struct keeper *k)
 {
 	struct awake a = {0};
@@ -100,7 +110,7 @@ static struct awake look_around(struct keeper *k)
 		if (!s)
 			continue;
 		session_ref(s);
-		put_to_sleep(s);
+		put_to_sleep(k, s);
 		if (s->sandbox && (s->active || s->jobs_going))
 			a.running++;
 		else if (s->sandbox && s->saving.going)
@@ -109,6 +119,9 @@ static struct awake look_around(struct keeper *k)
 			a.other++;
 		session_unref(s);
 	}
+	if (a.running + a.saving + a.other < k->awake.running + k->awake.saving + k->awake.other)
+		k->freed_ms = uv_now(k->fs->loop);
+	k->awake = a;
 	return a;
 }
 
@@ -222,7 +235,7 @@ static void over(struct keeper *k)
 	else if (k->unkept)
 		log_error("not all that sessions had is kept: the `error` of each, at the next "
 			  "mount, says what is lost");
-	else
+	else if (!k->comes_back)
 		log_info("sessions are asleep, and written");
 	/* What was let go of while the last round was written. */
 	if (!n && keeper_is_idle(k))
@@ -257,7 +270,7 @@ static void look(struct keeper *k)
 
 bool keeper_kept_all(const struct keeper *k)
 {
-	return !k->unkept;
+	return !k->unkept && !k->comes_back;
 }
 
 void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data)

@@ -93,6 +93,7 @@ struct keeper {
 	unsigned storing;  /* by the vault */
 	bool told;	   /* that the disk refuses */
 	bool unkept;	   /* at the end: not all was written, or could be saved */
+	bool comes_back;   /* likewise: what was removed is there still */
 	bool urgent; /* the next round is to name what was saved, and does not wait for its time */
 	bool loading, closed;
 	bool flushed; /* it is the end: nothing is written twice */
@@ -113,6 +114,10 @@ struct keeper {
 	void (*look)(struct keeper *k); /* from then on: something has come to its end */
 	uv_timer_t end_timer;
 	uint64_t step_ms;
+	struct awake {
+		unsigned running, saving, other;
+	} awake;	   /* when it was last looked */
+	uint64_t freed_ms; /* uv_now() when there were fewer than before, or 0 */
 	void (*done)(void *data);
 	void *data;
 };

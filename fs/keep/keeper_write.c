@@ -129,16 +129,33 @@ static void sync_names(const struct store *st, struct keeper_item *items)
 	}
 }
 
+static void settle(struct keeper_item *items)
+{
+	for (struct keeper_item *item = items; item; item = item->next)
+		if (item->fd >= 0)
+			item->err = store_settle(steal_fd(&item->fd));
+}
+
+static bool lacks_descriptors(const struct keeper_item *item)
+{
+	return item->err == -EMFILE || item->err == -ENFILE;
+}
+
 static void write_turn(struct store *st, struct keeper_item *items)
 {
 	struct keeper_item *item;
 
-	for (item = items; item; item = item->next)
-		if (!item->done)
+	for (item = items; item; item = item->next) {
+		if (item->done)
+			continue;
+		stage(st, item);
+		if (lacks_descriptors(item)) { /* those before it have some */
+			settle(items);
+			item->err = item->beside_err = 0;
 			stage(st, item);
-	for (item = items; item; item = item->next)
-		if (item->fd >= 0)
-			item->err = store_settle(steal_fd(&item->fd));
+		}
+	}
+	settle(items);
 	for (item = items; item; item = item->next)
 		if (is_due(item))
 			item->err = store_publish(st, &item->of);

@@ -5,6 +5,7 @@
 /* modules: fs/keep/keeper.c fs/keep/keeper_held.c fs/keep/keeper_item.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/keeper_write.c fs/keep/reserve.c fs/keep/store.c */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +174,7 @@ static void test_end_leaves(void **data)
 	kf_written();
 	assert_true(kf_over);
 	assert_true(kf_is_there("gone"));
+	assert_false(keeper_kept_all(fx->fs->keeper)); /* it comes back */
 	assert_int_equal(fake_vault_forgets(), forgets);
 }
 
@@ -241,6 +243,67 @@ static void test_end_not_saved(void **data)
 	assert_true(kf_over);
 	assert_int_equal(fx_demo(fx)->state, SESSION_CLOSED);
 	assert_non_null(strstr(problem_kept(&fx_demo(fx)->closed)->cause, "are lost (too deep)"));
+}
+
+/* But what it lacks, others may have: when they have gone it is tried again. */
+static void test_end_saves_behind_others(void **data)
+{
+	static const struct problem lack = {.code = PROBLEM_NOT_SAVED,
+					    .cause = "too many open files"};
+	struct fixture *fx = *data;
+	struct sandbox *s = fx_run(fx, "one"), *other;
+
+	fake_exit(s, VM_DONE, 0);
+	assert_int_equal(fx_mkdir(fx, "python/other"), 0);
+	fx_put(fx, "python/other/in", "two");
+	other = fake_sandbox();
+	fake_state(other, SANDBOX_READY);
+	fake_exit(other, VM_DONE, 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	clock_advance(100);
+	assert_true(s->saving && other->saving);
+	fake_saved(s, NULL, &lack);
+	clock_advance(500);
+	assert_false(s->closing || s->saving);
+	fake_saved(other, fake_saved_new(10, true), NULL);
+	clock_advance(100);
+	assert_true(s->saving);
+	fake_saved(s, fake_saved_new(10, true), NULL);
+	fx_expect(fx, TOP "state", "asleep\n");
+	kf_written();
+	assert_true(kf_over);
+	assert_true(keeper_kept_all(fx->fs->keeper));
+}
+
+enum { MANY = 20, FEW = 6 };
+
+/* A record that is being written has a descriptor, and there may be few. */
+static void test_end_with_few_descriptors(void **data)
+{
+	struct fixture *fx = *data;
+	const int next = dup(STDERR_FILENO);
+	struct rlimit was, few;
+	char name[32];
+
+	assert_true(next > 0);
+	close(next);
+	kf_written();
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "python/s%u", i);
+		assert_int_equal(fx_mkdir(fx, name), 0);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = (struct rlimit){(rlim_t)next + FEW, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	keeper_end(fx->fs->keeper, false, kf_on_over, NULL);
+	kf_written();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_true(kf_over);
+	assert_true(keeper_kept_all(fx->fs->keeper));
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		assert_true(kf_is_there(name));
+	}
 }
 
 /* What slept before is that again; why it could not be saved is said all the same. */
@@ -415,6 +478,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end_without_room, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_has_its_own_reason, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_not_saved, kf_setup, kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_saves_behind_others, kf_setup,
+						kf_teardown),
+		cmocka_unit_test_setup_teardown(test_end_with_few_descriptors, kf_setup,
+						kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_back_says_why, kf_setup, kf_teardown),
 		cmocka_unit_test_setup_teardown(test_end_tries_what_did_not_begin, kf_setup,
 						kf_teardown),
