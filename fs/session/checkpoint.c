@@ -128,7 +128,7 @@ int checkpoint_room(const struct session *s, const struct saved *more, struct pr
 			    : "One with less in memory and files/ fits; the administrator sets "
 			      "checkpoint_limit.",
 		    "the checkpoints of this session %s %" PRIu64 " MiB, and may take %" PRIu64,
-		    more ? "would take" : "take", n >> 20, limit >> 20);
+		    more ? "would take" : "take", quota_mib(n), limit >> 20);
 	return -EDQUOT;
 }
 

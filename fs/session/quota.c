@@ -273,7 +273,7 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 		    "Remove checkpoints (rmdir checkpoints/NAME), or sessions that are asleep.",
 		    "what is saved of this user's sessions %s %" PRIu64
 		    " MiB, and may take %" PRIu64,
-		    saved ? "would take" : "takes", n >> 20, limit >> 20);
+		    saved ? "would take" : "takes", quota_mib(n), limit >> 20);
 	return -EDQUOT;
 }
 

@@ -33,6 +33,12 @@
 #define QUOTA_BYTES (256u << 20) /* of one user */
 #define QUOTA_OPEN  16384u /* open files and directories of one user, including those below files/ */
 
+/* In MiB, of more than it may be: rounded up, so that it reads as more. */
+static inline uint64_t quota_mib(uint64_t bytes)
+{
+	return (bytes >> 20) + (bytes % (1u << 20) != 0);
+}
+
 struct fs;
 struct node;
 struct problem;

@@ -188,6 +188,7 @@ static void test_limits(void **state)
 	assert_int_equal(fx_mkdir(fx, TOP "checkpoints/e"), 0);
 	fx_saved(s); /* four of 1100 */
 	fx_expect_in(fx, TOP "checkpoints/e/status.json", "too-much-saved");
+	fx_expect_in(fx, TOP "error", "would take 1 MiB, and may take 0\n");
 	fx_expect_error(fx, "python/demo", "too-much-saved");
 	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/e"), 0);
 	fx->conf.checkpoint_bytes = 3300;
