@@ -98,13 +98,16 @@ static bool unlocks(const struct vm_file *rq)
 }
 
 /* Nobody waits any more for one that was not sent. Locks are given up nevertheless: who closes a descriptor, or has perhaps been
- * killed, asks for that no more. */
+ * killed, asks for that no more. on_interrupt() comes here, so the handler stays as it is: see req_on_interrupt(). */
 static void held_leave(struct file_op *op, int err)
 {
-	if (!unlocks(&op->rq))
-		files_op_fail(op, err);
-	else if (op->req)
-		reply_err(files_op_req(op), 0);
+	const bool goes_on = unlocks(&op->rq);
+	struct req *req = steal_ptr(op->req);
+
+	if (req)
+		reply_err(req, goes_on ? 0 : files_lock_error(op, err));
+	if (!goes_on)
+		files_op_free(op);
 }
 
 static void on_interrupt(struct req *req, void *data)

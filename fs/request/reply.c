@@ -38,7 +38,11 @@ void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), 
 		fuse_interrupt_func_t theirs;
 	} u = {.ours = fn};
 
-	fuse_req_interrupt_func(native(req), u.theirs, data);
+	/* libfuse would call it with the request's lock, which an answer frees. */
+	if (fn && fuse_req_interrupted(native(req)))
+		fn(req, data);
+	else
+		fuse_req_interrupt_func(native(req), u.theirs, data);
 }
 
 /* How long the kernel may take names and attributes for true, in seconds. */

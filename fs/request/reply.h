@@ -25,8 +25,8 @@ struct req_ctx {
 
 void req_ctx(struct req *req, struct req_ctx *ret_ctx);
 
-/* Calls @fn if the caller is interrupted before the answer; NULL cancels that. @fn may be
- * called at once, and must answer the request. */
+/* Calls @fn if the caller is interrupted before the answer; NULL cancels that. @fn may be called at once, and may answer the
+ * request, but not come here for it: libfuse holds a lock meanwhile, which this takes. */
 void req_on_interrupt(struct req *req, void (*fn)(struct req *req, void *data), void *data);
 
 /* What the kernel may cache of a node, because it only changes through requests of the kernel. */
