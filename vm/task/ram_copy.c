@@ -144,7 +144,7 @@ static void give_back_zeroes(const struct copy *c, const struct ram_pages *pages
 	}
 }
 
-/* Appends the devices, from behind what every stream begins with. Return: 0 or -errno. */
+/* Appends the devices, from behind what every stream begins with, and what comes last. Return: 0 or -errno. */
 static int append_devices(size_t at)
 {
 	static uint8_t buf[1 << 16];
@@ -163,6 +163,10 @@ static int append_devices(size_t at)
 		if (n <= 0 || pwrite(RAM_COPY_STREAM, buf, (size_t)n, (off_t)at) != n)
 			return -EIO;
 	}
+	if (pwrite(RAM_COPY_STREAM, RAM_STREAM_LAST, sizeof(RAM_STREAM_LAST), (off_t)at) !=
+	    sizeof(RAM_STREAM_LAST))
+		return -EIO;
+	at += sizeof(RAM_STREAM_LAST);
 	return ftruncate(RAM_COPY_STREAM, (off_t)at) < 0 ? -errno : 0;
 }
 

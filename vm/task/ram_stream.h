@@ -13,10 +13,14 @@
  * what QEMU's xen-save-devices-state has written, but for its beginning, which is that of a stream
  * again.
  *
- *	magic, version | configuration | RAM: blocks | RAM: pages | devices, end
+ *	magic, version | configuration | RAM: blocks | RAM: pages | devices, end | description
+ *
+ * The description is for tools, and empty: without one QEMU says that it misses it, and that would stand in a reader's way who looks
+ * for what is wrong with a machine.
  */
 
 #define RAM_STREAM_MAGIC  8u		  /* bytes that every stream begins with */
+#define RAM_STREAM_LAST	  "\x06\0\0\0"	  /* the description's type, and its size */
 #define RAM_STREAM_STRIDE (8u + RAM_PAGE) /* from one page to the next */
 
 /* Bytes before the first page. */

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What is written below files/ while a session is being saved waits, and is what was written then: others write meanwhile,
-also to another session."""
+also to another session. Who is interrupted while his waits costs the others nothing."""
 # backends: local process vm
 # timeout: 120
 import multiprocessing
+import signal
 
 from xsbx import *
 
@@ -66,4 +67,23 @@ def held():
     ok(f"nothing of another session: {found.out[:80]}", set(found.out) <= set("onelongtw"))
 
 
-main(held)
+CREATES = "import os, sys; os.write(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), b'x')"
+
+
+def interrupted():
+    """While the session begins, or wakes."""
+    s = Session("c")
+    for n, after in enumerate((0.3, 0.1, 0.05, 0.2) if VM else (0.03, 0.035, 0.04, 0.05, 0.06, 0.08, 0.1, 0.02)):
+        p = subprocess.Popen([sys.executable, "-S", "-c", CREATES, s / f"files/i{n}"], stderr=subprocess.DEVNULL)
+        time.sleep(after)
+        p.send_signal(signal.SIGINT if n % 2 else signal.SIGKILL)
+        ok(f"the writer ends, {n}", wait_for(lambda: p.poll() is not None, 30), after)
+        ok(f"the mount answers, {n}", os.listdir(MNT))
+        ok(f"the session begins, {n}", wait_for(lambda: s.word() in ("idle", "new"), 30), s.word())
+        if s.word() == "idle":
+            s.ctl("sleep")
+            ok(f"it sleeps, {n}", s.wait_state("asleep", 30), s.word())
+    s.remove()
+
+
+main(held, interrupted)

@@ -39,6 +39,20 @@ def code_wakes():
     same("and again", s.run("print(open('f').read())").out, "one\n")
 
 
+def killed():
+    """A machine, behind a wake: its death is told, and nothing that QEMU says of each that is restored."""
+    if not VM:
+        return
+    s = sleeping("killed")
+    s.run("true\n")
+    os.kill(s.pid(), signal.SIGKILL)
+    ok("it is gone", s.wait_state("closed", 20), s.word())
+    words = s.text("error")
+    has("by what", words, "signal 9")
+    ok("and nothing of its beginning", "it said" not in words, words)
+    s.remove()
+
+
 def lines(s):
     return [json.loads(line) for line in read_ready(s / "events").splitlines()]
 
@@ -254,4 +268,4 @@ def verbs():
         f.ctl("sleep")
 
 
-main(code_wakes, background, job_wakes, reading, holes, looks, writing, open_files, idle, verbs)
+main(code_wakes, killed, background, job_wakes, reading, holes, looks, writing, open_files, idle, verbs)

@@ -338,8 +338,8 @@ static void assert_stream(const uint8_t *p, size_t len, bool with_pages)
 		npages -= is_own(i);
 	assert_int_equal(npages, 0);
 	assert_int_equal(take(&p, 5), 0x7e00007000);
-	assert_int_equal(end - p, 7);
-	assert_memory_equal(p, "devices", 7);
+	assert_int_equal(end - p, 12);
+	assert_memory_equal(p, "devices\6\0\0\0\0", 12); /* and an empty description */
 }
 
 struct copier {
