@@ -142,7 +142,13 @@ def together(action, count, seconds=120 * slack()):
 
 def read(path, mode="rb"):
     with open(path, mode) as file:
-        return file.read()
+        try:
+            return file.read()
+        except OSError as error:
+            if os.path.basename(path) == "wait":  # what it waited for has failed
+                with contextlib.suppress(OSError), open(f"{os.path.dirname(path)}/error") as why:
+                    error.add_note(why.read())
+            raise
 
 
 def write(path, data):
