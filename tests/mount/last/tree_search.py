@@ -7,6 +7,8 @@ starting over. That takes longer or not, which is printed."""
 # timeout: 300
 # conf: max_sessions = 0
 # conf: boot_timeout_s = 240
+# conf: [template python]
+# conf: timeout_s = 120
 import re
 
 from xsbx import *
