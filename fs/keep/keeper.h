@@ -40,7 +40,7 @@ void keeper_load(struct keeper *k);
  * be saved. Called again, by somebody who can't wait: runs are not waited for any more. */
 void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *data);
 
-/* From then on: is all that sessions had at the end on the disk? */
+/* From then on: is all that sessions had at the end on the disk, and no session that was removed? */
 bool keeper_kept_all(const struct keeper *k);
 
 /* Behind the loop's last turn. @k may be NULL. Return: false if a thread waits for a disk still, and uses it. */
