@@ -485,9 +485,14 @@ int settings_render(const struct settings *s, struct buf *out)
 	return r < 0 ? r : env_render(&s->spec, out);
 }
 
+bool settings_wired(const struct settings *s)
+{
+	return s->spec.network || s->spec.nports;
+}
+
 bool settings_lack_card(const struct settings *s)
 {
-	return s->spec.backend != VM_PROCESS && !s->spec.network && !s->spec.nports;
+	return s->spec.backend != VM_PROCESS && !settings_wired(s);
 }
 
 /* Without a network there are neither names nor ports, and without a card no ports. */

@@ -126,6 +126,9 @@ struct settings_key {
 	char name[192];
 };
 
+/* Has a sandbox with these settings an interface? Ports need one, even if no way leads out of it. */
+bool settings_wired(const struct settings *s);
+
 /* Of a machine that has neither network nor ports: memory that was saved of it knows no card, and nothing leads there. */
 bool settings_lack_card(const struct settings *s);
 

@@ -100,7 +100,7 @@ static void put_to_sleep(const struct keeper *k, struct session *s)
 	binding_pump(s);
 }
 
-static struct awake look_around(struct keeper *k)
+static void look_around(struct keeper *k)
 {
 	struct awake a = {0};
 
@@ -122,7 +122,6 @@ static struct awake look_around(struct keeper *k)
 	if (a.running + a.saving + a.other < k->awake.running + k->awake.saving + k->awake.other)
 		k->freed_ms = uv_now(k->fs->loop);
 	k->awake = a;
-	return a;
 }
 
 /* ---- runs that go on ---- */
@@ -158,8 +157,10 @@ static void go_to(struct keeper *k, enum keeper_end_step step)
 static bool sleep_step(struct keeper *k)
 {
 	const uint64_t past = uv_now(k->fs->loop) - k->step_ms;
-	const struct awake a = look_around(k);
+	struct awake a;
 
+	look_around(k);
+	a = k->awake;
 	if (!a.running && !a.saving && !a.other)
 		return true;
 	if (k->step == END_SLEEP && past >= INTERRUPT_MS && a.running) {

@@ -22,12 +22,6 @@ static size_t list_env(const struct fs *fs, const struct settings *st,
 	return netenv_add(&fs->netenv, spec, env, spec->nenv);
 }
 
-/* Has a sandbox with these settings an interface? Ports need one, even if no way leads out of it. */
-static bool is_wired(const struct settings *st)
-{
-	return st->spec.network || st->spec.nports;
-}
-
 /* What is done before its first run. A template's code is for the template's packages: a session that has others, and
  * no code of its own, has these imported. For processes nothing is imported ahead, as they share no memory. */
 static const char *warmup_of(const struct settings *s, const struct settings *base)
@@ -47,7 +41,7 @@ static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 {
 	return strcmp(s->spec.packages, base->spec.packages) != 0 ||
 	       strcmp(warmup_of(s, base), warmup_of(base, base)) != 0 ||
-	       is_wired(s) != is_wired(base) || s->spec.backend != base->spec.backend ||
+	       settings_wired(s) != settings_wired(base) || s->spec.backend != base->spec.backend ||
 	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
 }
 
@@ -61,7 +55,7 @@ static void fill(struct spec *spec, const struct fs *fs, const struct settings *
 	sandbox->template_env = spec->template_env;
 	sandbox->ntemplate_env = list_env(fs, base, spec->template_env);
 	sandbox->template_limits = base->spec.limits;
-	sandbox->network = is_wired(st);
+	sandbox->network = settings_wired(st);
 	sandbox->warmup = warmup_of(st, base);
 }
 
