@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of README.md: its examples, typed into a shell."""
+"""For tests of README.md and of recipes: examples, typed into a shell."""
 
 import itertools
 import re
@@ -14,16 +14,27 @@ def examples():
     """The blocks marked sh, as lists of [command, expected output]."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", read(README, "r"), re.M | re.S)
     ok("there are at least ten examples", len(blocks) >= 10, len(blocks))
-    for block in blocks:
-        steps = []
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append([line[2:], ""])
-            elif line.startswith("> "):
-                steps[-1][0] += "\n" + line[2:]
-            else:
-                steps[-1][1] += line + "\n"
-        yield steps
+    yield from map(steps_of, blocks)
+
+
+def steps_of(block):
+    """What is typed in a block, as a list of [command, expected output]."""
+    steps = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            steps.append([line[2:], ""])
+        elif line.startswith("> "):
+            steps[-1][0] += "\n" + line[2:]
+        else:
+            steps[-1][1] += line + "\n"
+    return steps
+
+
+def sessions():
+    """All there are."""
+    return [f"{MNT}/{template}/{name}" for template in os.listdir(MNT)
+            if os.path.isdir(f"{MNT}/{template}") for name in os.listdir(f"{MNT}/{template}")
+            if os.path.isdir(f"{MNT}/{template}/{name}")]
 
 
 def mounts(steps):

@@ -8,12 +8,6 @@ import shutil
 from examples import *
 
 
-def sessions():
-    return [f"{MNT}/{template}/{name}" for template in os.listdir(MNT)
-            if os.path.isdir(f"{MNT}/{template}") for name in os.listdir(f"{MNT}/{template}")
-            if os.path.isdir(f"{MNT}/{template}/{name}")]
-
-
 def clean_up():
     """Sandboxes wait their turn: give their places back."""
     for session in sessions():
