@@ -437,7 +437,8 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
-	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE man/CHANGELOG.md
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR)/man $(wildcard man/*.md man/*.svg man/*.png)
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
