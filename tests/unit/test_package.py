@@ -137,6 +137,13 @@ def tarball(top, other):
     version = os.path.basename(inside)[len("xsbxfs-"):]
     ok("a build of the tarball does not know its version", f'XSBX_VERSION=\'"{version}"\'' in said)
     same("a build of the tarball complains", call.said, "")
+    compiled = []
+    for place in inside, other:
+        call("make", "-s", "build/obj/vm/base/io.o", "build/drivers/repl.pyc", cwd=place)
+        for name in "obj/vm/base/io.o", "drivers/repl.pyc":
+            with open(f"{place}/build/{name}", "rb") as file:
+                compiled.append(file.read())
+    ok("the directory gets into what is compiled", compiled[:2] == compiled[2:])
     return inside
 
 

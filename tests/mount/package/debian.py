@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages for Debian 12 and 13, each built in a fresh Debian of that release: twice the same bytes, nothing that lintian or
 blhc finds, and in another fresh one installed, used, replaced by the next version while mounts are in use, removed and
-purged, which leaves no file that was not there before."""
+purged, which leaves no file that was not there before. And a user makes an image of what a package recommends."""
 # backends: process
 # mount: none
 # timeout: 5400
@@ -136,6 +136,7 @@ def looked_at(suite, paths):
         fresh.end()
 
 
+BUILT = {}  # by suite
 CONFIG = "\n[limits]\nallow_process = yes\n[xsbxfs]\nbackend = process\nprepare = no\nkeep = yes\nimage_builder = none\n"
 
 
@@ -238,7 +239,28 @@ def packages():
         call("git", "reset", "-q", "--hard", "HEAD~1", cwd=trees["two"])
         debs = [one(paths, ".deb") for paths in (first, later)]
         old, new = (re.search(r"xsbxfs_(.*)\+deb", deb)[1] for deb in debs)
+        BUILT[suite] = debs[0]
         installed(suite, *debs, old, new)
 
 
-main(packages)
+def images():
+    """What the package recommends is enough to build them, without a compiler; QEMU is left out here, which takes no part in it."""
+    suite, deb = list(BUILT.items())[-1]
+    fresh = Fresh(suite)
+    try:
+        names = call("dpkg-deb", "-f", deb, "Recommends")
+        names = " ".join(name.split()[0] for name in names.split(",") if "qemu" not in name)
+        fresh.sh(f"apt-get -q update; apt-get -q -y --no-install-recommends install {fresh.put(deb)} {names}; useradd -m user")
+        fresh.sh("! command -v gcc; ! command -v pip; ! command -v npm")
+        said = fresh.sh("xsbxfs-images raw 2>&1", user="user")
+        has(f"{suite}: a user builds images", said, "images: built kernel raw")
+        ok(f"{suite}: and has them", fresh.sh("stat -L -c %s ~/.cache/xsbxfs/images/templates/raw/rootfs.erofs", user="user"))
+        has(f"{suite}: and the daemon finds them", fresh.sh("xsbxfs --check | cat", user="user"), "image raw: complete")
+        has(f"{suite}: they have what was compiled with the package",
+            fresh.sh("fsck.erofs --extract=/tmp/x /home/user/.cache/xsbxfs/images/templates/raw/rootfs.erofs >/dev/null; "
+                     "cmp /tmp/x/usr/lib/xsbx/turn.so /usr/libexec/xsbxfs/drivers/turn.so && echo same"), "same")
+    finally:
+        fresh.end()
+
+
+main(packages, images)
