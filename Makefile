@@ -455,6 +455,7 @@ install: all
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
+	chmod 644 $(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbx-tty xsbxfs-images)

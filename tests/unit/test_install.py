@@ -31,7 +31,9 @@ def install():
         os.makedirs(os.path.dirname(old))
         with open(old, "w", encoding="utf-8") as file:
             file.write("gone with the next one\n")
+        os.umask(0o077)
         make(os.environ["BUILD"], "-o", "all", "PREFIX=/usr", f"DESTDIR={top}", "install")
+        os.umask(0o022)
         once = found(top)
         if os.path.relpath(old, top) in once:
             sys.exit("what an older version had is still there")
@@ -42,6 +44,8 @@ def install():
                 sys.exit(f"{place} is not installed, or leads nowhere")
         for path in once:
             mode = os.lstat(f"{top}/{path}").st_mode
+            if not mode & 0o4:
+                sys.exit(f"others can't read {path}")
             if mode & 0o22 and not os.path.islink(f"{top}/{path}"):
                 sys.exit(f"others may write to {path}")
             if "package/" in path or "__pycache__" in path:
