@@ -18,7 +18,9 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/xsbxfs
 
 O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
+ifndef VERSION
+VERSION := $(shell scripts/package/version)
+endif
 
 PKG_CONFIG ?= pkg-config
 FUZZ_CC ?= clang
@@ -51,7 +53,7 @@ bench_c := $(wildcard tests/bench/*.c)
 all_c := $(sort $(foreach e,c h,$(foreach d,fs agent vm tests images/drivers,$(wildcard \
 	$(d)/*.$(e) $(d)/*/*.$(e) $(d)/*/*/*.$(e) $(d)/*/*/*/*.$(e)))))
 man := $(wildcard man/*.[1-8])
-scripts = $(shell git ls-files --cached --others --exclude-standard | \
+scripts = $(shell { git ls-files --cached --others --exclude-standard 2>/dev/null || find $(wildcard * .ci) -type f -not -path 'build/*'; } | \
 	xargs -r grep -lsIE -m1 '^\#!.*[/ ](ba|da)?sh( |$$)')
 
 # ---- flags ----
@@ -68,16 +70,18 @@ warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wol
 	-Wno-missing-field-initializers $(if $(DEV),-Werror)
 x86 := $(filter x86_64% i%86%,$(shell $(CC) -dumpmachine))
 hardening := -fPIE -fstack-protector-strong $(if $(x86),-fcf-protection) \
-	$(if $(SAN)$(COV)$(findstring -O0,$(CFLAGS)),,-D_FORTIFY_SOURCE=2)
+	$(if $(SAN)$(COV)$(findstring -O0,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),,-D_FORTIFY_SOURCE=2)
+# Where this directory is gets into no program. (gcov wants to know.)
+places_of_files := $(if $(COV),,-ffile-prefix-map=$(CURDIR)=.)
 instrument := $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer) $(if $(COV),--coverage -O0)
 defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-DXSBX_DATADIR='"$(DATADIR)"' $(if $(SHADOW),-DXSBX_SHADOW)
 
-XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(defines) -I. $(call pkg,--cflags $(pkgs) slirp) \
+XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(places_of_files) $(defines) -I. $(call pkg,--cflags $(pkgs) slirp) \
 	$(CFLAGS) $(instrument) $(CPPFLAGS)
-XLDFLAGS := -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
+XLDFLAGS := -fPIE -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
 LIBS := $(call pkg,--libs $(pkgs))
 
 # The sanitizers have no static runtime, so such an agent is only for tests on the host.
@@ -171,10 +175,11 @@ all: $(drivers)
 
 turn_src := $(wildcard images/drivers/turn*.[ch])
 driver_h := $(addprefix agent/interp/,driver.h token.h)
+turn_flags = -std=gnu11 $(warnings) -D_GNU_SOURCE -Iagent/interp $(places_of_files) $(CFLAGS) $(CPPFLAGS) -fPIC -shared
 $(O)/drivers/turn.so: $(turn_src) $(driver_h)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(warnings) -D_GNU_SOURCE -Iagent/interp -fPIC -shared -o $@ $(filter %.c,$^)
+	$(Q)$(CC) $(turn_flags) $(LDFLAGS) -o $@ $(filter %.c,$^)
 
 $(O)/drivers/%: images/drivers/%
 	@mkdir -p $(@D)
@@ -340,7 +345,7 @@ coverage:
 BASE ?= $(shell for name in '@{upstream}' origin/HEAD main HEAD; do \
 	git rev-parse -q --verify "$$name" 2>/dev/null && break; done)
 others := git ls-files --others --exclude-standard
-unsaved = $(sort $(shell git diff --name-only --diff-filter=d HEAD; $(others)))
+unsaved = $(sort $(shell { git diff --name-only --diff-filter=d HEAD; $(others); } 2>/dev/null))
 changed = $(sort $(shell git diff --name-only --diff-filter=d $$(git merge-base $(BASE) HEAD); $(others)))
 # Without T, the tests named like the changed files.
 save_t = $(or $(T),$(foreach n,$(sort $(basename $(notdir $(filter %.c %.h %.py %.sh,$(unsaved))))),$(if \
@@ -425,33 +430,55 @@ format-check:
 
 .PHONY: install uninstall clean distclean
 
+# What works where it is installed. What the scripts need of each other is beside them there, too.
+installed_scripts := $(filter-out $(addprefix scripts/,completion layers man-codes package quickstart service test),$(wildcard scripts/*))
+link_to = $(shell realpath -m -s --relative-to=$(1) $(2))
+
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent \
+	ln -sfn $(call link_to,$(BINDIR),$(DATADIR)/scripts/images) $(DESTDIR)$(BINDIR)/xsbxfs-images
+	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent scripts/package/mounts \
 		$(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
 	for page in $(man); do \
 		$(INSTALL) -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/} || exit 1; \
 	done
-	$(INSTALL) -d $(DESTDIR)$(DATADIR)
-	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
+	rm -rf $(DESTDIR)$(DATADIR)
+	$(INSTALL) -d $(DESTDIR)$(DATADIR)/scripts
+	cp -R --preserve=mode images $(DESTDIR)$(DATADIR)/
+	cp -R --preserve=mode $(installed_scripts) $(DESTDIR)$(DATADIR)/scripts/
+	find $(DESTDIR)$(DATADIR) -name __pycache__ -prune -exec rm -rf {} +
+	chmod -R u+w,go-w,a+rX $(DESTDIR)$(DATADIR)
+	ln -s $(call link_to,$(DATADIR)/images/drivers,$(LIBEXECDIR)/drivers/turn.so) $(DESTDIR)$(DATADIR)/images/drivers/turn.so
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR)/man $(wildcard man/*.md man/*.svg man/*.png)
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
+	chmod 644 $(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/xsbxfs $(DESTDIR)$(BINDIR)/xsbx-tty
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbx-tty xsbxfs-images)
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+
+# ---- packages ----
+
+.PHONY: dist deb
+
+dist:
+	$(Q)scripts/package/dist
+
+# SUITE=trixie builds in a fresh Debian of that name.
+deb:
+	$(Q)scripts/package/deb $(if $(SUITE),--suite $(SUITE))
 
 clean:
 	rm -rf build
 
 distclean: clean
-	git clean -q -d -X -f . 2>/dev/null || true
+	[ ! -e .git ] || git clean -q -d -X -f .
 
 help:
 	@echo 'all           the daemon (build/xsbxfs) and the guest agent (build/xsbx-agent)'
@@ -470,6 +497,8 @@ help:
 	@echo 'lint          clang-tidy, cppcheck, mandoc, shellcheck, and layers: the order of the folders'
 	@echo 'format        clang-format; format-check only looks'
 	@echo 'install       into DESTDIR and PREFIX=$(PREFIX); uninstall takes it away'
+	@echo 'dist          a tarball of the last commit, build/xsbxfs-VERSION.tar.xz'
+	@echo 'deb           a Debian package, into build/deb; SUITE=trixie in a fresh Debian of that name'
 	@echo 'clean         removes build/; distclean everything that is not in git'
 	@echo
 	@sed -n '4,10s/^#/ /p' Makefile

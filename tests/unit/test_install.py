@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make install PREFIX=... after a build for another prefix: what was built knows the new places."""
+"""make install PREFIX=... after a build for another prefix: what was built knows the new places. And what make install
+installs is what is needed there, and make uninstall takes all of it away."""
+# needs: xsbxfs xsbxfs-net xsbxfs-dial xsbxfs-store xsbx-agent drivers
 import os
 import subprocess
 import sys
@@ -17,7 +19,48 @@ def make(build, *args):
         sys.exit(f"make {args}: {done.stdout.decode()}")
 
 
+def found(top):
+    return {os.path.relpath(f"{place}/{name}", top) for place, dirs, names in os.walk(top) for name in
+            names + [x for x in dirs if os.path.islink(f"{place}/{x}")]}
+
+
+def install():
+    """Over an older version. -o: nothing is built anew while others use it."""
+    with tempfile.TemporaryDirectory() as top:
+        old = f"{top}/usr/share/xsbxfs/images/of-an-old-version.conf"
+        os.makedirs(os.path.dirname(old))
+        with open(old, "w", encoding="utf-8") as file:
+            file.write("gone with the next one\n")
+        os.umask(0o077)
+        make(os.environ["BUILD"], "-o", "all", "PREFIX=/usr", f"DESTDIR={top}", "install")
+        os.umask(0o022)
+        once = found(top)
+        if os.path.relpath(old, top) in once:
+            sys.exit("what an older version had is still there")
+        for place in ("bin/xsbxfs", "bin/xsbx-tty", "bin/xsbxfs-images", "libexec/xsbxfs/mounts", "libexec/xsbxfs/drivers/turn.so",
+                      "share/xsbxfs/scripts/lib.sh", "share/xsbxfs/images/drivers/turn.so", "share/man/man1/xsbxfs-images.1"):
+            # Through links, as they are read there.
+            if not os.path.isfile(f"{top}/usr/{place}"):
+                sys.exit(f"{place} is not installed, or leads nowhere")
+        for path in once:
+            mode = os.lstat(f"{top}/{path}").st_mode
+            if not mode & 0o4:
+                sys.exit(f"others can't read {path}")
+            if mode & 0o22 and not os.path.islink(f"{top}/{path}"):
+                sys.exit(f"others may write to {path}")
+            if "package/" in path or "__pycache__" in path:
+                sys.exit(f"{path} is of no use where it is installed")
+        said = subprocess.run([f"{top}/usr/bin/xsbxfs-images", "--help"], check=True, stdout=subprocess.PIPE, encoding="utf-8")
+        if "usage: xsbxfs-images" not in said.stdout:
+            sys.exit(f"xsbxfs-images does not know its name: {said.stdout}")
+        make(os.environ["BUILD"], "PREFIX=/usr", f"DESTDIR={top}", "uninstall")
+        if found(top):
+            sys.exit(f"make uninstall leaves {sorted(found(top))}")
+        return len(once)
+
+
 def main():
+    print(f"{install()} files installed")
     with tempfile.TemporaryDirectory() as build:
         object_file = f"{build}/obj/fs/config/daemon.o"
         for prefix in ("/opt/one", "/opt/another"):
