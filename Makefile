@@ -427,7 +427,7 @@ format-check:
 
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
-	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty scripts/xsbx-remote $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent \
 		$(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
@@ -442,7 +442,7 @@ install: all
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/xsbxfs $(DESTDIR)$(BINDIR)/xsbx-tty
+	rm -f $(DESTDIR)$(BINDIR)/xsbxfs $(DESTDIR)$(BINDIR)/xsbx-tty $(DESTDIR)$(BINDIR)/xsbx-remote
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 
