@@ -40,6 +40,8 @@ def flags(podman):
             continue  # root's engine gives it no node, and the container may make one
         _, text = podman.run(FLAGS.replace(missing, ""), TRY)
         has(f"without {missing}", text, words)
+        if "unmask" in missing:
+            has("what to do", text, "fix: In a container, xsbxfs needs")
         ok("nothing runs then", ANSWER not in text, text)
 
 
