@@ -430,13 +430,15 @@ format-check:
 
 .PHONY: install uninstall clean distclean
 
+# Commands of their own.
+user_scripts := $(wildcard scripts/xsbx-*)
 # What works where it is installed. What the scripts need of each other is beside them there, too.
 installed_scripts := $(filter-out $(addprefix scripts/,completion layers man-codes package quickstart service test),$(wildcard scripts/*))
 link_to = $(shell realpath -m -s --relative-to=$(1) $(2))
 
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
-	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs $(user_scripts) $(DESTDIR)$(BINDIR)/
 	ln -sfn $(call link_to,$(BINDIR),$(DATADIR)/scripts/images) $(DESTDIR)$(BINDIR)/xsbxfs-images
 	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent scripts/package/mounts \
 		$(DESTDIR)$(LIBEXECDIR)/
@@ -459,7 +461,7 @@ install: all
 	chmod 644 $(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbx-tty xsbxfs-images)
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbxfs-images $(notdir $(user_scripts)))
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 

@@ -10,6 +10,7 @@
 #include "fs/tree/names.h"
 #include "fs/tree/table.h"
 #include "fs/files/files.h"
+#include "fs/request/caller.h"
 #include "fs/request/waitlist.h"
 #include "fs/request/nodelock.h"
 #include "ops_internal.h"
@@ -127,6 +128,15 @@ static bool resolve_open(fuse_req_t req, fuse_ino_t ino, struct node *ret_n)
 	return e == 0;
 }
 
+/* An output that grows is a stream, but not for a caller who does not know how to read one, see tree/stream.c. */
+static bool reads_streams(fuse_req_t req)
+{
+	struct req_ctx ctx;
+
+	req_ctx(core(req), &ctx);
+	return !caller_seeks(ctx.pid);
+}
+
 void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct vm_file rq = {.op = VM_OPEN};
@@ -142,10 +152,13 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	e = open_fixed(&n, fi->flags, &o);
-	if (e < 0)
+	if (e < 0) {
 		reply_err(core(req), e);
-	else
-		reply_open(core(req), &o);
+		return;
+	}
+	if (o.stream && !o.duplex)
+		o.stream = reads_streams(req);
+	reply_open(core(req), &o);
 }
 
 void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
@@ -241,7 +254,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)nodelock_flush(&h->fs->locks, h, fi->lock_owner);
 	req_ctx(core(req), &ctx);
 	if (h->ops && h->ops->flush && handle_writes(h))
-		e = h->ops->flush(h, input_killed(ctx.pid));
+		e = h->ops->flush(h, caller_killed(ctx.pid));
 	reply_err(core(req), e);
 }
 

@@ -83,9 +83,6 @@ int input_truncate_path(const struct node *n, uint64_t size);
 /* The same for `stdin`: what waits for the next run. */
 int stdin_truncate_path(const struct node *n, uint64_t size);
 
-/* Is process @pid being killed by a signal? */
-bool input_killed(pid_t pid);
-
 extern const struct handle_ops ctl_ops;	     /* ctl of a session, or of a job */
 extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a level of the log */
 

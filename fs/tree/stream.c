@@ -31,7 +31,7 @@
  * But copying programs take a size of 0 for an empty file, without a single read. So while a waiting node
  * of unknown size is open, the size shown is larger than any output can be: programs that read to the end work,
  * and programs that expect that many bytes fail, instead of making an empty copy. Such an open file is not seekable,
- * or programs would look for its end there, and sendfile(2) would stop at the end of the page cache.
+ * or programs would look for its end there, and sendfile(2) would stop at the end of the page cache. SFTP servers, which do not read without seeking, may: see caller.h.
  */
 
 #define OUTPUT_UNKNOWN (1u << 20) /* on top of what may be printed */

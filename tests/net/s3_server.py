@@ -29,7 +29,7 @@ def find_server():
 class Server:
     """moto with a bucket and a user; it computes signatures anew and compares them."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1"):
         logging.disable(logging.CRITICAL)  # two who put the same object at once, it bears badly
         from moto import settings
         from moto.iam.models import iam_backends
@@ -45,13 +45,14 @@ class Server:
         self.s3 = s3_backends[ACCOUNT]["aws"]
         self.s3.create_bucket(BUCKET, "us-east-1")
         settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
-        self.server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self.server = ThreadedMotoServer(ip_address=address, port=0, verbose=False)
+        self.address = address
 
     def __enter__(self):
         self.server.start()
         _, self.port = self.server.get_host_and_port()
-        self.warm(f"http://127.0.0.1:{self.port}")
-        self.url = f"http://127.0.0.1:{self.port}/{BUCKET}"
+        self.warm(f"http://{self.address}:{self.port}")
+        self.url = f"http://{self.address}:{self.port}/{BUCKET}"
         return self
 
     def __exit__(self, *_):

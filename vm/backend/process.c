@@ -64,20 +64,32 @@ static void on_started(struct agent_process *h)
 	h->all->jail[VM_PROCESS] = h->program.child.report;
 }
 
+/* What to do where no jail could be made. */
+static const char *jail_fix(int error)
+{
+	switch (error) {
+	case -ETIMEDOUT:
+		return "What it lies on does not answer: a server, a disk. Mend that, or use "
+		       "another "
+		       "template.";
+	case -EROFS: /* as containers have /proc/sys */
+	case -EPERM:
+		return "In a container, xsbxfs needs --cap-add SYS_ADMIN --security-opt "
+		       "unmask=ALL, of "
+		       "Docker systempaths=unconfined. Else see `doctor` for what this host lacks; "
+		       "nothing "
+		       "is run without a jail.";
+	default: return "See `doctor` for what this host lacks; nothing is run without a jail.";
+	}
+}
+
 static void explain_failed(const struct program *p, struct problem *ret)
 {
 	char fix[400];
 
 	if (!p->child.no_card) {
-		problem_set(
-			ret, PROBLEM_NO_JAIL,
-			p->failed == -ETIMEDOUT
-				? "What it lies on does not answer: a server, a disk. Mend that, "
-				  "or "
-				  "use another template."
-				: "See `doctor` for what this host lacks; nothing is run without "
-				  "a jail.",
-			"the sandbox did not start: %s: %s", p->step, strerror(-p->failed));
+		problem_set(ret, PROBLEM_NO_JAIL, jail_fix(p->failed),
+			    "the sandbox did not start: %s: %s", p->step, strerror(-p->failed));
 		return;
 	}
 	snprintf(fix, sizeof(fix),

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/fixture/fixture.h"
+#include "fs/request/caller.h"
 #include "fs/tree/nodes.h"
 
 #define IN "python/demo/in"
@@ -92,11 +93,11 @@ static void test_killed_writer(void **state)
 	struct file f = fx_opened(fx, IN, O_WRONLY | O_TRUNC);
 	pid_t killed = killed_child(SIGKILL), fine = killed_child(0);
 
-	assert_true(input_killed(killed));
-	assert_false(input_killed(fine));
-	assert_false(input_killed(getpid()));
-	assert_false(input_killed(0));
-	assert_false(input_killed(-1));
+	assert_true(caller_killed(killed));
+	assert_false(caller_killed(fine));
+	assert_false(caller_killed(getpid()));
+	assert_false(caller_killed(0));
+	assert_false(caller_killed(-1));
 
 	assert_int_equal(fx_write(fx, &f, "half"), 0);
 	fx->pid = killed;
@@ -117,7 +118,7 @@ static void test_killed_writer(void **state)
 	fx_expect(fx, IN, "one two");
 	waitpid(killed, NULL, 0);
 	waitpid(fine, NULL, 0);
-	assert_false(input_killed(killed));
+	assert_false(caller_killed(killed));
 }
 
 /* The kernel keeps size and time of `in` for a moment: it is told when they change and it has not asked for that. */
