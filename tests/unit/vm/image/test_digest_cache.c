@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of files: right, remembered, and forgotten when a file is another one. */
-/* modules: vm/image/digest_cache.c vm/base/digest.c vm/base/io.c vm/base/path.c vm/base/remove.c */
+/* modules: vm/image/digest_cache.c vm/base/trusted.c vm/base/path.c vm/base/digest.c vm/base/io.c vm/base/remove.c */
 /* libs: crypto */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images: found, complete or not, found again when replaced; the initrd and its archive. */
-/* modules: vm/image/image.c vm/image/cpio.c vm/base/io.c vm/base/digest.c vm/base/buf.c vm/base/remove.c */
+/* modules: vm/image/image.c vm/base/trusted.c vm/base/path.c vm/image/cpio.c vm/base/io.c vm/base/digest.c vm/base/buf.c vm/base/remove.c */
 /* libs: jansson crypto */
 #include <errno.h>
 #include <fcntl.h>

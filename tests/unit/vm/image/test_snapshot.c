@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots on the disk: kept, found, and not trusted. */
-/* modules: vm/image/snapshot.c vm/base/memory.c vm/base/io.c vm/base/sparse.c vm/base/digest.c vm/base/remove.c */
+/* modules: vm/image/snapshot.c vm/base/trusted.c vm/base/path.c vm/base/memory.c vm/base/io.c vm/base/sparse.c vm/base/digest.c vm/base/remove.c */
 /* libs: jansson crypto */
 #include <dirent.h>
 #include <errno.h>
