@@ -22,11 +22,11 @@
 #include "host_check.h"
 #include "vm/sandbox/internal.h"
 
-#define MEMORY_LOW_MB	 512
-#define NOFILE_LOW	 1024
-#define TEXT		 512
-#define TRIALS		 3u
-#define SHARED_FIX \
+#define MEMORY_LOW_MB 512
+#define NOFILE_LOW    1024
+#define TEXT	      512
+#define TRIALS	      3u
+#define SHARED_FIX                                                                                \
 	"Everything in it, and each directory that leads there, must be root's, and writable by " \
 	"nobody else: scripts/images --shared, as root. Until then each user has his own."
 
@@ -118,8 +118,9 @@ static unsigned check_images_in(const struct doctor *d, struct images *images, c
 	while (dir && (e = readdir(dir))) {
 		if (e->d_name[0] == '.' || images_is_kernel(e->d_name))
 			continue;
-		if (but && snprintf(path, sizeof(path), "%s/images/templates/%s", but, e->d_name) <
-				   (int)sizeof(path) &&
+		if (but &&
+		    snprintf(path, sizeof(path), "%s/images/templates/%s", but, e->d_name) <
+			    (int)sizeof(path) &&
 		    access(path, F_OK) == 0)
 			continue;
 		check_image(d, images, e->d_name);
@@ -335,9 +336,9 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
-	struct images *images = vm ? vm->backends.images
-				   : images_new(cfg->cache_dir, cfg->shared_dir, cfg->agent,
-						cfg->kernel);
+	struct images *images =
+		vm ? vm->backends.images
+		   : images_new(cfg->cache_dir, cfg->shared_dir, cfg->agent, cfg->kernel);
 	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
 	const struct probe *p = vm ? &vm->backends.probe : now;
 

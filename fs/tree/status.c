@@ -322,12 +322,12 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 				 st->network, "packages", status_string(st->packages), "warmup",
 				 *st->warmup ? status_string(st->warmup) : json_null());
 
-	json_object_update_new(kind,
-			       json_pack("{s:b, s:b, s:s, s:o, s:I, s:I, s:o}", "prepared",
-					 st->prepared, "shared", st->shared, "state", st->state, "problem",
-					 *st->problem ? status_string(st->problem) : json_null(),
-					 "bytes", (json_int_t)st->bytes, "built_ms",
-					 (json_int_t)st->built_ms, "pool", pool));
+	json_object_update_new(
+		kind, json_pack("{s:b, s:b, s:s, s:o, s:I, s:I, s:o}", "prepared", st->prepared,
+				"shared", st->shared, "state", st->state, "problem",
+				*st->problem ? status_string(st->problem) : json_null(), "bytes",
+				(json_int_t)st->bytes, "built_ms", (json_int_t)st->built_ms, "pool",
+				pool));
 	json_array_append_new(data, kind);
 }
 

@@ -132,8 +132,8 @@ static int follow(struct walk *w, int link, const char *name)
 /* The last part, opened as it was asked for, and looked at once more: that descriptor is the one that is used. */
 static int finish(struct walk *w, const char *name)
 {
-	const int flags = w->flags | O_NOFOLLOW | O_CLOEXEC |
-			  (w->flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
+	const int flags =
+		w->flags | O_NOFOLLOW | O_CLOEXEC | (w->flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY);
 	_cleanup_close_ int fd = openat(w->at, name, flags);
 	struct stat st;
 	int r;
@@ -173,8 +173,7 @@ static int step(struct walk *w, const char *name)
 /* Walks @path from @at; where a link names a path from the top on, from @top. */
 static int walk(int top, int at, uid_t owner, const char *path, int flags, char *ret_why)
 {
-	struct walk w = {
-		.top = top, .found = -1, .owner = owner, .flags = flags, .why = ret_why};
+	struct walk w = {.top = top, .found = -1, .owner = owner, .flags = flags, .why = ret_why};
 	char name[NAME_MAX + 1];
 	struct stat st;
 	int r = 0;

@@ -29,7 +29,7 @@ struct layer {
 /* The open layers of a cache directory, and of the one that root has filled for all. */
 struct layers {
 	char *dir;
-	char *shared; /* or NULL */
+	char *shared;	/* or NULL */
 	uint64_t limit; /* maximum bytes on the disk; 0: no limit */
 	TAILQ_HEAD(layer_list, layer) open;
 };

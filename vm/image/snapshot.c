@@ -107,8 +107,8 @@ static bool take_hex(json_t *o, const char *name, char ret_hex[DIGEST_HEX])
 /* A file of a snapshot. @why: NULL if it is the user's own. */
 static int open_part(int dir, const char *name, char *why)
 {
-	_cleanup_close_ int fd = why ? trusted_open_at(dir, name, O_RDONLY, why)
-				     : fileio_open(dir, name);
+	_cleanup_close_ int fd =
+		why ? trusted_open_at(dir, name, O_RDONLY, why) : fileio_open(dir, name);
 	struct stat st;
 
 	if (fd < 0)

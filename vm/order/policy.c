@@ -66,10 +66,11 @@ void policy_prepare(const char *cache_dir, bool publish)
 	char path[PATH_MAX + 16];
 
 	/* What can't be made is missed, and said, where it is needed. */
-	(void)path_make(cache_dir, publish ? 0755 : 0700);
+	(void)path_make(cache_dir, 0700);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
-		(void)mkdir(path, publish ? 0755 : own[i].mode);
+		if (mkdir(path, own[i].mode) == 0 && publish)
+			(void)chmod(path, 0755); /* whatever the umask is */
 	}
 }
 
@@ -232,9 +233,9 @@ void policy_free(struct policy *p)
 	if (!p)
 		return;
 
-	char *const strings[] = {p->key_command,  p->ca,	   p->offline,
-				 p->store_url,	  p->store_region, p->python_index,
-				 p->python_hosts, p->npm_registry, p->npm_hosts,  p->shared};
+	char *const strings[] = {p->key_command,  p->ca,	   p->offline,	    p->store_url,
+				 p->store_region, p->python_index, p->python_hosts, p->npm_registry,
+				 p->npm_hosts,	  p->shared};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

@@ -27,7 +27,7 @@ struct policy {
 	bool others, mitigate;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
-	char *shared; /* what root has made for all, looked at when it is used; or NULL */
+	char *shared;	      /* what root has made for all, looked at when it is used; or NULL */
 	char *ca, *offline;   /* or NULL */
 	char *key_command;    /* likewise */
 	uint64_t layer_bytes; /* limit for all layers together; 0: none */

@@ -231,8 +231,7 @@ static void load(struct template_job *job)
 		snapshot_trim(job->dir, job->limit);
 	if (job->result != -ENOENT || !job->shared)
 		return;
-	job->shared_result =
-		snapshot_load_shared(job->shared, job->key, &job->snapshot, job->why);
+	job->shared_result = snapshot_load_shared(job->shared, job->key, &job->snapshot, job->why);
 	job->from_shared = job->shared_result == 0;
 	if (job->from_shared)
 		job->result = 0;

@@ -380,7 +380,8 @@ static void snapshots(void **state)
 static void checksums(void **state)
 {
 	static struct digest_cache c;
-	_cleanup_close_ int fd = open(in(shared, "images/raw-1/rootfs.erofs"), O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		open(in(shared, "images/raw-1/rootfs.erofs"), O_RDONLY | O_CLOEXEC);
 	const char *dir = in(shared, "snapshots"), *file = in(shared, "snapshots/.contents");
 	struct fileio_identity id = {0};
 	char hex[DIGEST_HEX];
@@ -410,7 +411,8 @@ static void checksums(void **state)
 
 static void layers(void **state)
 {
-	const char *dir = in(shared, "layers/" KEY), *file = in(shared, "layers/" KEY "/layer.erofs");
+	const char *dir = in(shared, "layers/" KEY),
+		   *file = in(shared, "layers/" KEY "/layer.erofs");
 	struct layer *l;
 	struct layers ls;
 
