@@ -87,6 +87,7 @@ static void check_mountpoint(struct daemon *d)
 		{"the builder of images", c->vm.image_builder, false},
 		{"the installer of packages", c->vm.packages.dir, false},
 		{"the cache", c->vm.cache_dir, true},
+		{"the shared images", c->vm.shared_dir, true},
 		{"the directory of long outputs", c->spool_dir, true},
 		{"the runtime directory", c->vm.runtime_dir, true},
 		{"the directory of what is kept", c->keep ? c->state_dir : NULL, true},

@@ -27,6 +27,7 @@ static void confine_daemon(struct daemon *d)
 {
 	const struct confine_spec spec = {
 		.cache_dir = d->conf.vm.cache_dir,
+		.shared_dir = d->conf.vm.shared_dir,
 		.runtime_dir = d->runtime_dir,
 		.spool_dir = d->conf.spool_dir,
 		.agent = d->conf.vm.agent,
@@ -137,7 +138,7 @@ static int permit(struct daemon *d)
 			.image = spec->image_view ? spec->image : NULL,
 		};
 	}
-	policy_prepare(vm.cache_dir);
+	policy_prepare(vm.cache_dir, vm.publish);
 	if (r == 0)
 		r = policy_new(&cfg, &d->policy);
 	return r;

@@ -88,6 +88,30 @@ cache_dir()
 	fi
 }
 
+# shared_dir: where root keeps images, layers and snapshots for all; nothing if there is to be none.
+shared_dir()
+{
+	case ${XSBXFS_SHARED:-} in
+	none) ;;
+	/*) echo "$XSBXFS_SHARED" ;;
+	*) echo /var/lib/xsbxfs/shared ;;
+	esac
+}
+
+# is_roots PATH: is it root's, and can nobody else change it, nor put something in its place? As the daemon
+# judges it (vm/base/trusted.c), so that both think the same of it.
+is_roots()
+{
+	local path uid mode
+
+	path=$(readlink -e "$1") || return 1
+	while read -r uid mode <<<"$(stat -c '%u %a' "$path")"; do
+		[ "$uid" = 0 ] && [ $((0$mode & 022)) -eq 0 ] || return 1
+		[ "$path" != / ] || return 0
+		path=$(dirname "$path")
+	done
+}
+
 # as_root COMMAND...: directly if this is root, else through sudo.
 as_root()
 {
@@ -100,13 +124,44 @@ as_root()
 	fi
 }
 
+# adopt_image NAME: a copy of the shared image becomes the user's own. Prints its directory; returns 1 if
+# there is none.
+adopt_image()
+{
+	local top shared tmp
+
+	shared=$(shared_dir)
+	[ -n "$shared" ] && is_roots "$shared/images/templates/$1/rootfs.erofs" || return 1
+	shared=$(readlink -e "$shared/images/templates/$1")
+	note "the shared image '$1' is not unpacked, so a copy of it is; scripts/images --shared --unpack $1," \
+		"as root, would do it for all"
+	top=$(cache_dir)/images
+	tmp=$top/.adopt.$$
+	mkdir -p "$top/templates" "$tmp"
+	cp --reflink=auto "$shared/rootfs.erofs" "$shared/manifest.json" "$tmp/" || {
+		rm -rf "$tmp"
+		die "the shared image '$1' can't be copied into $top"
+	}
+	mv -T "$tmp" "$top/${shared##*/}" 2>/dev/null || rm -rf "$tmp"
+	ln -sfn "../${shared##*/}" "$top/templates/$1"
+	echo "$top/${shared##*/}"
+}
+
 # unpack_image NAME: the files of an image as a directory beside it, which goes with it. Sets TREE.
 unpack_image()
 {
-	local image tmp lock
+	local image shared tmp lock
 
 	image=$(readlink -f "$(cache_dir)/images/templates/$1" || true)
-	[ -f "$image/rootfs.erofs" ] || die "there is no image '$1'" "Build it: scripts/images $1"
+	shared=$(shared_dir)
+	if [ ! -f "$image/rootfs.erofs" ] && [ -n "$shared" ] && is_roots "$shared/images/templates/$1/tree"; then
+		TREE=$(readlink -e "$shared/images/templates/$1/tree")
+		return 0
+	fi
+	[ -f "$image/rootfs.erofs" ] || image=$(adopt_image "$1") ||
+		die "there is no image '$1'" "Build it: scripts/images $1"
+	# Whoever can open it can hold it.
+	(umask 077 && : >>"$image/.lock")
 	exec {lock}>"$image/.lock"
 	flock "$lock"
 	if [ ! -d "$image/tree" ]; then
@@ -115,13 +170,14 @@ unpack_image()
 		step "unpacking the image '$1'"
 		tmp=$image/.tree
 		rm -rf "$tmp"
-		# Devices can't be made by everybody, and are of no use.
-		fsck.erofs --extract="$tmp" "$image/rootfs.erofs" >"$image/.log" 2>&1 || {
+		# Devices can't be made by everybody, and are of no use. Neither are programs that have rights of
+		# their own, and old ones at that, where all users of this host can start them.
+		fsck.erofs --no-preserve-owner --extract="$tmp" "$image/rootfs.erofs" >"$image/.log" 2>&1 || {
 			show_log "$image/.log"
 			rm -rf "$tmp"
 			die "the image '$1' can't be unpacked (see above)"
 		}
-		chmod -R u+w "$tmp"
+		chmod -R u+w,u-s,go-ws "$tmp"
 		mv -T "$tmp" "$image/tree"
 	fi
 	rm -f "$image/.log"

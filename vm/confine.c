@@ -28,8 +28,9 @@
  *
  *  - files: the images, the agent, information in /proc and /sys (about the host's load, and about
  *    processes that write to a node), the time zone; for writing, snapshots and layers in its cache, its
- *    runtime directory, and the spool of outputs. This uses Landlock, if the kernel has it. Links that
- *    lead out of the cache when the daemon starts are followed.
+ *    runtime directory, and the spool of outputs; to be read, what root has made for all. This uses Landlock, if
+ *    the kernel has it. Links that lead out of the cache, or out of the shared directory, when the daemon starts
+ *    are followed.
  *  - system calls: a list, see jail/seccomp.c.
  *  - the spawner, but only for the orders listed in order.h: see policy.c.
  *  - as root, two capabilities: to kill processes with their own ids, and to access a cache that belongs
@@ -109,6 +110,10 @@ static int confine_files(const struct confine_spec *spec)
 		allow(r, false, "%s", readable[i]);
 	allow(r, false, "%s", spec->agent);
 	allow_images(r, spec->cache_dir);
+	if (spec->shared_dir) {
+		allow(r, false, "%s", spec->shared_dir);
+		allow_images(r, spec->shared_dir);
+	}
 	allow_cache(r, spec->cache_dir);
 	allow(r, true, "%s", spec->runtime_dir);
 	allow(r, true, "%s", spec->spool_dir);

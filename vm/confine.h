@@ -5,8 +5,8 @@
 
 struct confine_spec {
 	const char *cache_dir, *runtime_dir, *spool_dir, *agent;
-	const char *state_dir; /* or NULL */
-	const char *notify;    /* a file that is written once, or NULL */
+	const char *shared_dir, *state_dir; /* or NULL */
+	const char *notify;		    /* a file that is written once, or NULL */
 };
 
 /**

@@ -2,6 +2,7 @@
 /* Reports what this host offers and lacks, and what is really enforced: `doctor`, --check, `isolation`. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "confine.h"
+#include "vm/base/trusted.h"
 #include "vm/host/host.h"
 #include "vm/image/image.h"
 #include "vm/jail/cgroup.h"
@@ -20,10 +22,13 @@
 #include "host_check.h"
 #include "vm/sandbox/internal.h"
 
-#define MEMORY_LOW_MB	 512
-#define NOFILE_LOW	 1024
-#define TEXT		 512
-#define TRIALS		 3u
+#define MEMORY_LOW_MB 512
+#define NOFILE_LOW    1024
+#define TEXT	      512
+#define TRIALS	      3u
+#define SHARED_FIX                                                                                \
+	"Everything in it, and each directory that leads there, must be root's, and writable by " \
+	"nobody else: scripts/images --shared, as root. Until then each user has his own."
 
 /* Files of layers that are counted while the loop waits: some milliseconds. */
 #define FILES_IN_A_HURRY 4000
@@ -75,12 +80,15 @@ static void check_accel(const struct doctor *d, const struct probe *p)
 
 static void check_image(const struct doctor *d, struct images *images, const char *name)
 {
-	char check[NAME_MAX + 8];
+	char check[NAME_MAX + 8], path[PATH_MAX];
 	const char *why;
+	bool shared;
 
 	snprintf(check, sizeof(check), "image %s", name);
-	if (images_manifest(images, name, &why))
-		finding(d, check, VM_OK, "", "complete");
+	if (images_manifest(images, name, &why) &&
+	    images_where(images, name, path, &shared, &why) == 0)
+		finding(d, check, VM_OK, "", "complete, %s: %.400s", shared ? "shared" : "your own",
+			path);
 	else
 		finding(d, check, d->lack, "Build the images: scripts/images", "%s", why);
 }
@@ -96,24 +104,67 @@ static void check_kernel(const struct doctor *d, struct images *images)
 		finding(d, "kernel", VM_OK, "", "%s", text);
 }
 
-static void check_images(const struct doctor *d, struct images *images, const char *cache_dir)
+/* Those of a directory; not those that @but has as well. Return: how many. */
+static unsigned check_images_in(const struct doctor *d, struct images *images, const char *top,
+				const char *but)
 {
 	_cleanup_dir_ DIR *dir = NULL;
 	char path[PATH_MAX];
 	struct dirent *e;
 	unsigned n = 0;
 
-	snprintf(path, sizeof(path), "%s/images/templates", cache_dir);
+	snprintf(path, sizeof(path), "%s/images/templates", top);
 	dir = opendir(path);
 	while (dir && (e = readdir(dir))) {
 		if (e->d_name[0] == '.' || images_is_kernel(e->d_name))
 			continue;
+		if (but &&
+		    snprintf(path, sizeof(path), "%s/images/templates/%s", but, e->d_name) <
+			    (int)sizeof(path) &&
+		    access(path, F_OK) == 0)
+			continue;
 		check_image(d, images, e->d_name);
 		n++;
 	}
+	return n;
+}
+
+static void check_images(const struct doctor *d, struct images *images, const char *cache_dir,
+			 const char *shared_dir)
+{
+	unsigned n = check_images_in(d, images, cache_dir, NULL);
+
+	if (shared_dir)
+		n += check_images_in(d, images, shared_dir, cache_dir);
 	if (!n)
 		finding(d, "images", d->lack, "Build the images: scripts/images",
-			"there are none in %s", path);
+			"there are none in %.300s/images/templates", cache_dir);
+}
+
+/* What root has made for all users of this host. */
+static void check_shared(const struct doctor *d, const struct vm_config *cfg)
+{
+	char why[TRUSTED_WHY];
+	int fd;
+
+	if (cfg->publish) {
+		finding(d, "shared directory", VM_OK, "", "%.300s, filled by this one",
+			cfg->cache_dir);
+		return;
+	}
+	if (!cfg->shared_dir) {
+		finding(d, "shared directory", VM_OK, "", "none, as shared_dir says");
+		return;
+	}
+	fd = trusted_open(cfg->shared_dir, O_RDONLY | O_DIRECTORY, why);
+	if (fd >= 0)
+		close(fd);
+	if (fd == -ENOENT)
+		finding(d, "shared directory", VM_OK, "", "none at %.300s", cfg->shared_dir);
+	else if (fd < 0)
+		finding(d, "shared directory", VM_WARN, SHARED_FIX, "not used: %s", why);
+	else
+		finding(d, "shared directory", VM_OK, "", "%.300s", cfg->shared_dir);
 }
 
 static void tell(const struct doctor *d, const char *name, const struct host_check *s)
@@ -286,7 +337,8 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
 	struct images *images =
-		vm ? vm->backends.images : images_new(cfg->cache_dir, cfg->agent, cfg->kernel);
+		vm ? vm->backends.images
+		   : images_new(cfg->cache_dir, cfg->shared_dir, cfg->agent, cfg->kernel);
 	struct probe *now = vm ? NULL : calloc(1, sizeof(*now));
 	const struct probe *p = vm ? &vm->backends.probe : now;
 
@@ -298,7 +350,8 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 		check_qemu(&d, p);
 		check_accel(&d, p);
 		check_kernel(&d, images);
-		check_images(&d, images, vm ? vm->ctx.cache_dir : cfg->cache_dir);
+		check_images(&d, images, vm ? vm->ctx.cache_dir : cfg->cache_dir, cfg->shared_dir);
+		check_shared(&d, cfg);
 	}
 	check_jails(&d, !vm);
 	check_network(&d, cfg->agent);

@@ -43,6 +43,7 @@ struct vm_template_status {
 	bool saved;	  /* it is on the disk */
 	bool save_failed; /* it should be, but could not be written */
 	bool fetched;	  /* it came from the store */
+	bool shared;	  /* it is the one that root has made for all */
 };
 
 void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template_status *st),

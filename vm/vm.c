@@ -3,6 +3,8 @@
 #include "vm.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +12,7 @@
 #include "vm/net/dialer_process.h"
 #include "vm/base/discard.h"
 #include "vm/base/log.h"
+#include "vm/base/trusted.h"
 #include "vm/pool/pool.h"
 #include "vm/spawn/registry.h"
 #include "vm/spawn/child.h"
@@ -208,10 +211,12 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	vm->pool.snapshot_bytes = cfg->snapshot_bytes;
 	vm->key_command = cfg->key_command && *cfg->key_command;
 	vm->key_limit_ms = KEY_LIMIT_MS;
-	if (!b->qemu || !vm->agent)
+	vm->ctx.publish = cfg->publish;
+	vm->ctx.shared_dir = cfg->shared_dir ? strdup(cfg->shared_dir) : NULL;
+	if (!b->qemu || !vm->agent || (cfg->shared_dir && !vm->ctx.shared_dir))
 		return -ENOMEM;
 	digest_jobs_init(&b->digests, &vm->ctx, on_digests, vm);
-	b->images = images_new(vm->ctx.cache_dir, vm->agent, cfg->kernel);
+	b->images = images_new(vm->ctx.cache_dir, vm->ctx.shared_dir, vm->agent, cfg->kernel);
 	vm->image_jobs.images = vm->package_jobs.images = b->images;
 	vm->image_jobs.machines = b->machine->needs_image;
 	r = b->images ? image_jobs_init(&vm->image_jobs, cfg->image_builder) : -ENOMEM;
@@ -235,6 +240,21 @@ static void vm_free(struct vm *vm)
 	free(vm->agent);
 	context_fini(&vm->ctx);
 	free(vm);
+}
+
+/* That it is there and not used is nothing to keep quiet about. */
+static void look_at_shared(const struct vm *vm)
+{
+	char why[TRUSTED_WHY];
+	int fd;
+
+	if (!vm->ctx.shared_dir)
+		return;
+	fd = trusted_open(vm->ctx.shared_dir, O_RDONLY | O_DIRECTORY, why);
+	if (fd >= 0)
+		close(fd);
+	else if (fd != -ENOENT)
+		log_warn("the shared images, layers and snapshots are not used: %s", why);
 }
 
 static void start_probe(struct vm *vm, enum accel_wish wish, bool heir)
@@ -306,6 +326,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	vm->nparts = spawner ? 5 : 4;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
+	look_at_shared(vm);
 	start_probe(vm, wish, cfg->heir);
 	*ret_vm = vm;
 	return 0;
@@ -531,6 +552,7 @@ void vm_templates(struct vm *vm, void (*fn)(void *data, const struct vm_template
 			.saved = t->saved,
 			.save_failed = t->save_failed,
 			.fetched = t->fetched,
+			.shared = t->shared,
 		};
 
 		fn(data, &st);
@@ -544,6 +566,18 @@ const char *vm_image(struct vm *vm, const char *name, const char **ret_why)
 		return "{\"name\": \"none\", \"tools\": {}}";
 	}
 	return images_manifest(vm->backends.images, name, ret_why);
+}
+
+const char *vm_image_where(struct vm *vm, const char *name, bool *ret_shared)
+{
+	static char path[PATH_MAX];
+	const char *why;
+
+	*ret_shared = false;
+	if (!vm->backends.machine->needs_image ||
+	    images_where(vm->backends.images, name, path, ret_shared, &why) < 0)
+		return NULL;
+	return path;
 }
 
 void vm_image_status(struct vm *vm, const char *name, struct vm_image_status *ret_status)

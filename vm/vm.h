@@ -112,6 +112,14 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec);
  */
 const char *vm_image(struct vm *vm, const char *name, const char **ret_why);
 
+/**
+ * vm_image_where() - Where the files of a template's image are
+ * @ret_shared: Whether these are the ones that root has made for all
+ *
+ * Return: their directory, valid until the next call; NULL if there are none.
+ */
+const char *vm_image_where(struct vm *vm, const char *name, bool *ret_shared);
+
 /* State of an image that may be missing. */
 struct vm_image_status {
 	const char *state;   /* "ready", "missing", "waiting", "building", "failed" */

@@ -23,6 +23,8 @@
 #endif
 
 #define SYSTEM_FILE "/etc/xsbxfs.conf"
+#define SYSTEM_DIR  "/var/lib/xsbxfs"
+#define SHARED_NAME "shared" /* in it, of images for all; see default_state_dir() */
 
 const char conf_usage[] =
 	"Usage: xsbxfs [-f] [-d] [-c FILE] [-o OPTION[,OPTION...]] MOUNTPOINT\n"
@@ -183,14 +185,15 @@ static bool has_machines(const struct conf *c)
 	return false;
 }
 
-/* One for each mountpoint: /home/me/box is home-me-box, and a dash in a name two. */
+/* One for each mountpoint: /home/me/box is home-me-box, and a dash in a name two. So none ends in one dash, and
+ * /shared, whose name root's images have, can be told from all others by one. */
 static char *default_state_dir(const char *mountpoint)
 {
 	_cleanup_free_ char *name = NULL;
 	char *to;
 
 	assert(mountpoint);
-	to = name = calloc(2, strlen(mountpoint) + 1);
+	to = name = calloc(2, strlen(mountpoint) + 2);
 	if (!name)
 		return NULL;
 	for (const char *p = mountpoint + (*mountpoint == '/'); *p; p++) {
@@ -198,8 +201,11 @@ static char *default_state_dir(const char *mountpoint)
 			*to++ = '-';
 		*to++ = *p == '/' ? '-' : *p;
 	}
-	if (getuid() == 0)
-		return join("/var/lib/xsbxfs", name);
+	if (getuid() == 0) {
+		if (strcmp(name, SHARED_NAME) == 0)
+			*to = '-';
+		return join(SYSTEM_DIR, name);
+	}
 	to = xdg_path("XDG_STATE_HOME", ".local/state", "xsbxfs");
 	if (to) {
 		char *path = join(to, name);
@@ -210,12 +216,44 @@ static char *default_state_dir(const char *mountpoint)
 	return to;
 }
 
+/* Do both lead to one directory? */
+static bool same_dir(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* Who fills the shared directory has it as his cache. What goes into a bundle is that of the cache alone. */
+static int settle_shared(struct conf *c)
+{
+	const char *value = getenv("XSBXFS_SHARED");
+	const bool said = value && (*value == '/' || strcmp(value, "none") == 0);
+	bool none;
+
+	if (!c->vm.shared_dir)
+		c->vm.shared_dir = said ? strdup(value) : join(SYSTEM_DIR, SHARED_NAME);
+	if (!c->vm.shared_dir)
+		return -ENOMEM;
+	c->vm.publish = same_dir(c->vm.cache_dir, c->vm.shared_dir);
+	none = c->vm.publish || c->action == CONF_EXPORT || c->action == CONF_IMPORT ||
+	       strcmp(c->vm.shared_dir, "none") == 0;
+	if (none) {
+		free((char *)c->vm.shared_dir);
+		c->vm.shared_dir = NULL;
+	}
+	return 0;
+}
+
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
 	int r;
 
 	if (!c->vm.cache_dir)
 		c->vm.cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+	if (!c->vm.cache_dir || settle_shared(c) < 0)
+		return -ENOMEM;
 	if (!c->vm.runtime_dir)
 		c->vm.runtime_dir = default_runtime_dir();
 	if (!c->spool_dir && c->vm.cache_dir)

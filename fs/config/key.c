@@ -37,6 +37,7 @@
 /* Those of sessions in the order in which they are shown. */
 static const struct key keys[] = {
 	{"cache_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.cache_dir)},
+	{"shared_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.shared_dir), .words = {"none"}},
 	{"runtime_dir", CONF_GLOBAL, KEY_PATH, CONF(vm.runtime_dir)},
 	{"spool_dir", CONF_GLOBAL, KEY_PATH, CONF(spool_dir)},
 	{"keep", CONF_GLOBAL, KEY_FLAG, CONF(keep), "no", YES_NO},

@@ -280,13 +280,17 @@ int status_template(const struct node *n, struct buf *out)
 	const char *why = NULL, *manifest = vm_image(n->fs->vm, st->spec.image, &why);
 	json_t *image = manifest ? json_loads(manifest, 0, NULL) : NULL;
 	json_t *problem = NULL;
+	bool shared;
+	const char *where = vm_image_where(n->fs->vm, st->spec.image, &shared);
 
 	if (!image && needs_image(&st->spec))
 		problem = status_string(manifest ? "the image's manifest is not JSON" : why);
-	return status_put(out, json_pack("{s:s, s:s, s:s, s:o, s:o*, s:o}", "template", n->t->name,
-					 "language", st->spec.language, "image_name",
+	return status_put(out, json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:o*, s:o}", "template",
+					 n->t->name, "language", st->spec.language, "image_name",
 					 st->spec.image, "image", image ? image : json_null(),
-					 "problem", problem, "settings", settings_json(st)));
+					 "image_dir", where ? status_string(where) : json_null(),
+					 "image_shared", shared, "problem", problem, "settings",
+					 settings_json(st)));
 }
 
 static json_t *sessions_json(const struct fs *fs)
@@ -318,12 +322,12 @@ static void add_snapshot(void *data, const struct vm_template_status *st)
 				 st->network, "packages", status_string(st->packages), "warmup",
 				 *st->warmup ? status_string(st->warmup) : json_null());
 
-	json_object_update_new(kind,
-			       json_pack("{s:b, s:s, s:o, s:I, s:I, s:o}", "prepared", st->prepared,
-					 "state", st->state, "problem",
-					 *st->problem ? status_string(st->problem) : json_null(),
-					 "bytes", (json_int_t)st->bytes, "built_ms",
-					 (json_int_t)st->built_ms, "pool", pool));
+	json_object_update_new(
+		kind, json_pack("{s:b, s:b, s:s, s:o, s:I, s:I, s:o}", "prepared", st->prepared,
+				"shared", st->shared, "state", st->state, "problem",
+				*st->problem ? status_string(st->problem) : json_null(), "bytes",
+				(json_int_t)st->bytes, "built_ms", (json_int_t)st->built_ms, "pool",
+				pool));
 	json_array_append_new(data, kind);
 }
 

@@ -97,7 +97,7 @@ static void load_image(const uint8_t *data, size_t size)
 	put("images/templates/python/manifest.json", data, size);
 	put("images/templates/kernel/manifest.json", data, size);
 	snprintf(agent, sizeof(agent), "%s/agent", top);
-	im = images_new(top, agent, "auto");
+	im = images_new(top, NULL, agent, "auto");
 	assert(im);
 	text = images_manifest(im, "python", &why);
 	assert(text || why);

@@ -581,7 +581,7 @@ int main(int argc, char **argv)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	log_open(getenv("DEBUG") ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
-	policy_prepare(cache);
+	policy_prepare(cache, false);
 	if (policy_new(&policy, &sealed) < 0)
 		return 2;
 	cfg.policy = sealed;

@@ -60,6 +60,8 @@ class Workspace:
             PATH=f"{system}:{env.get('PATH', '')}:{tools}", LC_ALL="C.UTF-8",
             ASAN_OPTIONS=f"detect_leaks=1:exitcode=99:{self.test.asan}:" + env.get("ASAN_OPTIONS", ""),
             UBSAN_OPTIONS="print_stacktrace=1:" + env.get("UBSAN_OPTIONS", ""),
+            # What an administrator has put on this host is no part of any test.
+            XSBXFS_SHARED="none",
             XSBXFS=self.program(), IMAGES=f"{cache}/xsbxfs", PATIENCE=f"{slack():.0f}",
         )
         env.pop("XDG_CONFIG_HOME", None)

@@ -37,6 +37,8 @@ struct vm_packages {
 
 struct vm_config {
 	const char *cache_dir;	 /* contains images/templates/NAME */
+	const char *shared_dir;	 /* likewise, made by root for all; NULL: none */
+	bool publish;		 /* `cache_dir` is that directory, and `shared_dir` NULL */
 	const char *runtime_dir; /* this mount's own directory, mode 0700, exists; for files needed
 				  * after a crash */
 	const char *qemu;	 /* program, e.g. "qemu-system-x86_64" */

@@ -30,6 +30,7 @@ void context_fini(struct context *c)
 {
 	free(c->cache_dir);
 	free(c->runtime_dir);
+	free(c->shared_dir);
 }
 
 static void on_idle_closed(uv_handle_t *handle)

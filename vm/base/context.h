@@ -40,6 +40,8 @@ struct context {
 	struct turn *turn;	 /* or NULL: everything is said at once */
 	char *cache_dir;
 	char *runtime_dir; /* this mount's own directory */
+	char *shared_dir;  /* with what root has made for all, see trusted.h; or NULL. Owned */
+	bool publish;	   /* `cache_dir` is that: what is made there is for all to read */
 	bool closing;	   /* nothing new may start */
 	bool spawner_lost;
 	const struct context_ops *ops;

@@ -101,7 +101,9 @@ int package_jobs_init(struct package_jobs *in, const struct vm_packages *cfg)
 		in->source = NULL;
 		bad = true;
 	}
-	return bad ? -ENOMEM : layers_init(&in->layers, in->ctx->cache_dir, cfg->layer_bytes);
+	return bad ? -ENOMEM
+		   : layers_init(&in->layers, in->ctx->cache_dir, in->ctx->shared_dir,
+				 cfg->layer_bytes);
 }
 
 void package_jobs_fini(struct package_jobs *in)

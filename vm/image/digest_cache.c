@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "vm/base/path.h"
+#include "vm/base/trusted.h"
 #include "vm/base/util.h"
 
 /*
@@ -30,6 +31,9 @@
  *
  * The file has a line for each: five numbers and the checksum. Whoever can write to it could as well
  * replace the images themselves.
+ *
+ * Beside the shared images there is such a file of root's. What it says holds for every user: device and
+ * inode are the same for all. So nobody has to read through them once more.
  */
 
 #define NAME	  ".contents" /* beside snapshots, which have no dot */
@@ -170,28 +174,15 @@ static void print(FILE *f, const struct digest_known *k)
 		(int64_t)id->ctime.tv_sec, id->ctime.tv_nsec, k->hex);
 }
 
-void digest_cache_load(struct digest_cache *c, const char *dir)
+/* Takes over @fd. */
+static void read_all(struct digest_cache *c, int fd)
 {
-	_cleanup_file_ FILE *f = NULL;
-	char path[PATH_MAX], line[LINE_MAX_];
-	struct stat st;
-	int fd;
+	_cleanup_file_ FILE *f = fdopen(fd, "r");
+	char line[LINE_MAX_];
 
-	c->n = 0;
-	if (path_join(path, dir, NAME, "") < 0)
-		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	f = fdopen(fd, "r");
-	if (!f) {
+	if (!f)
 		close(fd);
-		return;
-	}
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	    (st.st_mode & 022))
-		return;
-	while (c->n < DIGEST_CACHE_MAX && fgets(line, sizeof(line), f)) {
+	while (f && c->n < DIGEST_CACHE_MAX && fgets(line, sizeof(line), f)) {
 		/* A line that is not understood ends it: what follows may be half of something. */
 		if (!parse(line, &c->known[c->n]))
 			return;
@@ -199,7 +190,42 @@ void digest_cache_load(struct digest_cache *c, const char *dir)
 	}
 }
 
-static int write_all(const struct digest_cache *c, const char *path, const char *hidden)
+void digest_cache_load(struct digest_cache *c, const char *dir)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+
+	c->n = 0;
+	if (path_join(path, dir, NAME, "") < 0)
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    !(st.st_mode & 022))
+		read_all(c, steal_fd(&fd));
+}
+
+bool digest_cache_load_shared(struct digest_cache *c, const char *dir, struct fileio_identity *id)
+{
+	char path[PATH_MAX], why[TRUSTED_WHY];
+	struct fileio_identity now = {0};
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = path_join(path, dir, NAME, "") < 0 ? -1 : trusted_open(path, O_RDONLY, why);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		now = fileio_identity(&st);
+	if (fileio_same(&now, id))
+		return false;
+	*id = now;
+	c->n = 0;
+	if (now.ino)
+		read_all(c, steal_fd(&fd));
+	return true;
+}
+
+static int write_all(const struct digest_cache *c, const char *path, const char *hidden,
+		     bool publish)
 {
 	int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
@@ -214,7 +240,7 @@ static int write_all(const struct digest_cache *c, const char *path, const char 
 	}
 	for (unsigned i = 0; i < c->n; i++)
 		print(f, &c->known[i]);
-	bad = fflush(f) != 0 || ferror(f);
+	bad = fflush(f) != 0 || ferror(f) || (publish && fchmod(fd, 0644) < 0);
 	bad = fclose(f) != 0 || bad;
 	if (!bad && rename(hidden, path) == 0)
 		return 0;
@@ -222,7 +248,7 @@ static int write_all(const struct digest_cache *c, const char *path, const char 
 	return -EIO;
 }
 
-int digest_cache_keep(const char *dir, const struct digest_known *k)
+int digest_cache_keep(const char *dir, const struct digest_known *k, bool publish)
 {
 	char path[PATH_MAX], hidden[PATH_MAX], lock[PATH_MAX];
 	_cleanup_free_ struct digest_cache *c = NULL;
@@ -240,5 +266,5 @@ int digest_cache_keep(const char *dir, const struct digest_known *k)
 		return -ENOMEM;
 	digest_cache_load(c, dir);
 	digest_cache_add(c, k);
-	return write_all(c, path, hidden);
+	return write_all(c, path, hidden, publish);
 }

@@ -27,6 +27,16 @@ struct digest_cache {
 void digest_cache_load(struct digest_cache *c, const char *dir);
 
 /**
+ * digest_cache_load_shared() - Likewise of what root has saved for all
+ * @c: Filled in; empty if there is nothing that can be trusted
+ * @dir: The shared cache directory
+ * @id: The file that was read last, or zeroed; then the one that was read now
+ *
+ * Return: false if it was read before, and @c was left as it is.
+ */
+bool digest_cache_load_shared(struct digest_cache *c, const char *dir, struct fileio_identity *id);
+
+/**
  * digest_cache_find() - Look up the digest of an open file
  * @c: Cache
  * @fd: The file
@@ -55,9 +65,10 @@ int digest_cache_compute(int fd, const int *stop, struct digest_known *ret_known
  * digest_cache_keep() - Save one for later processes, keeping those saved by others
  * @dir: Cache directory
  * @k: What to save
+ * @publish: For all to read
  *
  * Return: 0 or -errno.
  */
-int digest_cache_keep(const char *dir, const struct digest_known *k);
+int digest_cache_keep(const char *dir, const struct digest_known *k, bool publish);
 
 #endif

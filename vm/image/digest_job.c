@@ -34,7 +34,7 @@ static void work(uv_work_t *req)
 
 	job->result = digest_cache_compute(job->fd, &job->stop, &job->known);
 	if (job->result == 0)
-		job->kept = digest_cache_keep(job->dir, &job->known);
+		job->kept = digest_cache_keep(job->dir, &job->known, job->all->ctx->publish);
 }
 
 static void on_done(uv_work_t *req, int status)
@@ -94,10 +94,25 @@ void digest_jobs_init(struct digest_jobs *j, struct context *ctx, void (*changed
 		digest_cache_load(&j->cache, dir);
 }
 
+/* Has root saved it for all? What was saved since is read again. */
+static int ask_shared(struct digest_jobs *j, int fd, char ret_hex[DIGEST_HEX])
+{
+	char dir[PATH_MAX];
+	int r = digest_cache_find(&j->shared, fd, ret_hex);
+
+	if (r == -EAGAIN && j->ctx->shared_dir &&
+	    snprintf(dir, sizeof(dir), "%s/snapshots", j->ctx->shared_dir) < (int)sizeof(dir) &&
+	    digest_cache_load_shared(&j->shared, dir, &j->shared_file))
+		r = digest_cache_find(&j->shared, fd, ret_hex);
+	return r;
+}
+
 int digest_jobs_ask(struct digest_jobs *j, int fd, char ret_hex[DIGEST_HEX])
 {
 	int r = digest_cache_find(&j->cache, fd, ret_hex);
 
+	if (r == -EAGAIN)
+		r = ask_shared(j, fd, ret_hex);
 	if (r != -EAGAIN || j->current || uv_now(j->ctx->loop) < j->retry_at)
 		return r;
 	r = start(j, fd);

@@ -11,10 +11,11 @@ struct digest_job;
 /* One job at a time, so that reading takes no more than one thread and does not compete for the disk. */
 struct digest_jobs {
 	struct context *ctx;
-	struct digest_cache cache;
-	struct digest_job *current;  /* or NULL */
-	uint64_t retry_at;	     /* ms of the loop's clock */
-	void (*changed)(void *data); /* a digest was computed, or could not be */
+	struct digest_cache cache, shared;  /* shared: what root has saved for all */
+	struct fileio_identity shared_file; /* from which it was read */
+	struct digest_job *current;	    /* or NULL */
+	uint64_t retry_at;		    /* ms of the loop's clock */
+	void (*changed)(void *data);	    /* a digest was computed, or could not be */
 	void *data;
 };
 

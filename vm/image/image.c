@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images in the cache directory. */
+/* Images in the cache directory, and in the shared one. */
 #include "image.h"
 
 #include <assert.h>
@@ -18,6 +18,8 @@
 #include "cpio.h"
 #include "vm/base/digest.h"
 #include "vm/base/io.h"
+#include "vm/base/path.h"
+#include "vm/base/trusted.h"
 #include "vm/base/util.h"
 
 /*
@@ -27,6 +29,9 @@
  * sufficient to check the link's target: if it is the directory whose files are open, they are current,
  * however long ago they were opened; if not, they are reopened. A version that was replaced or removed
  * exists, through the descriptor, as long as a machine uses it.
+ *
+ * An image is looked for in the user's own cache, and if there is none of that name, in the shared directory,
+ * which root has filled for all. There nothing is opened but what only root can have put there.
  *
  * There may be two kernels: the distribution's, which is always built, and our own, which is faster and
  * has a smaller attack surface, but takes minutes to build. It is used if it exists.
@@ -56,6 +61,7 @@ struct entry {
 
 struct images {
 	char *templates, *agent;
+	char *shared; /* likewise of the shared directory, or NULL */
 	TAILQ_HEAD(image_entries, entry) entries;
 	struct fileio_identity kernel_dir, agent_file;
 	enum kernel_wish wish;
@@ -75,7 +81,8 @@ static enum kernel_wish parse_wish(const char *name)
 	return KERNEL_AUTO;
 }
 
-struct images *images_new(const char *cache_dir, const char *agent, const char *kernel)
+struct images *images_new(const char *cache_dir, const char *shared_dir, const char *agent,
+			  const char *kernel)
 {
 	struct images *im = calloc(1, sizeof(*im));
 
@@ -85,12 +92,14 @@ struct images *images_new(const char *cache_dir, const char *agent, const char *
 	TAILQ_INIT(&im->entries);
 	im->kernel = im->initrd = -1;
 	im->agent = strdup(agent);
-	if (!im->agent || asprintf(&im->templates, "%s/images/templates", cache_dir) < 0) {
+	if (asprintf(&im->templates, "%s/images/templates", cache_dir) < 0)
 		im->templates = NULL;
-		images_free(im);
-		return NULL;
-	}
-	return im;
+	if (shared_dir && asprintf(&im->shared, "%s/images/templates", shared_dir) < 0)
+		im->shared = NULL;
+	if (im->agent && im->templates && (im->shared || !shared_dir))
+		return im;
+	images_free(im);
+	return NULL;
 }
 
 static void entry_free(struct entry *e)
@@ -129,6 +138,7 @@ void images_free(struct images *im)
 		forget(im, e);
 	kernel_close(im);
 	free(im->templates);
+	free(im->shared);
 	free(im->agent);
 	free(im);
 }
@@ -144,40 +154,89 @@ static int printf_like(3, 4) fail(struct images *im, int r, const char *fmt, ...
 	return r;
 }
 
-/* The directory that a template's link leads to now. Return: a descriptor or -errno. */
-static int open_version(struct images *im, const char *name, struct fileio_identity *ret_id)
+/* A version of an image. */
+struct version {
+	const char *name;
+	int dir;
+	bool shared;
+	struct fileio_identity id;
+};
+
+static void version_close(struct version *v)
 {
-	_cleanup_close_ int fd = -1;
+	if (v->dir >= 0)
+		close(v->dir);
+}
+
+#define _cleanup_version_ _cleanup_(version_close)
+
+/* The same of the shared directory: the user's own has none. */
+static int open_shared(struct images *im, struct version *v)
+{
+	char path[PATH_MAX], why[TRUSTED_WHY];
+
+	if (!im->shared || path_join(path, im->shared, "", v->name) < 0)
+		return fail(im, -ENOENT, "there is no image '%s' in %s", v->name, im->templates);
+	v->dir = trusted_open(path, O_PATH | O_DIRECTORY, why);
+	v->shared = true;
+	if (v->dir == -ENOENT)
+		return fail(im, -ENOENT, "there is no image '%s' in %s, nor in %s", v->name,
+			    im->templates, im->shared);
+	/* What is there for all and can't be used is like nothing: the user may make his own. */
+	if (v->dir < 0)
+		return fail(im, -ENOENT,
+			    "there is no image '%s' in %s, and the shared one is not used: %s",
+			    v->name, im->templates, why);
+	return 0;
+}
+
+/* The directory that a template's link leads to now. */
+static int open_version(struct images *im, const char *name, struct version *ret_v)
+{
 	char path[PATH_MAX];
 	struct stat st;
+	int r;
 
+	*ret_v = (struct version){.name = name, .dir = -1};
 	if (!name[0] || name[0] == '.' || strchr(name, '/'))
 		return fail(im, -EINVAL, "'%s' is no name of an image", name);
 	snprintf(path, sizeof(path), "%s/%s", im->templates, name);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return fail(im, -ENOENT, "there is no image '%s' in %s", name, im->templates);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	ret_v->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (ret_v->dir < 0 && errno == ENOENT) {
+		r = open_shared(im, ret_v);
+		if (r < 0)
+			return r;
+	}
+	if (ret_v->dir < 0 || fstat(ret_v->dir, &st) < 0)
 		return fail(im, -errno, "the image '%s' can't be opened: %s", name,
 			    strerror(errno));
-	*ret_id = fileio_identity(&st);
-	return steal_fd(&fd);
+	ret_v->id = fileio_identity(&st);
+	return 0;
 }
 
 /* Opens a file of a version. Return: a descriptor or -errno. */
-static int open_file(struct images *im, int dir, const char *name, const char *file)
+static int open_file(struct images *im, const struct version *v, const char *file)
 {
-	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+	char why[TRUSTED_WHY];
+	int fd;
 
+	if (v->shared) {
+		fd = trusted_open_at(v->dir, file, O_RDONLY, why);
+		return fd < 0 ? fail(im, -ENOENT, "the shared image '%s' can't be used: %s",
+				     v->name, why)
+			      : fd;
+	}
+	fd = openat(v->dir, file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return fail(im, -errno, "the image '%s' is not complete: %s: %s", name, file,
+		return fail(im, -errno, "the image '%s' is not complete: %s: %s", v->name, file,
 			    strerror(errno));
 	return fd;
 }
 
-static int read_manifest(struct images *im, int dir, const char *name, struct buf *b)
+static int read_manifest(struct images *im, const struct version *v, struct buf *b)
 {
-	_cleanup_close_ int fd = open_file(im, dir, name, "manifest.json");
+	_cleanup_close_ int fd = open_file(im, v, "manifest.json");
+	const char *name = v->name;
 	ssize_t n;
 
 	if (fd < 0)
@@ -211,16 +270,14 @@ static struct entry *find(struct images *im, const char *name)
 static int load(struct images *im, const char *name, struct entry **ret_entry)
 {
 	struct entry *e = find(im, name), *fresh;
-	_cleanup_close_ int dir = -1;
-	struct fileio_identity id;
-	int r;
+	_cleanup_version_ struct version v;
+	int r = open_version(im, name, &v);
 
-	dir = open_version(im, name, &id);
-	if (dir < 0) {
+	if (r < 0) {
 		forget(im, e);
-		return dir;
+		return r;
 	}
-	if (e && fileio_same(&e->dir, &id)) {
+	if (e && fileio_same(&e->dir, &v.id)) {
 		*ret_entry = e;
 		return 0;
 	}
@@ -229,9 +286,9 @@ static int load(struct images *im, const char *name, struct entry **ret_entry)
 	if (!fresh)
 		return fail(im, -ENOMEM, "there is no memory");
 	memcpy(fresh->name, name, strlen(name) + 1);
-	fresh->dir = id;
-	fresh->rootfs = open_file(im, dir, name, "rootfs.erofs");
-	r = fresh->rootfs < 0 ? fresh->rootfs : read_manifest(im, dir, name, &fresh->manifest);
+	fresh->dir = v.id;
+	fresh->rootfs = open_file(im, &v, "rootfs.erofs");
+	r = fresh->rootfs < 0 ? fresh->rootfs : read_manifest(im, &v, &fresh->manifest);
 	if (r < 0) {
 		entry_free(fresh);
 		return r;
@@ -279,29 +336,28 @@ static int sum_up(int fd, char ret_hex[DIGEST_HEX])
 	return digest_end(d, ret_hex);
 }
 
-/* The kernel to take: ours if it is there, unless the other one is asked for. */
-static bool wants_own(const struct images *im)
+/* The kernel to take: ours if it is there, whoever has built it, unless the other one is asked for. */
+static bool wants_own(struct images *im)
 {
-	char path[PATH_MAX];
+	_cleanup_version_ struct version v = {.dir = -1};
 
 	if (im->wish != KERNEL_AUTO)
 		return im->wish == KERNEL_OWN;
-	snprintf(path, sizeof(path), "%s/" OWN, im->templates);
-	return access(path, F_OK) == 0;
+	return open_version(im, OWN, &v) == 0;
 }
 
 /* Opens what is in the directory of a kernel, and puts the initrd together. */
-static int open_kernel(struct images *im, int dir, const char *name, int agent)
+static int open_kernel(struct images *im, const struct version *v, int agent)
 {
-	_cleanup_close_ int kernel = open_file(im, dir, name, "vmlinux");
+	_cleanup_close_ int kernel = open_file(im, v, "vmlinux");
 	_cleanup_close_ int modules = -1, initrd = -1;
 	char sha256[DIGEST_HEX];
 	int r;
 
 	if (kernel < 0)
 		return -ENOENT;
-	if (strcmp(name, STOCK) == 0) {
-		modules = open_file(im, dir, name, "modules.cpio");
+	if (strcmp(v->name, STOCK) == 0) {
+		modules = open_file(im, v, "modules.cpio");
 		if (modules < 0)
 			return -ENOENT;
 	}
@@ -310,7 +366,7 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 	if (r < 0)
 		return fail(im, r, "the initrd could not be made: %s", strerror(-r));
 	kernel_close(im);
-	r = read_manifest(im, dir, name, &im->kernel_manifest);
+	r = read_manifest(im, v, &im->kernel_manifest);
 	if (r < 0) {
 		buf_clear(&im->kernel_manifest);
 		return r;
@@ -323,29 +379,29 @@ static int open_kernel(struct images *im, int dir, const char *name, int agent)
 
 static int load_kernel(struct images *im)
 {
-	_cleanup_close_ int dir = -1, agent = -1;
-	struct fileio_identity dir_id, agent_id;
+	_cleanup_version_ struct version v = {.dir = -1};
+	_cleanup_close_ int agent = -1;
+	struct fileio_identity agent_id;
 	const bool own = wants_own(im);
-	const char *name = own ? OWN : STOCK;
 	struct stat st;
 	int r;
 
-	dir = open_version(im, name, &dir_id);
-	if (dir < 0)
-		return dir;
+	r = open_version(im, own ? OWN : STOCK, &v);
+	if (r < 0)
+		return r;
 	agent = open(im->agent, O_RDONLY | O_CLOEXEC);
 	if (agent < 0 || fstat(agent, &st) < 0)
 		return fail(im, -ENOEXEC, "the agent %s can't be opened: %s", im->agent,
 			    strerror(errno));
 	agent_id = fileio_identity(&st);
-	if (im->initrd >= 0 && fileio_same(&dir_id, &im->kernel_dir) &&
+	if (im->initrd >= 0 && fileio_same(&v.id, &im->kernel_dir) &&
 	    fileio_same(&agent_id, &im->agent_file))
 		return 0;
-	r = open_kernel(im, dir, name, agent);
+	r = open_kernel(im, &v, agent);
 	if (r < 0)
 		return r;
 	im->own = own;
-	im->kernel_dir = dir_id;
+	im->kernel_dir = v.id;
 	im->agent_file = agent_id;
 	return 0;
 }
@@ -401,6 +457,14 @@ int images_kernel(struct images *im, char *out, size_t size, const char **ret_wh
 	return 0;
 }
 
+/* Has the user one of that name? Then the shared one is not looked at. */
+static bool is_own(const struct images *im, const char *name)
+{
+	char path[PATH_MAX];
+
+	return path_join(path, im->templates, "", name) == 0 && access(path, F_OK) == 0;
+}
+
 int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], const char **ret_why)
 {
 	char path[PATH_MAX];
@@ -409,7 +473,24 @@ int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], co
 	snprintf(path, sizeof(path), "%s/%s/tree", im->templates, name);
 	if (realpath(path, ret_path))
 		return 0;
+	if (im->shared && !is_own(im, name) &&
+	    snprintf(path, sizeof(path), "%s/%s/tree", im->shared, name) < (int)sizeof(path) &&
+	    trusted_dir(path, ret_path) == 0)
+		return 0;
 	return fail(im, -ENOENT,
 		    "the image '%s' was not unpacked in %s; scripts/images --unpack %s does it",
 		    name, im->templates, name);
+}
+
+int images_where(struct images *im, const char *name, char ret_path[PATH_MAX], bool *ret_shared,
+		 const char **ret_why)
+{
+	_cleanup_version_ struct version v;
+	int r = open_version(im, name, &v);
+
+	*ret_why = im->why;
+	if (r == 0)
+		r = trusted_path(v.dir, ret_path);
+	*ret_shared = v.shared;
+	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and opens images in the cache directory, and notices when they are replaced. */
+/* Finds and opens images in the cache directory and the shared one, and notices when they are replaced. */
 #ifndef XSBX_VM_IMAGE_IMAGE_H
 #define XSBX_VM_IMAGE_IMAGE_H
 
@@ -21,12 +21,14 @@ struct image {
 /**
  * images_new() - Create a cache of open images; nothing is opened yet
  * @cache_dir: Contains images/templates/NAME, a link to the current version of an image
+ * @shared_dir: Likewise, for what is not in @cache_dir, and only what is trusted_open(); or NULL
  * @agent: The agent's static binary
  * @kernel: "own", "stock", or "auto": our own if it exists
  *
  * Return: The cache, NULL if out of memory.
  */
-struct images *images_new(const char *cache_dir, const char *agent, const char *kernel);
+struct images *images_new(const char *cache_dir, const char *shared_dir, const char *agent,
+			  const char *kernel);
 void images_free(struct images *im);
 
 /**
@@ -47,6 +49,17 @@ const char *images_manifest(struct images *im, const char *name, const char **re
  * Return: 0; -ENOENT with @ret_why if they are not unpacked, or there is no such image.
  */
 int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], const char **ret_why);
+
+/**
+ * images_where() - Tell where the current version of an image is
+ * @name: Of an image, or a kernel
+ * @ret_path: Its directory, without links
+ * @ret_shared: Whether that is the shared one
+ *
+ * Return: 0; or -errno with @ret_why.
+ */
+int images_where(struct images *im, const char *name, char ret_path[PATH_MAX], bool *ret_shared,
+		 const char **ret_why);
 
 /* Is this the name of a kernel, among those of images? */
 bool images_is_kernel(const char *name);

@@ -13,6 +13,8 @@
 
 #include "vm/base/buf.h"
 #include "vm/base/io.h"
+#include "vm/base/path.h"
+#include "vm/base/trusted.h"
 #include "image.h"
 
 /*
@@ -26,30 +28,43 @@
  *
  * A shared lock on the directory marks it as in use. To free disk space, only layers without such a
  * lock are removed; the modification time is the time of the last use.
+ *
+ * What the user has not himself is looked for in the shared directory, from which nothing is used but what only root
+ * can have put there. A file needs no lock there: it outlives its name. A directory does; who can't have the lock,
+ * because root removes it or some other user wants to be in the way, has a layer of his own made.
  */
 
 #define PROCEDURE 1u /* to be changed with how layers are made */
 
 static const char *const form_str[] = {[LAYER_TREE] = "tree", [LAYER_EROFS] = "erofs"};
 
-int layers_init(struct layers *ls, const char *cache_dir, uint64_t limit)
+int layers_init(struct layers *ls, const char *cache_dir, const char *shared_dir, uint64_t limit)
 {
 	TAILQ_INIT(&ls->open);
 	ls->limit = limit;
-	if (asprintf(&ls->dir, "%s/layers", cache_dir) >= 0)
-		return 0;
-	ls->dir = NULL;
-	return -ENOMEM;
+	ls->shared = NULL;
+	if (asprintf(&ls->dir, "%s/layers", cache_dir) < 0)
+		ls->dir = NULL;
+	if (shared_dir && asprintf(&ls->shared, "%s/layers", shared_dir) < 0)
+		ls->shared = NULL;
+	return ls->dir && (ls->shared || !shared_dir) ? 0 : -ENOMEM;
+}
+
+/* Closes what open_own() or open_shared() has left. */
+static void close_files(struct layer *l)
+{
+	if (l->dir >= 0)
+		close(l->dir);
+	if (l->file >= 0)
+		close(l->file);
+	l->dir = l->file = -1;
 }
 
 static void close_layer(struct layer *l)
 {
 	if (l->in)
 		TAILQ_REMOVE(&l->in->open, l, link);
-	if (l->dir >= 0)
-		close(l->dir);
-	if (l->file >= 0)
-		close(l->file);
+	close_files(l);
 	free(l);
 }
 
@@ -63,11 +78,12 @@ void layers_fini(struct layers *ls)
 		l->in = NULL;
 	}
 	free(ls->dir);
-	ls->dir = NULL;
+	free(ls->shared);
+	ls->dir = ls->shared = NULL;
 }
 
 /* Opens what is there. Return: false if that is no layer, or on its way out. */
-static bool open_layer(struct layer *l, const char *dir)
+static bool open_own(struct layer *l, const char *dir)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -89,9 +105,30 @@ static bool open_layer(struct layer *l, const char *dir)
 	return true;
 }
 
+/* The same of root's. Return: likewise. */
+static bool open_shared(struct layer *l, const char *dir)
+{
+	char path[PATH_MAX], why[TRUSTED_WHY];
+	struct stat st;
+	int tree;
+
+	if (path_join(path, dir, "", l->key) < 0)
+		return false;
+	l->dir = trusted_open(path, O_RDONLY | O_DIRECTORY, why);
+	if (l->dir < 0)
+		return false;
+	l->file = trusted_open_at(l->dir, "layer.erofs", O_RDONLY, why);
+	if (l->file >= 0)
+		return fstat(l->file, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+	tree = trusted_open_at(l->dir, "tree", O_PATH | O_DIRECTORY, why);
+	if (tree < 0)
+		return false;
+	close(tree);
+	return flock(l->dir, LOCK_SH | LOCK_NB) == 0 && fileio_is_at(l->dir, AT_FDCWD, path);
+}
+
 struct layer *layer_get(struct layers *ls, const char *key)
 {
-	const size_t size = strlen(ls->dir) + DIGEST_HEX + sizeof("//tree");
 	struct layer *l;
 
 	TAILQ_FOREACH(l, &ls->open, link) {
@@ -100,15 +137,17 @@ struct layer *layer_get(struct layers *ls, const char *key)
 			return l;
 		}
 	}
-	l = calloc(1, sizeof(*l) + size);
+	l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
 	l->dir = l->file = -1;
 	snprintf(l->key, sizeof(l->key), "%s", key);
-	snprintf(l->path, size, "%s/%s/tree", ls->dir, key);
-	if (!open_layer(l, ls->dir)) {
-		close_layer(l);
-		return NULL;
+	if (!open_own(l, ls->dir)) {
+		close_files(l);
+		if (!ls->shared || !open_shared(l, ls->shared)) {
+			close_layer(l);
+			return NULL;
+		}
 	}
 	l->refs = 1;
 	l->in = ls;

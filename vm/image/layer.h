@@ -24,18 +24,18 @@ struct layer {
 	int dir;  /* its directory, locked */
 	int file; /* of LAYER_EROFS, for reading; else -1 */
 	char key[DIGEST_HEX];
-	char path[]; /* of LAYER_TREE: the directory to mount in the sandbox */
 };
 
-/* The open layers of a cache directory. */
+/* The open layers of a cache directory, and of the one that root has filled for all. */
 struct layers {
 	char *dir;
+	char *shared;	/* or NULL */
 	uint64_t limit; /* maximum bytes on the disk; 0: no limit */
 	TAILQ_HEAD(layer_list, layer) open;
 };
 
-/* @limit: Maximum bytes on the disk, 0 for none. Return: 0 or -ENOMEM. */
-int layers_init(struct layers *ls, const char *cache_dir, uint64_t limit);
+/* @shared_dir: or NULL. @limit: Maximum bytes on the disk, 0 for none. Return: 0 or -ENOMEM. */
+int layers_init(struct layers *ls, const char *cache_dir, const char *shared_dir, uint64_t limit);
 void layers_fini(struct layers *ls);
 
 /* Return: the layer with this key, to be released with layer_put(); NULL if it does not exist. */

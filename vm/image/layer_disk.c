@@ -292,7 +292,9 @@ int layer_publish(const char *dir, const char *key, enum layer_form form, uint64
 	*ret_bytes = 0;
 	if (!is_right(from, form))
 		return -EBADMSG;
-	if (mkdir(done, 0755) < 0 || rename(from, to) < 0)
+	/* Whoever gets into the cache may read it, whatever the umask: that may be everybody. */
+	if (mkdir(done, 0755) < 0 || chmod(done, 0755) < 0 || rename(from, to) < 0 ||
+	    (form == LAYER_EROFS && chmod(to, 0644) < 0))
 		return -errno;
 	r = size_alone(tmp, done, ret_bytes);
 	if (r == 0 && limit && *ret_bytes > limit)

@@ -13,8 +13,10 @@
 
 #include "vm/base/io.h"
 #include "vm/base/memory.h"
+#include "vm/base/path.h"
 #include "vm/base/remove.h"
 #include "vm/base/sparse.h"
+#include "vm/base/trusted.h"
 #include "vm/base/util.h"
 
 /*
@@ -30,6 +32,9 @@
  * manifest.json. It is written as DIR/.new-PID-N, which is locked meanwhile, and renamed when it is
  * complete; afterwards it is never modified. A hidden directory that is not locked was left by a
  * crash. The modification time of the directory KEY is the time of its last use.
+ *
+ * A snapshot that root has made for all is the same, but that everybody may read it; who does can't note that he
+ * has used it.
  */
 
 #define FORMAT	     1
@@ -99,16 +104,28 @@ static bool take_hex(json_t *o, const char *name, char ret_hex[DIGEST_HEX])
 	return true;
 }
 
-static int read_manifest(int dir, const char *key, struct manifest *ret_m)
+/* A file of a snapshot. @why: NULL if it is the user's own. */
+static int open_part(int dir, const char *name, char *why)
 {
-	_cleanup_close_ int fd = fileio_open(dir, "manifest.json");
+	_cleanup_close_ int fd =
+		why ? trusted_open_at(dir, name, O_RDONLY, why) : fileio_open(dir, name);
+	struct stat st;
+
+	if (fd < 0)
+		return fd == -ENOENT ? -EBADMSG : fd;
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? steal_fd(&fd) : -EBADMSG;
+}
+
+static int read_manifest(int dir, const char *key, struct manifest *ret_m, char *why)
+{
+	_cleanup_close_ int fd = open_part(dir, "manifest.json", why);
 	_cleanup_free_ char *text = NULL;
 	ssize_t n;
 	json_t *o;
 	bool ok;
 
 	if (fd < 0)
-		return fd == -ENOENT ? -EBADMSG : fd;
+		return fd;
 	text = calloc(1, MANIFEST_MAX);
 	n = text ? read(fd, text, MANIFEST_MAX - 1) : 0;
 	o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
@@ -122,15 +139,15 @@ static int read_manifest(int dir, const char *key, struct manifest *ret_m)
 	return ok && ret_m->ram_bytes <= RAM_MAX && ret_m->state_bytes <= STATE_MAX ? 0 : -EBADMSG;
 }
 
-static int load_file(int dir, const char *name, uint64_t bytes, const char *hex, int to)
+static int load_file(int dir, const char *name, uint64_t bytes, const char *hex, int to, char *why)
 {
-	_cleanup_close_ int fd = fileio_open(dir, name);
+	_cleanup_close_ int fd = open_part(dir, name, why);
 	char found[DIGEST_HEX];
 	struct stat st;
 	int r;
 
 	if (fd < 0)
-		return fd == -ENOENT ? -EBADMSG : fd;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((uint64_t)st.st_size != bytes)
@@ -160,31 +177,51 @@ static int open_ours(const char *dir, const char *key)
 	return steal_fd(&fd);
 }
 
-int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s)
+/* From its directory. @why: NULL if that is the user's own. */
+static int load(int fd, const char *key, struct snapshot *ret_s, char *why)
 {
-	_cleanup_close_ int fd = open_ours(dir, key);
 	struct manifest m = {0};
-	int r;
+	int r = read_manifest(fd, key, &m, why);
 
-	snapshot_init(ret_s);
-	if (fd < 0)
-		return fd;
-	r = read_manifest(fd, key, &m);
 	if (r == 0)
 		r = snapshot_new(ret_s, 0);
 	if (r == 0)
-		r = load_file(fd, "state", m.state_bytes, m.state, ret_s->state);
+		r = load_file(fd, "state", m.state_bytes, m.state, ret_s->state, why);
 	if (r == 0)
-		r = load_file(fd, "ram", m.ram_bytes, m.ram, ret_s->ram);
+		r = load_file(fd, "ram", m.ram_bytes, m.ram, ret_s->ram, why);
 	if (r == 0)
 		r = snapshot_seal(ret_s);
 	ret_s->tsc_khz = m.tsc_khz;
 	snprintf(ret_s->sum, sizeof(ret_s->sum), "%s", m.ram);
 	if (r < 0)
 		snapshot_close(ret_s);
-	else
+	return r;
+}
+
+int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s)
+{
+	_cleanup_close_ int fd = open_ours(dir, key);
+	int r;
+
+	snapshot_init(ret_s);
+	if (fd < 0)
+		return fd;
+	r = load(fd, key, ret_s, NULL);
+	if (r == 0)
 		(void)futimens(fd, NULL); /* used just now */
 	return r;
+}
+
+int snapshot_load_shared(const char *dir, const char *key, struct snapshot *ret_s, char *ret_why)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	snapshot_init(ret_s);
+	if (path_join(path, dir, "", key) < 0)
+		return -ENAMETOOLONG;
+	fd = trusted_open(path, O_RDONLY | O_DIRECTORY, ret_why);
+	return fd < 0 ? fd : load(fd, key, ret_s, ret_why);
 }
 
 /* ---- the directory's size ---- */
@@ -311,7 +348,18 @@ static int store_manifest(int dir, const char *key, const struct snapshot *s,
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
-static int store_into(int fd, const char *key, const struct snapshot *s)
+/* Lets everybody read it. */
+static int publish_all(int dir)
+{
+	static const char *const files[] = {"ram", "state", "manifest.json"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (fchmodat(dir, files[i], 0644, 0) < 0)
+			return -errno;
+	return fchmod(dir, 0755) < 0 ? -errno : 0;
+}
+
+static int store_into(int fd, const char *key, const struct snapshot *s, bool publish)
 {
 	struct manifest m = {0};
 	int r = store_file(fd, "ram", s->ram, m.ram, &m.ram_bytes);
@@ -320,6 +368,8 @@ static int store_into(int fd, const char *key, const struct snapshot *s)
 		r = store_file(fd, "state", s->state, m.state, &m.state_bytes);
 	if (r == 0)
 		r = store_manifest(fd, key, s, &m);
+	if (r == 0 && publish)
+		r = publish_all(fd);
 	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
@@ -343,7 +393,8 @@ static int make_hidden(const char *dir, char path[PATH_MAX])
 	return steal_fd(&fd);
 }
 
-int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit)
+int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit,
+		   bool publish)
 {
 	char hidden[PATH_MAX], path[PATH_MAX];
 	_cleanup_close_ int fd = -1, parent = -1;
@@ -356,7 +407,7 @@ int snapshot_store(const char *dir, const char *key, const struct snapshot *s, u
 		return fd;
 	if (limit)
 		make_room(dir, s->bytes, limit);
-	r = store_into(fd, key, s);
+	r = store_into(fd, key, s, publish);
 	snprintf(path, sizeof(path), "%s/%s", dir, key);
 	if (r == 0 && rename(hidden, path) < 0) {
 		/* Another mount was faster, or the existing one is unusable. */

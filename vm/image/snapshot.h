@@ -40,16 +40,26 @@ void snapshot_close(struct snapshot *s);
 int snapshot_load(const char *dir, const char *key, struct snapshot *ret_s);
 
 /**
+ * snapshot_load_shared() - Likewise, from a directory that root has filled for all
+ * @ret_why: If it is not trusted, which part of it is not: TRUSTED_WHY bytes
+ *
+ * Return: as snapshot_load(); -EPERM if it is not trusted, see trusted_open().
+ */
+int snapshot_load_shared(const char *dir, const char *key, struct snapshot *ret_s, char *ret_why);
+
+/**
  * snapshot_store() - Write a sealed snapshot to the disk
  * @dir: Directory of snapshots; made if necessary
  * @key: Key
  * @s: Snapshot
  * @limit: Maximum bytes of the directory, 0 for none; least recently used ones are removed
+ * @publish: For all to read
  *
  * It has a hidden name until it is complete. Return: 0, -EFBIG if it alone is larger than the
  * limit, or -errno.
  */
-int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit);
+int snapshot_store(const char *dir, const char *key, const struct snapshot *s, uint64_t limit,
+		   bool publish);
 
 /* Removes an unusable one. Return: 0 if its name no longer exists, or -errno. */
 int snapshot_remove(const char *dir, const char *key);

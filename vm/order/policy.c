@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "vm/base/path.h"
+#include "vm/base/trusted.h"
 #include "vm/base/util.h"
 #include "policy_internal.h"
 #include "vm/host/kvm.h"
@@ -56,7 +57,7 @@ static void settle(const char *path, char ret_path[PATH_MAX])
 		snprintf(ret_path, PATH_MAX, "%s", path);
 }
 
-void policy_prepare(const char *cache_dir)
+void policy_prepare(const char *cache_dir, bool publish)
 {
 	static const struct {
 		const char *name;
@@ -68,7 +69,8 @@ void policy_prepare(const char *cache_dir)
 	(void)path_make(cache_dir, 0700);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		snprintf(path, sizeof(path), "%s/%s", cache_dir, own[i].name);
-		(void)mkdir(path, own[i].mode);
+		if (mkdir(path, own[i].mode) == 0 && publish)
+			(void)chmod(path, 0755); /* whatever the umask is */
 	}
 }
 
@@ -172,6 +174,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	find(vm->store.program, p->store);
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
+	p->shared = copy_text(vm->shared_dir, bad);
 	p->ca = copy_text(vm->ca_path, bad);
 	p->key_command = copy_text(vm->key_command, bad);
 	p->layer_bytes = packages->layer_bytes;
@@ -230,9 +233,9 @@ void policy_free(struct policy *p)
 	if (!p)
 		return;
 
-	char *const strings[] = {p->key_command,  p->ca,	   p->offline,
-				 p->store_url,	  p->store_region, p->python_index,
-				 p->python_hosts, p->npm_registry, p->npm_hosts};
+	char *const strings[] = {p->key_command,  p->ca,	   p->offline,	    p->store_url,
+				 p->store_region, p->python_index, p->python_hosts, p->npm_registry,
+				 p->npm_hosts,	  p->shared};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);
@@ -252,13 +255,44 @@ void policy_free(struct policy *p)
 	free(p);
 }
 
+/* Nobody but root can have put it there, so it need not be in a directory for images. */
+static int shared_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX])
+{
+	char path[PATH_MAX];
+
+	/* With the name taken, the shared one is another image. */
+	if (!p->shared ||
+	    snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, image) >=
+		    (int)sizeof(path) ||
+	    access(path, F_OK) == 0 ||
+	    snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->shared, image) >=
+		    (int)sizeof(path))
+		return -ENOENT;
+	return trusted_dir(path, ret_path);
+}
+
+void policy_layer(const struct policy *p, const char *key, char ret_path[PATH_MAX])
+{
+	char own[PATH_MAX + 100], path[PATH_MAX];
+	bool there;
+
+	snprintf(own, sizeof(own), "%s/%s/tree", p->layers, key);
+	there = access(own, F_OK) == 0;
+	if (!there && p->shared &&
+	    snprintf(path, sizeof(path), "%s/layers/%s/tree", p->shared, key) < (int)sizeof(path) &&
+	    trusted_dir(path, ret_path) == 0)
+		return;
+	/* One that is not there is missed, and said, where it is mounted. */
+	snprintf(ret_path, PATH_MAX, "%.*s", PATH_MAX - 1, own);
+}
+
 int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MAX])
 {
 	char path[PATH_MAX + 200];
 
 	snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->cache, image);
 	if (!realpath(path, ret_path))
-		return -ENOENT;
+		return shared_tree(p, image, ret_path);
 	if (path_is_below(ret_path, p->images))
 		return 0;
 	for (size_t i = 0; i < p->nplaces; i++) {

@@ -34,9 +34,9 @@ struct policy_config {
 
 struct policy;
 
-/* Creates the daemon's own directories in the cache. Call it before policy_new(), which resolves
- * symbolic links in their paths: later, none is followed any more. */
-void policy_prepare(const char *cache_dir);
+/* Creates the daemon's own directories in the cache, for others to read with @publish. Call it before
+ * policy_new(), which resolves symbolic links in their paths: later, none is followed any more. */
+void policy_prepare(const char *cache_dir, bool publish);
 
 /* Copies what it needs, and locates the programs. Return: 0 or -ENOMEM. */
 int policy_new(const struct policy_config *cfg, struct policy **ret_policy);

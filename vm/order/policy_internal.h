@@ -27,6 +27,7 @@ struct policy {
 	bool others, mitigate;
 	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
+	char *shared;	      /* what root has made for all, looked at when it is used; or NULL */
 	char *ca, *offline;   /* or NULL */
 	char *key_command;    /* likewise */
 	uint64_t layer_bytes; /* limit for all layers together; 0: none */
@@ -39,6 +40,14 @@ struct policy {
 	struct sealed_view *view;
 	size_t nviews;
 };
+
+/**
+ * policy_layer() - Find the files of a layer
+ * @p: Policy
+ * @key: Its key
+ * @ret_path: Result: in the user's own cache, or of the shared directory if it is trusted
+ */
+void policy_layer(const struct policy *p, const char *key, char ret_path[PATH_MAX]);
 
 /**
  * policy_tree() - Find the unpacked files of an image

@@ -45,7 +45,7 @@ static struct {
 		struct {
 			struct process_jail jail;
 			struct vm_path path[VM_PATHS_MAX];
-			char tree[PATH_MAX], tool[PATH_MAX], layer[PATH_MAX + 100];
+			char tree[PATH_MAX], tool[PATH_MAX], layer[PATH_MAX];
 			char usr[PATH_MAX + 8], out[PATH_MAX + 100], packed[PATH_MAX + 100];
 		} sandbox;
 		struct net_jail net;
@@ -389,8 +389,7 @@ static int sandbox_job(const struct policy *p, const struct order_sandbox *o, st
 	if (r < 0)
 		return r;
 	if (o->layer[0]) {
-		snprintf(scratch.sandbox.layer, sizeof(scratch.sandbox.layer), "%s/%s/tree",
-			 p->layers, o->layer);
+		policy_layer(p, o->layer, scratch.sandbox.layer);
 		cell.layer = scratch.sandbox.layer;
 	}
 	r = process_jail(&cell, jail);
@@ -544,6 +543,7 @@ static int image_job(const struct policy *p, const struct order_image *o, struct
 		policy_args(job, "--unpack");
 	policy_args(job, o->image);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
+	pass_one(job, "XSBXFS_SHARED", p->shared ? p->shared : "none");
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL;
 	return 0;
@@ -562,6 +562,7 @@ static int packages_job(const struct policy *p, const struct order_packages *o,
 	else
 		policy_args(job, languages[o->language].tool, languages[o->language].file);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
+	pass_one(job, "XSBXFS_SHARED", p->shared ? p->shared : "none");
 	pass_one(job, "XSBXFS_PYTHON_INDEX", p->python_index);
 	pass_one(job, "XSBXFS_PYTHON_HOSTS", p->python_hosts);
 	pass_one(job, "XSBXFS_NPM_REGISTRY", p->npm_registry);

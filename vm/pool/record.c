@@ -36,7 +36,7 @@ static void finished(struct template *t, uint64_t took_ms)
 	t->snapshot = t->recording;
 	snapshot_init(&t->recording);
 	t->state = TEMPLATE_READY;
-	t->saved = t->save_failed = t->fetched = false;
+	t->saved = t->save_failed = t->fetched = t->shared = false;
 	t->clone_failures = 0;
 	t->problem[0] = '\0';
 	t->built_ms = took_ms;

@@ -10,7 +10,9 @@
 #include "vm/base/buf.h"
 #include "vm/base/log.h"
 #include "pool.h"
+#include "vm/base/config.h"
 #include "vm/base/problem.h"
+#include "vm/base/trusted.h"
 #include "vm/build/package_job.h"
 #include "vm/build/store_client.h"
 #include "vm/host/tsc.h"
@@ -36,6 +38,9 @@
  * copied. It is computed again before each use; if it has changed, an image was replaced, and the
  * snapshot with all idle clones is dropped. Large files that were never read take a worker thread some
  * time (see image/digest_cache.c); until then there is no key, and sandboxes boot.
+ *
+ * What this user has not himself is looked for in the shared directory, which root has filled for all: the key of a
+ * snapshot names nobody, so it is the same for every user whose images, programs and settings are the same.
  *
  * A snapshot whose clones don't work is removed and made again. If that does not help either, the
  * template is BROKEN for a while, and says so.
@@ -205,27 +210,42 @@ struct template_job {
 	enum job_kind kind;
 	char key[DIGEST_HEX];
 	char *dir;
+	char *shared; /* where it is looked for besides, or NULL */
+	bool publish;
 	uint64_t limit;
 	struct snapshot snapshot;
-	int result;
+	bool from_shared;
+	int result, shared_result;
+	char why[TRUSTED_WHY]; /* the shared one is not trusted */
 };
 
 static void job_done(struct template_job *job);
+
+/* The user's own, or that of the shared directory. */
+static void load(struct template_job *job)
+{
+	snapshot_clean(job->dir);
+	job->result = snapshot_load(job->dir, job->key, &job->snapshot);
+	/* What was fetched was put there by somebody who does not look at the rest. */
+	if (job->result == 0)
+		snapshot_trim(job->dir, job->limit);
+	if (job->result != -ENOENT || !job->shared)
+		return;
+	job->shared_result = snapshot_load_shared(job->shared, job->key, &job->snapshot, job->why);
+	job->from_shared = job->shared_result == 0;
+	if (job->from_shared)
+		job->result = 0;
+}
 
 static void work(uv_work_t *req)
 {
 	struct template_job *job = container_of(req, struct template_job, work);
 
 	switch (job->kind) {
-	case JOB_LOAD:
-		snapshot_clean(job->dir);
-		job->result = snapshot_load(job->dir, job->key, &job->snapshot);
-		/* What was fetched was put there by somebody who does not look at the rest. */
-		if (job->result == 0)
-			snapshot_trim(job->dir, job->limit);
-		break;
+	case JOB_LOAD: load(job); break;
 	case JOB_STORE:
-		job->result = snapshot_store(job->dir, job->key, &job->snapshot, job->limit);
+		job->result = snapshot_store(job->dir, job->key, &job->snapshot, job->limit,
+					     job->publish);
 		break;
 	case JOB_REMOVE: (void)snapshot_remove(job->dir, job->key); break;
 	}
@@ -235,6 +255,7 @@ static void job_free(struct template_job *job)
 {
 	snapshot_close(&job->snapshot);
 	free(job->dir);
+	free(job->shared);
 	free(job);
 }
 
@@ -260,6 +281,15 @@ static int dup_snapshot(const struct snapshot *s, struct snapshot *ret_s)
 	return ret_s->ram < 0 || ret_s->state < 0 ? -errno : 0;
 }
 
+/* May everybody read its snapshot? Variables that only its own configuration knows may be secrets. */
+static bool is_public(const struct template *t)
+{
+	for (size_t i = 0; i < t->spec.nenv; i++)
+		if (strcmp(t->spec.env[i].value, VM_CA_FILE) != 0)
+			return false;
+	return t->pool->ctx->publish;
+}
+
 /* Have something done by a worker thread; @s: for JOB_STORE, duplicated. Return: 0 or -errno. */
 static int start_job(struct template *t, enum job_kind kind, const struct snapshot *s)
 {
@@ -275,6 +305,12 @@ static int start_job(struct template *t, enum job_kind kind, const struct snapsh
 	memcpy(job->key, t->key, sizeof(job->key));
 	if (asprintf(&job->dir, "%s/snapshots", t->pool->ctx->cache_dir) < 0) {
 		job->dir = NULL;
+		r = -ENOMEM;
+	}
+	job->publish = is_public(t);
+	if (r == 0 && kind == JOB_LOAD && t->pool->ctx->shared_dir && !t->shuns_shared &&
+	    asprintf(&job->shared, "%s/snapshots", t->pool->ctx->shared_dir) < 0) {
+		job->shared = NULL;
 		r = -ENOMEM;
 	}
 	if (r == 0 && s)
@@ -370,6 +406,7 @@ void template_refresh(struct template *t)
 		t->state = TEMPLATE_UNKNOWN;
 	t->clone_failures = t->build_failures = 0;
 	t->asked = t->damaged = t->fetched = t->saved = t->save_failed = false;
+	t->shared = t->shuns_shared = false;
 	t->retry_at = 0;
 	t->problem[0] = '\0';
 }
@@ -426,10 +463,27 @@ static bool tsc_fits(struct backends *b, const struct snapshot *s)
 	       distance(khz, s->tsc_khz) <= khz * TSC_PPM / 1000000;
 }
 
+/* Says why the shared one is not used, if it is there. */
+static void explain_shared(const struct template *t, const struct template_job *job)
+{
+	const int r = job->shared_result;
+	const char *why = r == -EPERM	  ? job->why
+			  : r == -EBADMSG ? "it is damaged, or not for this version"
+					  : strerror(-r);
+
+	if (r == 0 || r == -ENOENT || r == -ECANCELED)
+		return;
+	log_warn("the shared snapshot of %s (%u MiB) is not used: %s", t->spec.image,
+		 t->spec.memory_mb, why);
+	context_event(t->pool->ctx, "snapshot", "%s: the shared one is not used: %s", t->spec.image,
+		      why);
+}
+
 static void on_loaded(struct template_job *job)
 {
 	struct template *t = job->template;
 
+	explain_shared(t, job);
 	if (t->state != TEMPLATE_LOADING)
 		return;
 	t->state = TEMPLATE_NONE;
@@ -440,7 +494,8 @@ static void on_loaded(struct template_job *job)
 		snapshot_init(&job->snapshot);
 		t->state = TEMPLATE_READY;
 		t->saved = true;
-		if (!t->asked) /* it was here before there was a store, maybe */
+		t->shared = job->from_shared;
+		if (!t->asked && !t->shared) /* it was here before there was a store, maybe */
 			offer(t);
 	} else if (job->result == -EBADMSG) {
 		log_warn("the snapshot of %s (%u MiB) is damaged and will be made again",
@@ -575,6 +630,8 @@ void template_clone_failed(struct template *t, const struct problem *problem)
 	t->clone_failures = 0;
 	template_drop(t);
 	t->state = TEMPLATE_NONE;
+	/* Root's is not ours to remove. One of our own is made, and found first from then on. */
+	t->shuns_shared = t->shuns_shared || t->shared;
 	start_job(t, JOB_REMOVE, NULL);
 	context_event(t->pool->ctx, "snapshot", "%s: clones don't start, removed: %s",
 		      t->spec.image, problem->cause);

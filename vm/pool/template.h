@@ -91,6 +91,8 @@ struct template {
 	bool fetching;		 /* it is being fetched from the store */
 	bool damaged;		 /* the store's copy is unusable */
 	bool fetched;		 /* it came from the store */
+	bool shared;		 /* it is the one that root has made for all */
+	bool shuns_shared;	 /* ... which does not work */
 	bool saved, save_failed; /* it is on the disk; it could not be written */
 
 	bool prepared; /* to be kept ready before its first use */

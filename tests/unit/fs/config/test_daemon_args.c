@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -103,6 +104,78 @@ static void test_command_line(void **state)
 	assert_int_equal(load(&c, "-h"), 0);
 	assert_int_equal(c.action, CONF_HELP);
 	conf_clear(&c);
+}
+
+/* Where the images for all are, and that whoever fills that directory publishes. */
+static void test_shared(void **state)
+{
+	char option[200];
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load(&c, "mnt"), 0);
+	assert_string_equal(c.vm.shared_dir, "/var/lib/xsbxfs/shared");
+	assert_false(c.vm.publish);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "-o", "shared_dir=none", "mnt"), 0);
+	assert_null(c.vm.shared_dir);
+	conf_clear(&c);
+	assert_int_equal(setenv("XSBXFS_SHARED", "/elsewhere", 1), 0);
+	assert_int_equal(load(&c, "mnt"), 0);
+	assert_string_equal(c.vm.shared_dir, "/elsewhere");
+	conf_clear(&c);
+	assert_int_equal(load(&c, "-o", "shared_dir=/there", "mnt"), 0);
+	assert_string_equal(c.vm.shared_dir, "/there");
+	conf_clear(&c);
+	/* A bundle is of the cache alone. */
+	assert_int_equal(load(&c, "--export", "file"), 0);
+	assert_null(c.vm.shared_dir);
+	conf_clear(&c);
+	assert_int_equal(setenv("XSBXFS_SHARED", "none", 1), 0);
+	assert_int_equal(load(&c, "mnt"), 0);
+	assert_null(c.vm.shared_dir);
+	conf_clear(&c);
+	assert_int_equal(unsetenv("XSBXFS_SHARED"), 0);
+	/* By whatever name. */
+	snprintf(option, sizeof(option), "cache_dir=%s/mnt,shared_dir=%s/link", dir, dir);
+	assert_int_equal(load(&c, "-o", option, "mnt"), 0);
+	assert_true(c.vm.publish);
+	assert_null(c.vm.shared_dir);
+	conf_clear(&c);
+}
+
+/* No mount's state is where the images for all are. */
+static void test_state_beside_shared(void **state)
+{
+	static const struct {
+		const char *mountpoint, *state_dir;
+	} cases[] = {{"/shared", "/var/lib/xsbxfs/shared-"},
+		     {"/shared-", "/var/lib/xsbxfs/shared--"},
+		     {"/shared-x", "/var/lib/xsbxfs/shared--x"}};
+	pid_t pid;
+	int status;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) { /* where there are such directories */
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			struct conf c;
+
+			if (i == 0 && (chroot("mnt") < 0 || chdir("/") < 0))
+				_exit(100);
+			if (mkdir(cases[i].mountpoint, 0700) < 0 ||
+			    load(&c, "-o", "keep=yes", cases[i].mountpoint) < 0 || !c.state_dir ||
+			    strcmp(c.state_dir, cases[i].state_dir) != 0)
+				_exit(1 + (int)i);
+			(void)rmdir(cases[i].mountpoint);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void test_command_line_mistakes(void **state)
@@ -237,6 +310,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_takeover),
 		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_state_beside_shared),
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
 		cmocka_unit_test(test_again),

@@ -298,7 +298,7 @@ static void layer_is_no_path(void **state)
 	(void)state;
 	vf_begin();
 	memset(sum, 'a', sizeof(sum) - 1);
-	assert_int_equal(layers_init(&layers, vf_top, 0), 0);
+	assert_int_equal(layers_init(&layers, vf_top, NULL, 0), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct buf out = {0};
 		const size_t at = record_open(&out, point);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of files: right, remembered, and forgotten when a file is another one. */
-/* modules: vm/image/digest_cache.c vm/base/digest.c vm/base/io.c vm/base/path.c vm/base/remove.c */
+/* modules: vm/image/digest_cache.c vm/base/trusted.c vm/base/path.c vm/base/digest.c vm/base/io.c vm/base/remove.c */
 /* libs: crypto */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,8 +109,8 @@ static void test_kept(void **state)
 	(void)state;
 	assert_int_equal(digest_cache_compute(a, &go_on, &ka), 0);
 	assert_int_equal(digest_cache_compute(b, &go_on, &kb), 0);
-	assert_int_equal(digest_cache_keep(dir, &ka), 0);
-	assert_int_equal(digest_cache_keep(dir, &kb), 0);
+	assert_int_equal(digest_cache_keep(dir, &ka, false), 0);
+	assert_int_equal(digest_cache_keep(dir, &kb, false), 0);
 	digest_cache_load(&c, dir);
 	assert_int_equal(c.n, 2);
 	assert_int_equal(digest_cache_find(&c, a, hex), 0);

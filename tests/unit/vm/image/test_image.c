@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images: found, complete or not, found again when replaced; the initrd and its archive. */
-/* modules: vm/image/image.c vm/image/cpio.c vm/base/io.c vm/base/digest.c vm/base/buf.c vm/base/remove.c */
+/* modules: vm/image/image.c vm/base/trusted.c vm/base/path.c vm/image/cpio.c vm/base/io.c vm/base/digest.c vm/base/buf.c vm/base/remove.c */
 /* libs: jansson crypto */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static int setup(void **state)
 	point("kernel", "kernel-1");
 	point("raw", "raw-1");
 	snprintf(agent, sizeof(agent), "%s/agent", dir);
-	*state = images_new(dir, agent, "auto");
+	*state = images_new(dir, NULL, agent, "auto");
 	assert_non_null(*state);
 	return 0;
 }
@@ -271,8 +271,8 @@ static void kernel_wish(void **state)
 
 	(void)state;
 	snprintf(agent, sizeof(agent), "%s/agent", dir);
-	own = images_new(dir, agent, "own");
-	stock = images_new(dir, agent, "stock");
+	own = images_new(dir, NULL, agent, "own");
+	stock = images_new(dir, NULL, agent, "stock");
 	assert_non_null(own);
 	assert_non_null(stock);
 	assert_int_equal(images_open(own, "raw", &image, &why), -ENOENT);

@@ -47,7 +47,7 @@ static void outlasts_the_list(void **state)
 	struct layer *l;
 
 	(void)state;
-	assert_int_equal(layers_init(&ls, top, 0), 0);
+	assert_int_equal(layers_init(&ls, top, NULL, 0), 0);
 	l = layer_get(&ls, KEY);
 	assert_non_null(l);
 	assert_ptr_equal(layer_ref(l), l);

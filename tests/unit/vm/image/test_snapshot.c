@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots on the disk: kept, found, and not trusted. */
-/* modules: vm/image/snapshot.c vm/base/memory.c vm/base/io.c vm/base/sparse.c vm/base/digest.c vm/base/remove.c */
+/* modules: vm/image/snapshot.c vm/base/trusted.c vm/base/path.c vm/base/memory.c vm/base/io.c vm/base/sparse.c vm/base/digest.c vm/base/remove.c */
 /* libs: jansson crypto */
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static void test_round_trip(void **state)
 
 	(void)state;
 	assert_int_equal(snapshot_load(dir, KEY_A, &loaded), -ENOENT);
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	assert_int_equal(entries(), 1);
 	assert_int_equal(snapshot_load(dir, KEY_A, &loaded), 0);
 	same_bytes(s.ram, loaded.ram);
@@ -131,20 +131,20 @@ static void test_damage(void **state)
 	char path[256];
 
 	(void)state;
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	put_byte("ram", 4 * MIB - 1);
 	check_damaged();
 	/* Storing replaces what is there, and a byte in a hole counts too. */
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	put_byte("ram", 12345);
 	check_damaged();
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	put_byte("state", 3);
 	check_damaged();
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	put_byte("manifest.json", 0);
 	check_damaged();
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	snprintf(path, sizeof(path), "%s/%s/ram", dir, KEY_A);
 	assert_int_equal(truncate(path, MIB), 0);
 	check_damaged();
@@ -162,7 +162,7 @@ static void test_foreign(void **state)
 	char from[256], to[256];
 
 	(void)state;
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	snapshot_close(&s);
 	snprintf(from, sizeof(from), "%s/%s", dir, KEY_A);
 	snprintf(to, sizeof(to), "%s/%s", dir, KEY_B);
@@ -186,7 +186,7 @@ static void test_other_owner(void **state)
 		snapshot_close(&s);
 		skip();
 	}
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	snapshot_close(&s);
 	snprintf(path, sizeof(path), "%s/%s", dir, KEY_A);
 	assert_int_equal(chown(path, 1, 0), 0);
@@ -203,7 +203,7 @@ static void test_links_inside(void **state)
 	struct snapshot s = sample(4, 5000, 'x');
 
 	(void)state;
-	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 	snapshot_close(&s);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		char path[256], real[256];
@@ -232,7 +232,7 @@ static void test_truncated(void **state)
 
 		snprintf(path, sizeof(path), "%s/%s/%s", dir, KEY_A, files[i]);
 		for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
-			assert_int_equal(snapshot_store(dir, KEY_A, &s, 0), 0);
+			assert_int_equal(snapshot_store(dir, KEY_A, &s, 0, false), 0);
 			assert_int_equal(truncate(path, sizes[n]), 0);
 			check_damaged();
 		}
@@ -254,9 +254,9 @@ static void test_no_space(void **state)
 		snapshot_close(&large);
 		skip();
 	}
-	assert_int_equal(snapshot_store(dir, KEY_A, &small, 0), 0);
-	assert_int_equal(snapshot_store(dir, KEY_B, &large, 0), -ENOSPC);
-	assert_int_equal(snapshot_store(dir, KEY_A, &large, 0), -ENOSPC);
+	assert_int_equal(snapshot_store(dir, KEY_A, &small, 0, false), 0);
+	assert_int_equal(snapshot_store(dir, KEY_B, &large, 0, false), -ENOSPC);
+	assert_int_equal(snapshot_store(dir, KEY_A, &large, 0, false), -ENOSPC);
 	assert_int_equal(entries(), 1);
 	assert_int_equal(snapshot_load(dir, KEY_A, &s), 0);
 	same_bytes(small.ram, s.ram);
@@ -271,13 +271,13 @@ static void test_limit(void **state)
 	struct snapshot a = sample(4, 2 * MIB, 'a'), b = sample(4, 2 * MIB, 'b'), s;
 
 	(void)state;
-	assert_int_equal(snapshot_store(dir, KEY_A, &a, MIB), -EFBIG);
-	assert_int_equal(snapshot_store(dir, KEY_A, &a, 3 * MIB), 0);
-	assert_int_equal(snapshot_store(dir, KEY_B, &b, 3 * MIB), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &a, MIB, false), -EFBIG);
+	assert_int_equal(snapshot_store(dir, KEY_A, &a, 3 * MIB, false), 0);
+	assert_int_equal(snapshot_store(dir, KEY_B, &b, 3 * MIB, false), 0);
 	assert_int_equal(snapshot_load(dir, KEY_A, &s), -ENOENT);
 	assert_int_equal(snapshot_load(dir, KEY_B, &s), 0);
 	snapshot_close(&s);
-	assert_int_equal(snapshot_store(dir, KEY_A, &a, 8 * MIB), 0);
+	assert_int_equal(snapshot_store(dir, KEY_A, &a, 8 * MIB, false), 0);
 	assert_int_equal(entries(), 2);
 	snapshot_close(&a);
 	snapshot_close(&b);

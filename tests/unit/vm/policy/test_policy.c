@@ -525,7 +525,7 @@ static struct policy *cached_at(const char *cache)
 	const struct policy_config cfg = {.vm = &vm};
 	struct policy *p;
 
-	policy_prepare(cache);
+	policy_prepare(cache, false);
 	assert_int_equal(policy_new(&cfg, &p), 0);
 	return p;
 }

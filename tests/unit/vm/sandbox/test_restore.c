@@ -55,7 +55,7 @@ static void make_images(void)
 	put("images/templates/kernel/manifest.json", "{}");
 	images_free(vm->backends.images);
 	snprintf(path, sizeof(path), "%s/agent", top);
-	vm->backends.images = images_new(top, path, "auto");
+	vm->backends.images = images_new(top, NULL, path, "auto");
 	vm->image_jobs.images = vm->package_jobs.images = vm->backends.images;
 }
 
