@@ -16,6 +16,13 @@ LIBEXECDIR ?= $(PREFIX)/libexec/xsbxfs
 DATADIR ?= $(PREFIX)/share/xsbxfs
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/xsbxfs
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+# Debian's zsh looks below /usr for what packages bring.
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1)
@@ -438,12 +445,25 @@ install: all
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
+	for unit in system:xsbxfs@.service user:xsbxfs.service; do \
+		case $$unit in user:*) dir=$(DESTDIR)$(USERUNITDIR) ;; *) dir=$(DESTDIR)$(UNITDIR) ;; esac; \
+		$(INSTALL) -d $$dir && sed 's,@BINDIR@,$(BINDIR),' scripts/service/$${unit#*:}.in >$$dir/$${unit#*:} && \
+			chmod 644 $$dir/$${unit#*:} || exit 1; \
+	done
+	$(INSTALL) -D -m 644 scripts/service/xsbxfs.tmpfiles $(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf
+	$(INSTALL) -D -m 644 scripts/service/xsbxfs.sysusers $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf
+	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.bash $(DESTDIR)$(BASHCOMPDIR)/xsbxfs
+	ln -sf xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty
+	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.zsh $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/xsbxfs $(DESTDIR)$(BINDIR)/xsbx-tty
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
+	rm -f $(DESTDIR)$(UNITDIR)/xsbxfs@.service $(DESTDIR)$(USERUNITDIR)/xsbxfs.service \
+		$(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf \
+		$(DESTDIR)$(BASHCOMPDIR)/xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 
 clean:

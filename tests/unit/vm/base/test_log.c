@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that go through a pipe to the system's log, which is the test's own syslog(3) here. */
-/* modules: vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -66,7 +66,7 @@ static const char *served(void)
 {
 	log_relay(-1);
 	close(ends[1]);
-	log_serve(ends[0]);
+	log_serve(ends[0], NULL, NULL);
 	close(ends[0]);
 	return said;
 }
