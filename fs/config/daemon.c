@@ -47,6 +47,7 @@ const char conf_usage[] =
 	"      --import FILE    put what is in such a file into the cache\n"
 	"      --takeover       have this version serve what is mounted there, and change nothing "
 	"else\n"
+	"      --keys           show all keys, one a line, for programs\n"
 	"      --version        show the version\n"
 	"  -h, --help           show this text\n"
 	"\n"
@@ -356,6 +357,7 @@ enum {
 	OPT_LOG_FORMAT,
 	OPT_TAKEOVER,
 	OPT_TRY_CONFIG,
+	OPT_KEYS,
 	OPT_VERSION,
 };
 
@@ -370,6 +372,7 @@ static const struct option longopts[] = {
 	{"import", required_argument, NULL, OPT_IMPORT},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{"takeover", no_argument, NULL, OPT_TAKEOVER},
+	{"keys", no_argument, NULL, OPT_KEYS},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -401,6 +404,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 			break;
 		case OPT_TAKEOVER: c->action = CONF_TAKEOVER; break;
 		case OPT_LOG_FORMAT: a->log_format = optarg; break;
+		case OPT_KEYS: c->action = CONF_KEYS; return 0;
 		case OPT_VERSION: c->action = CONF_VERSION; return 0;
 		case ':':
 			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
@@ -538,7 +542,7 @@ int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_
 	a.files = calloc((size_t)argc + 1, sizeof(*a.files));
 	a.options = calloc((size_t)argc + 1, sizeof(*a.options));
 	r = a.files && a.options ? read_arguments(c, &a, argc, argv, &src) : -ENOMEM;
-	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP)
+	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP && c->action != CONF_KEYS)
 		r = load_all(c, &a, &src);
 	free(a.files);
 	free(a.options);
