@@ -493,4 +493,4 @@ help:
 	@echo
 	@sed -n '4,10s/^#/ /p' Makefile
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

@@ -64,7 +64,7 @@ uint64_t systemd_patience_us(void)
 
 static void add(struct iovec *v, int *n, const void *data, size_t len)
 {
-	v[(*n)++] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	v[(*n)++] = (struct iovec){.iov_base = (void *)data, .iov_len = len};
 }
 
 /* NAME=value, or for text of several lines the name, its length and the text. */

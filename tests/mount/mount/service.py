@@ -3,7 +3,7 @@
 """Under a service manager, as sd_notify(3) and the journal's protocol have it: it is ready when it is mounted, pings come from the loop
 of whoever serves, one that hangs is followed by another, and entries of the journal have fields."""
 # mount: none
-# backends: local
+# backends: local -process
 # timeout: 120
 # log-allow: the daemon died|does not get on
 import select

@@ -56,7 +56,7 @@ static int set_up(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(images); i++)
-		conf.template[i].settings.spec.image = (char *)(uintptr_t)images[i];
+		conf.template[i].settings.spec.image = (char *)images[i];
 	told[0] = '\0';
 	running = nsessions = 0;
 	made = NULL;
