@@ -16,6 +16,13 @@ LIBEXECDIR ?= $(PREFIX)/libexec/xsbxfs
 DATADIR ?= $(PREFIX)/share/xsbxfs
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/xsbxfs
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+# Debian's zsh looks below /usr for what packages bring.
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
 ifndef VERSION
@@ -456,6 +463,16 @@ install: all
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR)/man $(wildcard man/*.md man/*.svg man/*.png)
+	for unit in system:xsbxfs@.service user:xsbxfs.service; do \
+		case $$unit in user:*) dir=$(DESTDIR)$(USERUNITDIR) ;; *) dir=$(DESTDIR)$(UNITDIR) ;; esac; \
+		$(INSTALL) -d $$dir && sed 's,@BINDIR@,$(BINDIR),' scripts/service/$${unit#*:}.in >$$dir/$${unit#*:} && \
+			chmod 644 $$dir/$${unit#*:} || exit 1; \
+	done
+	$(INSTALL) -D -m 644 scripts/service/xsbxfs.tmpfiles $(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf
+	$(INSTALL) -D -m 644 scripts/service/xsbxfs.sysusers $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf
+	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.bash $(DESTDIR)$(BASHCOMPDIR)/xsbxfs
+	ln -sf xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty
+	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.zsh $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 	chmod 644 $(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
@@ -463,6 +480,9 @@ install: all
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbxfs-images $(notdir $(user_scripts)))
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
+	rm -f $(DESTDIR)$(UNITDIR)/xsbxfs@.service $(DESTDIR)$(USERUNITDIR)/xsbxfs.service \
+		$(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf \
+		$(DESTDIR)$(BASHCOMPDIR)/xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 
 # ---- packages ----
@@ -505,4 +525,4 @@ help:
 	@echo
 	@sed -n '4,10s/^#/ /p' Makefile
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

@@ -45,9 +45,11 @@ static void announce(struct daemon *d)
 		if (fd >= 0)
 			close(fd);
 	}
-	if (d->parent >= 0)
+	if (d->parent >= 0 || log_has_journal())
 		spawner_log(d->spawner);
 	background_ready(d->parent);
+	notice_start(&d->notice, &d->loop, d->fs, d->spawner);
+	notice_ready(&d->notice);
 }
 
 /* It is forked with all that it may ever be asked for, and believes nothing else. Goes on in the daemon. */

@@ -11,6 +11,7 @@
 #include "fs/keep/keeper.h"
 #include "fs/keep/store.h"
 #include "fs/session/fs.h"
+#include "notice.h"
 #include "prefetch.h"
 #include "revival.h"
 #include "succession.h"
@@ -48,6 +49,7 @@ struct daemon {
 	struct succession succession;
 	struct survival survival;
 	struct revival revival;
+	struct notice notice;
 	char *const *argv;  /* as this program was called */
 	bool heir;	    /* there is another daemon, or was, whose mount this is to take over */
 	struct store store; /* until it is the keeper's */

@@ -41,6 +41,7 @@ static void unmount(struct daemon *d)
 	if (d->over)
 		return;
 	d->over = true;
+	notice_close(&d->notice);
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		uv_close((uv_handle_t *)&d->signals[i], NULL);
 	/* What is left to wait for, if anything, is a disk: until the timer's time is up. */
@@ -100,6 +101,7 @@ void daemon_stop(struct daemon *d, const char *why)
 	d->stopping = true;
 	mountpoint_ends(d->runtime_dir);
 	log_info("ending: %s", why);
+	notice_end(&d->notice, why);
 	d->succession.ending = true;
 	d->succession.status = (uint8_t)d->status;
 	survival_describe(&d->survival);

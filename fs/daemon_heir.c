@@ -2,7 +2,9 @@
 /* The start of an heir: a daemon whose mount there is already. See succession.h and revival.h. */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "bequest.h"
 #include "daemon_internal.h"
@@ -11,6 +13,7 @@
 #include "fs/files/files.h"
 #include "fs/handover/handover.h"
 #include "mountpoint.h"
+#include "vm/base/log.h"
 #include "vm/base/util.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
@@ -114,8 +117,10 @@ void daemon_inherit(struct daemon *d)
 	else
 		take_over(d);
 	d->heir = false;
-	if (!d->conf.foreground)
+	log_to_journal(log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM"))); /* now it has it */
+	if (!d->conf.foreground || log_has_journal())
 		spawner_log(d->spawner);
+	notice_start(&d->notice, &d->loop, d->fs, d->spawner);
 	if (d->revival.revives)
 		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "fs/config/key_list.h"
+#include "fs/tree/ctl.h"
 #include "fs/tree/report.h"
 #include "takeover.h"
 #include "vm/base/log.h"
@@ -72,6 +74,20 @@ static int check(const struct conf *conf)
 	fwrite(out.data, 1, out.len, stdout);
 	buf_clear(&out);
 	return failed;
+}
+
+/* What there is to be written: keys of the configuration and of sessions, and what `ctl` takes. */
+static int list_keys(void)
+{
+	struct buf out = {0};
+	int r = key_list(&out);
+
+	for (enum ctl_verb v = 0; r >= 0 && v < CTL_NVERBS; v++)
+		r = buf_printf(&out, "ctl\t%s\t\t\t\n", ctl_verb_str(v));
+	if (r >= 0 && fwrite(out.data, 1, out.len, stdout) != out.len)
+		r = -EIO;
+	buf_clear(&out);
+	return r < 0 || fflush(stdout) != 0;
 }
 
 /* An heir has the mount's command line, behind a word of its own. */
@@ -137,6 +153,7 @@ int main(int argc, char *argv[])
 	switch (d.conf.action) {
 	case CONF_HELP: fputs(conf_usage, stdout); return 0;
 	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;
+	case CONF_KEYS: return list_keys();
 	case CONF_CHECK: return check(&d.conf);
 	case CONF_PREFETCH: return prefetch(&d);
 	case CONF_EXPORT: return export(&d);

@@ -38,6 +38,7 @@ const char conf_usage[] =
 	"  -f, --foreground     stay in the foreground and log to standard error\n"
 	"  -d, --debug          likewise, and trace each run: log_level=debug\n"
 	"  -c, --config FILE    read FILE as well; may be given several times\n"
+	"      --try-config F   likewise, if there is one that root or the user owns\n"
 	"  -o OPTION[,...]      keys of xsbxfs.conf(5), such as max_vms=4, and\n"
 	"     allow_other       other users may use the mount too\n"
 	"     notify=FIFO       write a byte to FIFO once the mount is ready\n"
@@ -48,6 +49,7 @@ const char conf_usage[] =
 	"      --import FILE    put what is in such a file into the cache\n"
 	"      --takeover       have this version serve what is mounted there, and change nothing "
 	"else\n"
+	"      --keys           show all keys, one a line, for programs\n"
 	"      --version        show the version\n"
 	"  -h, --help           show this text\n"
 	"\n"
@@ -83,8 +85,8 @@ static char *default_runtime_dir(void)
 
 	if (value && *value == '/')
 		return join(value, "xsbxfs");
-	if (getuid() == 0)
-		return strdup("/run/xsbxfs");
+	if (getuid() == 0) /* /run/xsbxfs has mount points, for everybody */
+		return strdup("/run/xsbxfs-0");
 	return asprintf(&path, "/tmp/xsbxfs-%u", (unsigned)getuid()) < 0 ? NULL : path;
 }
 
@@ -365,8 +367,14 @@ static int read_file(struct conf *c, const char *path, bool found, struct conf_s
 
 /* ---- command line ---- */
 
+struct named_file {
+	const char *path;
+	bool tried; /* it need not exist */
+};
+
 struct arguments {
-	const char **files, **options; /* of -c and -o, in their order */
+	struct named_file *files; /* of -c and --try-config, in their order */
+	const char **options;	  /* of -o */
 	size_t nfiles, noptions;
 	const char *mountpoint;
 	const char *log_format;	    /* or NULL */
@@ -386,6 +394,8 @@ enum {
 	OPT_IMPORT,
 	OPT_LOG_FORMAT,
 	OPT_TAKEOVER,
+	OPT_TRY_CONFIG,
+	OPT_KEYS,
 	OPT_VERSION,
 };
 
@@ -393,12 +403,14 @@ static const struct option longopts[] = {
 	{"foreground", no_argument, NULL, 'f'},
 	{"debug", no_argument, NULL, 'd'},
 	{"config", required_argument, NULL, 'c'},
+	{"try-config", required_argument, NULL, OPT_TRY_CONFIG},
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"prefetch", no_argument, NULL, OPT_PREFETCH},
 	{"export", required_argument, NULL, OPT_EXPORT},
 	{"import", required_argument, NULL, OPT_IMPORT},
 	{"log-format", required_argument, NULL, OPT_LOG_FORMAT},
 	{"takeover", no_argument, NULL, OPT_TAKEOVER},
+	{"keys", no_argument, NULL, OPT_KEYS},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -415,7 +427,10 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 		switch (opt) {
 		case 'd': c->debug = true; __attribute__((fallthrough));
 		case 'f': c->foreground = true; break;
-		case 'c': a->files[a->nfiles++] = optarg; break;
+		case 'c':
+		case OPT_TRY_CONFIG:
+			a->files[a->nfiles++] = (struct named_file){optarg, opt != 'c'};
+			break;
 		case 'o': a->options[a->noptions++] = optarg; break;
 		case 'h': c->action = CONF_HELP; return 0;
 		case OPT_CHECK: c->action = CONF_CHECK; break;
@@ -427,6 +442,7 @@ static int read_arguments(struct conf *c, struct arguments *a, int argc, char *c
 			break;
 		case OPT_TAKEOVER: c->action = CONF_TAKEOVER; break;
 		case OPT_LOG_FORMAT: a->log_format = optarg; break;
+		case OPT_KEYS: c->action = CONF_KEYS; return 0;
 		case OPT_VERSION: c->action = CONF_VERSION; return 0;
 		case ':':
 			return conf_fail(src, EINVAL, "%s: a value is missing behind it",
@@ -516,7 +532,7 @@ static int read_files(struct conf *c, const struct arguments *a, struct conf_sou
 	if (r >= 0)
 		r = read_file(c, user, true, src);
 	for (size_t i = 0; i < a->nfiles && r >= 0; i++)
-		r = read_file(c, a->files[i], false, src);
+		r = read_file(c, a->files[i].path, a->files[i].tried, src);
 	return r;
 }
 
@@ -564,7 +580,7 @@ int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_
 	a.files = calloc((size_t)argc + 1, sizeof(*a.files));
 	a.options = calloc((size_t)argc + 1, sizeof(*a.options));
 	r = a.files && a.options ? read_arguments(c, &a, argc, argv, &src) : -ENOMEM;
-	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP)
+	if (r >= 0 && c->action != CONF_VERSION && c->action != CONF_HELP && c->action != CONF_KEYS)
 		r = load_all(c, &a, &src);
 	free(a.files);
 	free(a.options);

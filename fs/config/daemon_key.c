@@ -11,9 +11,11 @@
 /* Options that mount(8) and fstab(5) pass to any file system, and that change nothing here: the mount is
  * always writable, and always nosuid, nodev and noexec. */
 static const char *const generic[] = {
-	"rw",	   "defaults", "auto",	"noauto", "user",    "users",	 "nouser",
-	"nosuid",  "suid",     "nodev", "dev",	  "noatime", "relatime", "nodiratime",
-	"_netdev", "nofail",   "async", "exec",	  "noexec",
+	"rw",	       "defaults", "auto",	 "noauto",   "user",	   "users",    "nouser",
+	"owner",       "noowner",  "group",	 "nogroup",  "nosuid",	   "suid",     "nodev",
+	"dev",	       "noexec",   "exec",	 "atime",    "noatime",	   "relatime", "norelatime",
+	"strictatime", "diratime", "nodiratime", "lazytime", "nolazytime", "async",    "sync",
+	"dirsync",     "silent",   "loud",	 "_netdev",  "nofail",
 };
 
 int conf_fail(const struct conf_source *src, int err, const char *fmt, ...)
@@ -67,8 +69,10 @@ static int set_option(struct conf *c, const char *name, const char *value,
 		if (strcmp(generic[i], name) == 0 && !value)
 			return 0;
 	}
-	if (strncmp(name, "x-", 2) == 0)
-		return 0; /* a note of some other program in fstab */
+	/* Notes of other programs in fstab. */
+	if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0 ||
+	    strcmp(name, "comment") == 0)
+		return 0;
 	if (strcmp(name, "ro") == 0)
 		return conf_fail(src, EINVAL, "-o ro: sandboxes cannot be used read-only");
 	return conf_fail(src, EINVAL, "there is no option \"%s\"; man 1 xsbxfs lists them all",

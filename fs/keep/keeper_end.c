@@ -46,7 +46,8 @@ static void cut(struct session *s)
 	/* Of some there can be nothing to keep. */
 	if (!s->settings.spec.work && !s->settings.fresh)
 		s->fs->keeper->unkept = true;
-	log_warn("%s: %s", s->path, back ? problem_kept(&s->front.error)->cause : lost.cause);
+	log_about(LOG_LEVEL_WARN, session_label(s), NULL, "%s: %s", s->path,
+		  back ? problem_kept(&s->front.error)->cause : lost.cause);
 }
 
 /* ---- sleep ---- */
@@ -226,7 +227,8 @@ static void over(struct keeper *k)
 		if (!s || !s->on_disk.err)
 			continue;
 		n++;
-		log_error("%s: not written to state_dir as it was at the end", s->path);
+		log_about(LOG_LEVEL_ERROR, session_label(s), NULL,
+			  "%s: not written to state_dir as it was at the end", s->path);
 	}
 	if (n)
 		k->unkept = true;

@@ -32,8 +32,10 @@ void binding_refuse(struct session *s, struct run *r, const struct problem *why)
 
 void binding_log_end(const struct session *s, const struct problem *why)
 {
-	log_warn("%s: %s%s%s", s->path, problem_code_str(why->code), why->logged ? "" : ": ",
-		 why->logged ? "" : why->cause);
+	const char *code = problem_code_str(why->code);
+
+	log_about(LOG_LEVEL_WARN, session_label(s), code, "%s: %s%s%s", s->path, code,
+		  why->logged ? "" : ": ", why->logged ? "" : why->cause);
 }
 
 void binding_refuse_all(struct session *s, const struct problem *why)

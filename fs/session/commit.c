@@ -204,13 +204,15 @@ static void on_commit(void *data, int err, const struct vm_changes *c)
 	touch_changes(s);
 	pause_still_over(s);
 	if (is_unheard(s) && err < 0 && err != -ESTALE) {
-		log_warn("%s: commit: nothing was made: %s", s->path,
-			 err == -ECANCELED ? "the changes are not those that were read last, or "
-					     "xsbxfs is ending"
-					   : c->why);
+		log_about(LOG_LEVEL_WARN, session_label(s), "commit",
+			  "%s: commit: nothing was made: %s", s->path,
+			  err == -ECANCELED ? "the changes are not those that were read last, or "
+					      "xsbxfs is ending"
+					    : c->why);
 	} else if (is_unheard(s) && c->failures) {
-		log_warn("%s: commit: %llu of %llu changes could not be made", s->path,
-			 (unsigned long long)c->failures, (unsigned long long)c->changes);
+		log_about(LOG_LEVEL_WARN, session_label(s), "commit",
+			  "%s: commit: %llu of %llu changes could not be made", s->path,
+			  (unsigned long long)c->failures, (unsigned long long)c->changes);
 	} else if (!is_unheard(s)) {
 		conclude(a, err, c);
 		session_used(s);
@@ -276,7 +278,8 @@ static void on_still(struct session *s, int err)
 			 : err == -ECANCELED ? "something in the sandbox ran although it was paused"
 					     : strerror(-err));
 	if (is_unheard(s))
-		log_warn("%s: commit: nothing was made: %s", s->path, strerror(-err));
+		log_about(LOG_LEVEL_WARN, session_label(s), "commit",
+			  "%s: commit: nothing was made: %s", s->path, strerror(-err));
 }
 
 int commit_begin(struct session *s)

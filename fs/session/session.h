@@ -178,8 +178,9 @@ static inline uint32_t session_saved_since(const struct session *s, uint32_t epo
 	return epoch == s->line ? s->born : s->line;
 }
 
-/* Whose a line of the log is; run_label() for as long as the statement takes that it is in. */
-#define run_label(s, r) (&(const struct log_label){(s)->path, (r)->number, (r)->began})
+/* Whose a line of the log is, for as long as the statement takes that it is in. */
+#define session_label(s) (&(const struct log_label){.who = (s)->path})
+#define run_label(s, r)	 (&(const struct log_label){(s)->path, (r)->number, (r)->began})
 
 /**
  * session_create() - Create a session, for mkdir

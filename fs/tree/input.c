@@ -219,7 +219,8 @@ static void drop(struct front *f, int err)
 			       first);
 		return;
 	}
-	log_warn("%s: code was dropped: %s", f->job ? f->job->path : f->s->path, strerror(-err));
+	log_about(LOG_LEVEL_WARN, session_label(f->s), problem_code_str(PROBLEM_DROPPED),
+		  "%s: code was dropped: %s", f->job ? f->job->path : f->s->path, strerror(-err));
 	if (!problem_kept(&f->error)->code)
 		front_problemf(f, PROBLEM_DROPPED, "Write it again.",
 			       "code did not become a run: %s", strerror(-err));

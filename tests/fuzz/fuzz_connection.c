@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes what an heir finds of the kernel's requests and answers in shared memory: it refuses it, or goes on behind it. */
-/* modules: fs/fuse/inbox.c fs/fuse/outbox.c vm/base/sheets.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/fuse/inbox.c fs/fuse/outbox.c vm/base/sheets.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <assert.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make install PREFIX=... after a build for another prefix: what was built knows the new places. And what make install
-installs is what is needed there, and make uninstall takes all of it away."""
+"""make install PREFIX=... after a build for another prefix: what was built knows the new places. What make install
+installs is what is needed there, put where it belongs, with the names of these places in it, and make uninstall takes all of
+it away."""
 # needs: xsbxfs xsbxfs-net xsbxfs-dial xsbxfs-store xsbx-agent drivers
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,53 @@ def main():
         if os.stat(object_file).st_mtime_ns != before:
             sys.exit("the same prefix again builds everything again")
     print("three builds")
+    places()
+
+
+# Everything that is installed beside programs, manual pages and what is below libexec and share/xsbxfs.
+PLACED = """
+lib/systemd/system/xsbxfs@.service lib/systemd/user/xsbxfs.service lib/tmpfiles.d/xsbxfs.conf lib/sysusers.d/xsbxfs.conf
+share/bash-completion/completions/xsbxfs share/bash-completion/completions/xsbx-tty share/zsh/site-functions/_xsbxfs
+""".split()
+
+
+def places():
+    """The recipe as make would run it, without what it needs to be built."""
+    with tempfile.TemporaryDirectory() as top:
+        build, dest = f"{top}/build", f"{top}/dest"
+        # Nothing is built: only the recipe itself is what is looked at.
+        for name in ("xsbxfs", "xsbxfs-net", "xsbxfs-dial", "xsbxfs-store", "xsbx-agent"):
+            os.makedirs(build, exist_ok=True)
+            open(f"{build}/{name}", "w").close()
+        args = [f"DESTDIR={dest}", "PREFIX=/opt/x", "drivers=LICENSE"]
+        make(build, "--old-file=all", "install", *args)
+        missing = [p for p in PLACED if not os.path.exists(f"{dest}/opt/x/{p}")]
+        if missing:
+            sys.exit(f"not installed: {missing}")
+        for unit in PLACED[:2]:
+            with open(f"{dest}/opt/x/{unit}") as file:
+                text = file.read()
+            if "@BINDIR@" in text or "ExecStart=/opt/x/bin/xsbxfs -f" not in text or "ExecReload=/opt/x/bin/xsbxfs --takeover" not in text:
+                sys.exit(f"{unit} does not name the program: {text}")
+            if os.stat(f"{dest}/opt/x/{unit}").st_mode & 0o777 != 0o644:
+                sys.exit(f"{unit} has another mode")
+        if shutil.which("systemd-analyze"):
+            verify(dest)
+        make(build, "uninstall", *args)
+        left = [f"{d}/{f}" for d, _, files in os.walk(dest) for f in files]
+        if left:
+            sys.exit(f"uninstall leaves {left}")
+    print("installed, and taken away")
+
+
+def verify(dest):
+    """systemd understands each line of them. What they start is not there, which is nothing of theirs."""
+    for unit, mode in (("system/xsbxfs@.service", "--system"), ("user/xsbxfs.service", "--user")):
+        done = subprocess.run(["systemd-analyze", "verify", mode, "--man=no", f"{dest}/opt/x/lib/systemd/{unit}"], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        wrong = [x for x in done.stdout.splitlines() if "xsbxfs" in x and "is not executable" not in x]
+        if wrong:
+            sys.exit(f"{unit}: {wrong}")
 
 
 main()

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,14 +17,22 @@
 
 #include "vm/base/aim.h"
 #include "log_line.h"
+#include "systemd.h"
 
-#define TEXT_MAX  2048u		      /* bytes of a message */
-#define LINE_SIZE (2 * TEXT_MAX - 64) /* of a line, with what is around the message */
+#define TEXT_MAX     2048u		 /* bytes of a message */
+#define LINE_SIZE    (2 * TEXT_MAX - 64) /* of a line, with what is around the message */
+
+/* Of lines with fields: the level ERROR, and what is behind each field, which no printable text has. */
+#define FIELDS_LEVEL 'a'
+#define FIELD_END    "\x1f"
+#define SUBJECT_MAX  160
+#define WORD_MAX     40
 
 atomic_int log_most = LOG_LEVEL_INFO;
 
 /* Set before there are threads. */
 static int relay = -1;
+static int entries = -1; /* to the journal */
 static enum log_format format;
 static bool journal;
 static void (*diverted)(void *data, enum log_level level, const char *text);
@@ -81,6 +91,16 @@ void log_to_journal(bool on)
 	journal = on;
 }
 
+bool log_has_journal(void)
+{
+	return journal;
+}
+
+void log_to_entries(int fd)
+{
+	entries = fd;
+}
+
 void log_divert(void (*take)(void *data, enum log_level level, const char *text), void *data)
 {
 	diverted = take;
@@ -110,13 +130,25 @@ void log_printable(char *text, size_t len, bool lines)
 
 /* ---- writing ---- */
 
-/* As one write, which is not torn: a digit for the level, the text, an end of line. */
-static bool send_line(enum log_level level, const char *text)
+/* As one write, which is not torn: a digit for the level, the text, an end of line. For the journal a letter, and what it
+ * is about before the text. */
+static bool send_line(const struct log_line *l, const char *text)
 {
-	char line[LINE_SIZE + 2];
-	const int n = snprintf(line, sizeof(line), "%d%s\n", level, text);
+	const struct log_label none = {0}, *label = l->label ? l->label : &none;
+	char line[PIPE_BUF];
+	int n;
 
-	static_assert(sizeof(line) <= 4096, "PIPE_BUF, below which a write is whole");
+	if (journal)
+		n = snprintf(line, sizeof(line) - 1,
+			     "%c%.*s" FIELD_END "%" PRIu32 FIELD_END "%.*s" FIELD_END
+			     "%.*s" FIELD_END "%s",
+			     FIELDS_LEVEL + l->level, SUBJECT_MAX, label->who ? label->who : "",
+			     label->run, WORD_MAX, l->part ? l->part : "", WORD_MAX,
+			     l->code ? l->code : "", text);
+	else
+		n = snprintf(line, sizeof(line) - 1, "%d%s", l->level, text);
+	n = MIN(n, (int)sizeof(line) - 2);
+	line[n++] = '\n';
 	return write(relay, line, (size_t)n) == n;
 }
 
@@ -140,14 +172,34 @@ static void send_or_count(const struct log_line *l)
 
 		snprintf(words, sizeof(words), "%u messages were lost", n);
 		compose(&missing, line, sizeof(line));
-		if (!send_line(LOG_LEVEL_WARN, line)) {
+		if (!send_line(&missing, line)) {
 			atomic_fetch_add(&lost, n + 1);
 			return;
 		}
 	}
 	compose(l, line, sizeof(line));
-	if (!send_line(l->level, line))
+	if (!send_line(l, line))
 		atomic_fetch_add(&lost, 1);
+}
+
+/* What of it the journal is told in fields. All of it was made printable. Return: whether it has taken it. */
+static bool enter(enum log_level level, const char *who, const char *run, const char *part,
+		  const char *code, const char *text)
+{
+	const bool session = who && strchr(who, '/');
+	const char priority[] = {(char)('0' + priorities[level]), '\0'};
+	const struct systemd_field field[] = {
+		{"MESSAGE", text},
+		{"PRIORITY", priority},
+		{"SYSLOG_IDENTIFIER", "xsbxfs"},
+		{"SESSION", session ? who : NULL},
+		{"TEMPLATE", session ? NULL : who},
+		{"RUN", run},
+		{"PART", part},
+		{"CODE", code},
+	};
+
+	return entries >= 0 && systemd_entry(entries, field, ARRAY_SIZE(field)) == 0;
 }
 
 /* In one piece, so that lines of threads, and of what else writes there, are not torn. */
@@ -158,6 +210,8 @@ static void print(const struct log_line *l)
 	int n;
 
 	compose(l, text, sizeof(text));
+	if (enter(l->level, NULL, NULL, l->part, l->code, text))
+		return;
 	if (journal)
 		n = snprintf(line, sizeof(line), "<%d>%s\n", priorities[l->level], text);
 	else if (format == LOG_JSON)
@@ -190,6 +244,21 @@ static void emit(struct log_line *l, char *text)
 void log_write(enum log_level level, const char *fmt, ...)
 {
 	struct log_line l = {.level = level};
+	char text[TEXT_MAX];
+	va_list ap;
+
+	if (!log_has(level))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	emit(&l, text);
+}
+
+void log_about(enum log_level level, const struct log_label *label, const char *code,
+	       const char *fmt, ...)
+{
+	struct log_line l = {.level = level, .label = label, .code = code, .named = true};
 	char text[TEXT_MAX];
 	va_list ap;
 
@@ -237,30 +306,72 @@ void log_heard(enum log_level level, const struct log_label *label, const char *
 
 /* ---- the other end of a relay ---- */
 
-/* @line has a byte for its end. */
-static void serve_line(char *line, size_t len)
-{
-	const unsigned level = (unsigned)(unsigned char)line[0] - '0';
+struct hearer {
+	void (*heard)(void *data, const char *words);
+	void *data;
+};
 
-	if (!len || level >= LOG_NLEVELS)
+/* Whatever it is that the daemon has sent: only numbers, names and codes as there are become fields. */
+static bool is_number(const char *s)
+{
+	return *s >= '1' && *s <= '9' && s[strspn(s, "0123456789")] == '\0';
+}
+
+static bool is_code(const char *s)
+{
+	return s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
+}
+
+/* @line: behind the level. */
+static void serve_fields(enum log_level level, char *line)
+{
+	char *rest = line, *field[4], *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(field); i++) {
+		field[i] = strsep(&rest, FIELD_END);
+		if (!rest)
+			return;
+		log_printable(field[i], strlen(field[i]), false);
+	}
+	text = rest;
+	log_printable(text, strlen(text), false);
+	if (!enter(level, field[0], is_number(field[1]) ? field[1] : NULL, field[2],
+		   is_code(field[3]) ? field[3] : NULL, text))
+		fprintf(stderr, "<%d>%s\n", priorities[level], text);
+}
+
+/* @line has a byte for its end. */
+static void serve_line(char *line, size_t len, const struct hearer *h)
+{
+	const unsigned char first = (unsigned char)line[0];
+	const unsigned level = first - '0', with_fields = first - FIELDS_LEVEL;
+
+	if (!len)
 		return;
 	line[len] = '\0';
+	if (with_fields < LOG_NLEVELS && journal) {
+		serve_fields((enum log_level)with_fields, line + 1);
+		return;
+	}
 	log_printable(line + 1, len - 1, false);
-	syslog(priorities[level], "%s", line + 1);
+	if (first == LOG_WORD && h->heard)
+		h->heard(h->data, line + 1);
+	else if (level < LOG_NLEVELS)
+		syslog(priorities[level], "%s", line + 1);
 }
 
 /* Takes the whole lines from the beginning of the @len bytes of @buf. Return: how many bytes are left, moved there. */
-static size_t serve_lines(char *buf, size_t len, size_t size)
+static size_t serve_lines(char *buf, size_t len, size_t size, const struct hearer *h)
 {
 	char *begin = buf, *end;
 
 	while ((end = memchr(begin, '\n', len - (size_t)(begin - buf)))) {
-		serve_line(begin, (size_t)(end - begin));
+		serve_line(begin, (size_t)(end - begin), h);
 		begin = end + 1;
 	}
 	len -= (size_t)(begin - buf);
 	if (len == size) { /* it has no end */
-		serve_line(buf, len);
+		serve_line(buf, len, h);
 		return 0;
 	}
 	memmove(buf, begin, len);
@@ -282,8 +393,9 @@ void log_to_system(pid_t pid)
 	log_divert(to_system, NULL);
 }
 
-void log_serve(int fd)
+void log_serve(int fd, void (*heard)(void *data, const char *words), void *data)
 {
+	const struct hearer h = {heard, data};
 	char buf[2 * TEXT_MAX + 1];
 	size_t len = 0;
 	ssize_t n;
@@ -294,6 +406,6 @@ void log_serve(int fd)
 			continue;
 		if (n <= 0)
 			break;
-		len = serve_lines(buf, len + (size_t)n, sizeof(buf) - 1);
+		len = serve_lines(buf, len + (size_t)n, sizeof(buf) - 1, &h);
 	}
 }

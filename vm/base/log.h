@@ -54,9 +54,14 @@ void log_set_format(enum log_format format);
  */
 bool log_is_journal(int fd, const char *stream);
 
-/* Prefixes lines on standard error with their priority, for the journal, which adds time and name
- * itself. */
+/* For the journal, which adds time and name itself: lines on standard error have their priority before
+ * them, and those that log_relay() sends have with them what they are about, for its fields. */
 void log_to_journal(bool on);
+bool log_has_journal(void);
+
+/* Sends lines to the journal from now on, with fields, also of log_serve(). @fd: of systemd_connect(). What
+ * it does not take goes to standard error. */
+void log_to_entries(int fd);
 
 /**
  * log_relay() - Let another process write messages, instead of standard error
@@ -70,13 +75,18 @@ void log_relay(int fd);
 /* Writes to the system's log from now on, also by log_serve(), as the process @pid. */
 void log_to_system(pid_t pid);
 
+/* How a line on that pipe begins that is not for the log. */
+#define LOG_WORD 'N'
+
 /**
- * log_serve() - Write messages from log_relay() to the system's log, until the end of file
+ * log_serve() - Write messages from log_relay() to the system's log, or to the journal, until the end of file
  * @fd: A pipe
+ * @heard: Called for lines that begin with LOG_WORD, with what is behind it, printable; or NULL
+ * @data: Its first argument
  *
  * The bytes are not trusted: lines are made printable again, and truncated if they are too long.
  */
-void log_serve(int fd);
+void log_serve(int fd, void (*heard)(void *data, const char *words), void *data);
 
 /**
  * log_divert() - Pass messages to a function, instead of writing them: for a process that sends
@@ -98,6 +108,15 @@ void log_printable(char *text, size_t len, bool lines);
 
 /* Writes a line, made printable, as it may contain untrusted text. */
 void log_write(enum log_level level, const char *fmt, ...) printf_like(2, 3);
+
+/**
+ * log_about() - Write a line whose words begin with what it is about
+ * @level: Its level
+ * @label: The same for programs: in JSON, and in the fields of the journal
+ * @code: Of a problem, likewise; or NULL
+ */
+void log_about(enum log_level level, const struct log_label *label, const char *code,
+	       const char *fmt, ...) printf_like(4, 5);
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)

@@ -37,7 +37,7 @@ static bool has_name(const struct log_line *l)
 /* Return: false if it is not known. */
 static bool elapsed_us(const struct log_line *l, uint64_t *ret_us)
 {
-	if (!l->label || !l->label->began)
+	if (!l->at || !l->label || !l->label->began)
 		return false;
 	*ret_us = l->at > l->label->began ? (l->at - l->label->began) / 1000 : 0;
 	return true;
@@ -49,7 +49,9 @@ size_t log_line_text(const struct log_line *l, char *out, size_t size)
 	uint64_t us;
 
 	*out = '\0';
-	if (has_name(l) && l->label->run)
+	if (l->named)
+		;
+	else if (has_name(l) && l->label->run)
 		put(&t, "%s#%" PRIu32 " ", l->label->who, l->label->run);
 	else if (has_name(l))
 		put(&t, "%s ", l->label->who);
@@ -143,6 +145,10 @@ size_t log_line_json(const struct log_line *l, char *out, size_t size)
 	if (l->part) {
 		put(&t, ",\"part\":");
 		put_string(&t, l->part, NAME_MAX_ / 4);
+	}
+	if (l->code) {
+		put(&t, ",\"code\":");
+		put_string(&t, l->code, NAME_MAX_ / 4);
 	}
 	if (elapsed_us(l, &us))
 		put(&t, ",\"elapsed_ms\":%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);

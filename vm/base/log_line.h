@@ -12,6 +12,8 @@ struct log_line {
 	uint64_t at;		       /* ns of CLOCK_MONOTONIC */
 	int64_t time_us;	       /* since 1970; only for JSON */
 	const char *text;	       /* printable */
+	const char *code;	       /* of a problem, or NULL */
+	bool named;		       /* the text itself says what is in the label */
 };
 
 /**

@@ -22,7 +22,9 @@
 #include "vm/base/io.h"
 #include "vm/base/log.h"
 #include "vm/base/path.h"
+#include "herald.h"
 #include "vm/base/remove.h"
+#include "vm/base/systemd.h"
 #include "vm/base/util.h"
 
 /*
@@ -57,9 +59,10 @@
 #define GUARD_KEEP_MAX 8u     /* descriptors of guard_isolate() */
 #define END_S	       30     /* for a daemon whose spawner is gone */
 
-static pid_t guard_pid;	    /* as it stands in the lock */
-static struct guarded *own; /* in the guard */
-static pid_t own_spawner;   /* likewise */
+static pid_t guard_pid;			  /* as it stands in the lock */
+static struct guarded *own;		  /* in the guard */
+static pid_t own_spawner;		  /* likewise */
+static struct herald herald = {.fd = -1}; /* likewise */
 
 static bool look_there(const char *mountpoint, char ret_device[MOUNT_DEVICE_MAX])
 {
@@ -239,17 +242,22 @@ static void on_child(int signum)
 		pid = atomic_load(&own->daemon);
 		if (pid > 0)
 			kill(pid, SIGCONT);
+		herald_stop(&herald);
 		alarm(END_S);
 	}
 	errno = err;
 }
 
+/* Of await_signals(), or herald.h. */
 static void on_alarm(int signum)
 {
+	static const char words[] = "<4>the daemon does not get on, and is killed\n";
 	const int err = errno;
 	const pid_t pid = atomic_load(&own->daemon);
 
 	(void)signum;
+	if (pid > 0 && !herald.ending && herald.fd >= 0)
+		(void)!write(STDERR_FILENO, words, sizeof(words) - 1);
 	if (pid > 0)
 		kill(pid, SIGKILL);
 	errno = err;
@@ -322,7 +330,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 	int status = W_EXITCODE(1, 0); /* the spawner was killed while there was no daemon */
 	pid_t daemon;
 
-	log_serve(tie);
+	log_serve(tie, herald_hear, &herald);
 	if (hear(told, &status))
 		end_as(g, status);
 	await(spawner, NULL);
@@ -426,6 +434,16 @@ static int take_hold(struct pipes *p)
 	return 0;
 }
 
+/* It is the one that systemd has started, and no guest has a way to it. */
+static void meet_systemd(void)
+{
+	const char *journal = getenv("XSBXFS_JOURNAL"); /* another one, in tests */
+
+	if (log_has_journal())
+		log_to_entries(systemd_connect(journal ? journal : SYSTEMD_JOURNAL));
+	herald_open(&herald);
+}
+
 /* Return: -EAGAIN, or not. */
 static int be_guard(struct guarded *g, pid_t spawner, struct pipes *p, bool background,
 		    const sigset_t *mask)
@@ -445,6 +463,7 @@ static int be_guard(struct guarded *g, pid_t spawner, struct pipes *p, bool back
 		log_to_system(guard_pid);
 	} else {
 		close_others(keep, ARRAY_SIZE(keep));
+		meet_systemd();
 	}
 	await_signals(mask);
 	serve(g, spawner, p->told[0], p->tie[0]);

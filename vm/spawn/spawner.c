@@ -5,11 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "heir.h"
+#include "herald.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
@@ -79,6 +81,16 @@ pid_t spawner_pid(const struct spawner *sp)
 void spawner_log(const struct spawner *sp)
 {
 	log_relay(sp->tie);
+}
+
+void spawner_herald(const struct spawner *sp, char word, const char *text)
+{
+	char line[HERALD_STATUS_MAX + 8];
+	const int n = snprintf(line, sizeof(line), "%c%c%.*s\n", LOG_WORD, word,
+			       (int)HERALD_STATUS_MAX, text);
+
+	if (sp->tie >= 0)
+		(void)!write(sp->tie, line, (size_t)n);
 }
 
 void spawner_watch(struct spawner *sp, void (*died)(void *data), void *data)

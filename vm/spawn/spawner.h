@@ -83,6 +83,10 @@ void spawner_log_level(struct spawner *sp, enum log_level level);
 /* Sends messages to the system's log from now on, until spawner_stop(). */
 void spawner_log(const struct spawner *sp);
 
+/* Tells the guard, for systemd: a word of herald.h, with @text behind it, or "". What does not fit into the pipe is
+ * not said. */
+void spawner_herald(const struct spawner *sp, char word, const char *text);
+
 /* ---- another daemon takes the mount over, see heir.h ---- */
 
 /* @begun is called from the loop when there is an heir, with a socket to it, which is the callee's.

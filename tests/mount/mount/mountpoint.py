@@ -59,7 +59,7 @@ def by_mount():
     """mount -t fuse.xsbxfs none DIR, and a line of fstab: the helper calls us with SOURCE MOUNTPOINT."""
     mnt = fresh("fstab")
     for source in ("none", "xsbxfs"):
-        status, err = call(source, mnt, "-o", "rw,nosuid,nodev,dev,suid,x-systemd.automount")
+        status, err = call(source, mnt, "-o", "rw,nosuid,nodev,dev,suid,user,lazytime,dirsync,X-mount.mkdir,comment=x,x-systemd.automount")
         same(f"{source} MOUNTPOINT", (status, err), (0, b""))
         ok("is mounted", mounted(mnt))
         same("unmount", shell(f"umount {mnt} || fusermount3 -u {mnt}")[0], 0)

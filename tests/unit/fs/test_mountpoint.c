@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The place where the mount goes, and the runtime directory that belongs to it. */
-/* modules: fs/mountpoint.c vm/base/buf.c vm/base/mount_table.c vm/base/path.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/mountpoint.c vm/base/buf.c vm/base/mount_table.c vm/base/path.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 /* modules: vm/base/remove.c vm/base/io.c */
 #include <errno.h>
 #include <fcntl.h>

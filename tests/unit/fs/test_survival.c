@@ -3,7 +3,7 @@
 /* modules: fs/survival.c vm/spawn/deaths.c vm/base/turn.c vm/base/blackbox.c vm/base/lent.c vm/base/fdbag.c vm/base/fdpass.c */
 /* modules: vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c */
 /* modules: vm/base/estate_sheets.c vm/base/sheets.c vm/base/memory.c vm/base/io.c vm/base/record.c vm/base/buf.c */
-/* modules: vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 /* libs: uv */
 #include <errno.h>
 #include <fcntl.h>

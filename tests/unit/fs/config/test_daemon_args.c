@@ -250,6 +250,37 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(unlink("b.conf"), 0);
 }
 
+/* A file that need not be there, in its order among others; but if it is, it is nobody else's. */
+static void test_tried(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	write_file("a.conf", "[xsbxfs]\nmax_sessions = 2\nhistory_runs = 2\n");
+	write_file("b.conf", "[xsbxfs]\nhistory_runs = 3\n");
+	assert_int_equal(load(&c, "--try-config", "nope.conf", "-c", "a.conf", "--try-config",
+			      "b.conf", "mnt"),
+			 0);
+	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.history_runs, 3);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--try-config", "b.conf", "-c", "a.conf", "mnt"), 0);
+	assert_int_equal(c.history_runs, 2);
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--takeover", "--try-config", "nope.conf", "mnt"), 0);
+	conf_clear(&c);
+	REFUSED(-EINVAL, "mnt: is not a file", "--try-config", "mnt", "mnt");
+	assert_int_equal(chmod("b.conf", 0666), 0);
+	REFUSED(-EACCES, "chmod go-w", "--try-config", "b.conf", "mnt");
+	if (geteuid() == 0) {
+		assert_int_equal(chmod("b.conf", 0600), 0);
+		assert_int_equal(chown("b.conf", 12001, (gid_t)-1), 0);
+		REFUSED(-EACCES, "belongs to user 12001", "--try-config", "b.conf", "mnt");
+	}
+	assert_int_equal(unlink("a.conf"), 0);
+	assert_int_equal(unlink("b.conf"), 0);
+}
+
 static int load_again(struct conf *c, const struct buf *was, const char *const *argv)
 {
 	int argc = 0;
@@ -314,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_state_beside_shared),
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
+		cmocka_unit_test(test_tried),
 		cmocka_unit_test(test_again),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers that wait for the commit: what an heir says again, and what it doesn't. */
-/* modules: fs/fuse/outbox.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/fuse/outbox.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <linux/fuse.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory: what is in it is whole, and whose it says; what is not is found out. */
 /* modules: fs/keep/store.c tests/unit/fixture/vault_fake.c tests/unit/fixture/pack_fake.c */
-/* modules: vm/checkpoint/saved.c vm/base/wait.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/checkpoint/saved.c vm/base/wait.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 /* The power is cut while a session is written to the state directory: it is the old one or the new one, and what is said to be there
  * is there. For that, all must be synced, and in this order: see tests/unit/fixture/disk_fake.h. */
 /* modules: fs/keep/store.c tests/unit/fixture/disk_fake.c tests/unit/fixture/vault_fake.c tests/unit/fixture/pack_fake.c */
-/* modules: vm/checkpoint/saved.c vm/base/wait.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/checkpoint/saved.c vm/base/wait.c vm/base/buf.c vm/base/io.c vm/base/path.c vm/base/problem.c vm/base/remove.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is passed in of the host's network: certificates, proxies, and what that opens. */
 /* modules: fs/session/netenv.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
-/* modules: vm/base/buf.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/buf.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

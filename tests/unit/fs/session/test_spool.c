@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that only grow: in memory, on their way to disk, on disk, and not at all. */
-/* modules: fs/session/spool.c fs/session/depot.c fs/request/touched.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/clock_fake.c vm/base/io.c vm/base/turn.c vm/base/blackbox.c vm/base/veil.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/buf.c vm/base/log.c vm/base/log_line.c */
+/* modules: fs/session/spool.c fs/session/depot.c fs/request/touched.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/clock_fake.c vm/base/io.c vm/base/turn.c vm/base/blackbox.c vm/base/veil.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c vm/base/buf.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 /* libs: crypto */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a machine's end is told: by what QEMU ended with, whatever it had still to answer. And how one is copied: it goes
  * on, whatever becomes of that. */
-/* modules: vm/backend/qemu.c vm/backend/qemu_life.c vm/backend/qemu_events.c vm/backend/qemu_copy.c vm/backend/qemu_still.c vm/backend/qemu_point.c vm/base/memory.c vm/base/discard.c vm/base/context.c vm/backend/qmp.c vm/base/reader.c vm/base/lent.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c */
+/* modules: vm/backend/qemu.c vm/backend/qemu_life.c vm/backend/qemu_events.c vm/backend/qemu_copy.c vm/backend/qemu_still.c vm/backend/qemu_point.c vm/base/memory.c vm/base/discard.c vm/base/context.c vm/backend/qmp.c vm/base/reader.c vm/base/lent.c vm/base/buf.c vm/base/fdpass.c vm/base/lines.c vm/base/problem.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 /* modules: vm/backend/qemu_record.c vm/base/record.c vm/base/record_table.c vm/base/fdbag.c */
 /* modules: vm/checkpoint/point.c vm/order/order.c vm/backend/qemu_argv.c vm/host/tsc.c */
 /* libs: uv jansson */

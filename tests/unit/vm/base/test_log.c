@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that go through a pipe to the system's log, which is the test's own syslog(3) here. */
-/* modules: vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <syslog.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -66,7 +67,7 @@ static const char *served(void)
 {
 	log_relay(-1);
 	close(ends[1]);
-	log_serve(ends[0]);
+	log_serve(ends[0], NULL, NULL);
 	close(ends[0]);
 	return said;
 }
@@ -169,6 +170,98 @@ static void hostile(void **state)
 	assert_true(strlen(said) < 10200);
 }
 
+static void hear(void *data, const char *words)
+{
+	const size_t len = strlen(said);
+
+	(void)data;
+	snprintf(said + len, sizeof(said) - len, "heard:%s\n", words);
+}
+
+/* The journal's entries, and standard error, that are made of what is relayed with fields. */
+static const char *entered(int journal_end)
+{
+	static char all[65536];
+	size_t n = 0;
+	ssize_t r;
+
+	log_relay(-1);
+	close(ends[1]);
+	log_serve(ends[0], hear, NULL);
+	close(ends[0]);
+	while ((r = recv(journal_end, all + n, sizeof(all) - n - 2, MSG_DONTWAIT)) > 0) {
+		n += (size_t)r;
+		all[n++] = '.';
+	}
+	all[n] = '\0';
+	return all;
+}
+
+static void with_fields(void **state)
+{
+	const struct log_label run = {"python/demo", 7, 0}, template = {"python", 0, 0};
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+	log_open(LOG_LEVEL_DEBUG);
+	log_to_journal(true);
+	log_relay(ends[1]);
+	log_to_entries(-1); /* those are the guard's */
+	log_info("plain");
+	log_about(LOG_LEVEL_WARN, &run, "agent-lost", "python/demo: two\nPRIORITY=0");
+	log_step(&template, "vm", "step");
+	log_to_entries(pair[1]);
+	assert_string_equal(
+		entered(pair[0]),
+		"MESSAGE=plain\nPRIORITY=6\nSYSLOG_IDENTIFIER=xsbxfs\n."
+		"MESSAGE=python/demo: two?PRIORITY=0\nPRIORITY=4\nSYSLOG_IDENTIFIER=xsbxfs\n"
+		"SESSION=python/demo\nRUN=7\nCODE=agent-lost\n."
+		"MESSAGE=python vm: step\nPRIORITY=7\nSYSLOG_IDENTIFIER=xsbxfs\n"
+		"TEMPLATE=python\nPART=vm\n.");
+	assert_string_equal(said, "");
+	log_to_journal(false);
+	log_to_entries(-1);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Whoever has taken over the daemon can write anything, and be heard by who listens to words. */
+static void hostile_fields(void **state)
+{
+	static const char lines[] = "NRready\nNS\x1b[1mx\nN\n"
+				    "b\x1f"
+				    "1\x1f\x1fx\x1fno session\n"
+				    "ba/\x1b\x1f"
+				    "1x\x1fp\x1f"
+				    "A=B\x1fwrong number and code\n"
+				    "btoo\x1f"
+				    "few\n"
+				    "za/b\x1f"
+				    "1\x1fp\x1f\x1fno level\n"
+				    "aa/b\x1f"
+				    "1\x1fp\x1fx-1\x1fmore\x1fthan\x1fthere are\n";
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+	log_to_journal(true);
+	log_to_entries(pair[1]);
+	assert_int_equal(write(ends[1], lines, sizeof(lines) - 1), (int)sizeof(lines) - 1);
+	assert_string_equal(
+		entered(pair[0]),
+		"MESSAGE=no session\nPRIORITY=4\nSYSLOG_IDENTIFIER=xsbxfs\nRUN=1\nCODE=x\n."
+		"MESSAGE=wrong number and code\nPRIORITY=4\nSYSLOG_IDENTIFIER=xsbxfs\n"
+		"SESSION=a/?\nPART=p\n."
+		"MESSAGE=more?than?there are\nPRIORITY=3\nSYSLOG_IDENTIFIER=xsbxfs\n"
+		"SESSION=a/b\nRUN=1\nPART=p\nCODE=x-1\n.");
+	assert_string_equal(said, "heard:Rready\nheard:S?[1mx\nheard:\n");
+	log_to_journal(false);
+	log_to_entries(-1);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +269,8 @@ int main(void)
 		cmocka_unit_test_setup(too_many, set_up),
 		cmocka_unit_test_setup(lost_by_many, set_up),
 		cmocka_unit_test_setup(hostile, set_up),
+		cmocka_unit_test_setup(with_fields, set_up),
+		cmocka_unit_test_setup(hostile_fields, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How lines of the log look: as text, as JSON, for the journal; and that what is off is not looked at. */
-/* modules: vm/base/log.c vm/base/log_line.c */
+/* modules: vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 /* libs: jansson */
 #include <fcntl.h>
 #include <jansson.h>
