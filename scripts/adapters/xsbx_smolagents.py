@@ -9,6 +9,7 @@ Code goes to the interpreter of a session, whose variables last from step to ste
 before it starts: config="packages = numpy==2.3.5\\n". xsbx.py has to be beside this file.
 """
 import json
+import re
 import secrets
 
 from smolagents.local_python_executor import CodeOutput
@@ -67,7 +68,8 @@ class XsbxExecutor(RemotePythonExecutor):
             for earlier in self.setup:
                 self.run_one(earlier)
             self.lost = False
-        if self.setting_up:
+        if self.setting_up:  # smolagents' own tools name packages (numpy) that they can do without
+            code = re.sub(r"(?m)^import (.+)$", r"try:\n    import \1\nexcept ImportError:\n    pass", code)
             self.setup.append(code)
         return self.run_one(code)
 
@@ -96,12 +98,8 @@ class XsbxExecutor(RemotePythonExecutor):
         return CodeOutput(told["value"], logs, is_final_answer=False)
 
     def install_packages(self, additional_imports):
-        """Nothing can be installed any more; but what is there can be used."""
-        names = [name.split("==")[0] for name in additional_imports]
-        missing = self.run_one(f"import importlib.util\n[n for n in {names!r} if not importlib.util.find_spec(n)]").output
-        if missing != "[]":
-            raise AgentError(f"The sandbox does not have {missing}: name them in config, as packages = NAME==VERSION",
-                             self.logger)
+        """Nothing can be installed any more. Some that tools are said to need they can do without, so this is no error."""
+        self.logger.log(f"Not installed, unless config names them: {', '.join(additional_imports)}", level=LogLevel.INFO)
         return additional_imports
 
     def cleanup(self):
