@@ -13,6 +13,7 @@ from typing import Any
 
 from crewai.tools import BaseTool
 from crewai.tools.tool_failure import ToolFailure
+from crewai.types.callback import SerializableCallable
 from pydantic import BaseModel, Field
 
 import xsbx
@@ -44,7 +45,7 @@ def told(done):
 class XsbxTool(BaseTool):
     session: Any = Field(default_factory=lambda: xsbx.Session(os.environ.get("XSBX_TEMPLATE", "/sbx/python")), exclude=True)
     timeout_s: int = 60
-    cache_function: Any = never
+    cache_function: SerializableCallable = never
 
     def start(self, text):
         raise NotImplementedError

@@ -83,10 +83,10 @@ class XsbxSandboxEnvironment(SandboxEnvironment):
         try:
             done = await self.run(cmd, limit + 1, stdin=stdin, cwd=cwd, env=env, settings=settings, timeout_s=timeout or 0)
         except xsbx.Failed as failed:
-            error = error_of(str(failed), cmd[0])
-            if failed.never_ran and isinstance(error, FileNotFoundError):
+            error, there = error_of(str(failed), cmd[0]), self.session.path.exists()
+            if there and failed.never_ran and isinstance(error, FileNotFoundError):
                 return ExecResult(False, 127, "", f"{error}\n")
-            if failed.never_ran and isinstance(error, PermissionError):
+            if there and failed.never_ran and isinstance(error, PermissionError):
                 raise error from failed
             raise SandboxUnavailableError(str(failed)) from failed
         if done.state == "timeout":

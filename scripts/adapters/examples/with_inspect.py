@@ -14,7 +14,7 @@ from inspect_ai.tool import bash
 samples = [Sample(input="How many files are here?", target="2", files={"one.txt": "1", "two.txt": "2"})]
 task = Task(dataset=samples, solver=[use_tools(bash(timeout=60)), generate()], scorer=match(),
             sandbox=("xsbx", os.environ.get("XSBX_TEMPLATE", "/sbx/shell")))
-script = [ModelOutput.for_tool_call("mockllm/model", "bash", {"cmd": "ls *.txt | wc -l"}),
+script = [ModelOutput.for_tool_call("mockllm/model", "bash", {"command": "ls *.txt | wc -l"}),
           ModelOutput.from_content("mockllm/model", "2")]
 for output in script:
     output.usage = ModelUsage()  # or it would count tokens, for which it needs a network

@@ -4,6 +4,7 @@
 # backends: process vm
 # night: process vm
 # timeout: 300
+# conf: output_limit = 2M
 from suites import *
 
 WHERE = pip("autogen")

@@ -4,6 +4,7 @@
 # backends: process vm
 # night: process vm
 # timeout: 600
+# conf: output_limit = 16M
 from suites import *
 
 CODE = """

@@ -31,6 +31,7 @@ def results():
     assert (done.code, done.state, done.stdout, done.stderr) == (0, "done", data, b""), (done.code, done.state)
     assert session.job(["head", "-c", "3"], data * 4).follow().stdout == data[:3]
     assert bash("exit 3").follow().code == 3
+    assert bash(". /etc/os-release && echo $ID").follow().stdout.strip()  # frameworks ask for it
     assert bash("kill -9 $$").follow().code == 137
     done = bash("echo a; echo b >&2; echo c").follow(["output"])
     assert done.output == b"a\nb\nc\n", done
