@@ -11,7 +11,7 @@ WHERE = pip("autogen")
 
 
 def agent():
-    example("autogen", environment(WHERE, "raw"),
+    example("with_autogen", environment(WHERE, "raw"),
             "exit code 0:\n[0, 1, 4, 9, 16]\n[0, 1, 4, 9, 16]\n3\nthen: These are the squares.\n")
 
 

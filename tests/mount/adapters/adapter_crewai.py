@@ -10,7 +10,7 @@ WHERE = pip("crewai")
 
 
 def agent():
-    example("crewai", environment(WHERE, "python"), "answer: 42\n42\nexit status 0\nhere\nexit status 3\n")
+    example("with_crewai", environment(WHERE, "python"), "answer: 42\n42\nexit status 0\nhere\nexit status 3\n")
 
 
 def ours():

@@ -39,7 +39,7 @@ def self_check():
 
 
 def evaluation():
-    example("inspect", environment(WHERE, "raw"), "success 1.0\nthe tool said: 2\n")
+    example("with_inspect", environment(WHERE, "raw"), "success 1.0\nthe tool said: 2\n")
 
 
 def ours():

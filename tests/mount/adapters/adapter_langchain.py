@@ -53,7 +53,7 @@ def standard_tests():
 
 
 def agent():
-    example("langchain", environment(WHERE, "raw"), AGENT)
+    example("with_langchain", environment(WHERE, "raw"), AGENT)
 
 
 def ours():

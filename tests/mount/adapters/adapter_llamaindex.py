@@ -10,7 +10,7 @@ WHERE = pip("llamaindex")
 
 
 def agent():
-    example("llamaindex", environment(WHERE, "python"), "run_code: 2.8\nexit status 0\nanswer: The mean is 2.8.\n")
+    example("with_llamaindex", environment(WHERE, "python"), "run_code: 2.8\nexit status 0\nanswer: The mean is 2.8.\n")
 
 
 def ours():

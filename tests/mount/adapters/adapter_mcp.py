@@ -10,7 +10,7 @@ WHERE = pip("mcp")
 
 
 def client():
-    example("mcp", environment(WHERE, "python"), """run, job, files, fork
+    example("with_mcp", environment(WHERE, "python"), """run, job, files, fork
 files: wrote 14 bytes
 run: 3
 exit status 0

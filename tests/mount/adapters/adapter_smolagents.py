@@ -11,7 +11,7 @@ WHERE = pip("smolagents")
 
 
 def agent():
-    example("smolagents", environment(WHERE, "python"),
+    example("with_smolagents", environment(WHERE, "python"),
             "answer: 12\nExecution logs:\n[2, 4, 6]\nLast output from code snippet:\nNone\n")
 
 

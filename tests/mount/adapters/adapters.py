@@ -38,7 +38,7 @@ def helper():
 
 def exec_sandbox():
     checks("exec_sandbox", environment(None, "raw"))
-    example("exec_sandbox", environment(None, "python"),
+    example("with_exec_sandbox", environment(None, "python"),
             "heard: hello\nexit code 0\n[1, 1, 3, 4, 5] ['numbers.txt', 'sorted.txt']\n")
 
 

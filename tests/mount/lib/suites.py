@@ -44,17 +44,16 @@ def installed(name, program, command):
     return where
 
 
-def pip(name):
+def pip(name, *options):
     """What requirements/NAME.txt names, for this Python."""
     return installed(f"{name}.txt", sys.version, lambda where, source: [
         sys.executable, "-m", "pip", "install", "-q", "--no-warn-script-location", "--root-user-action=ignore",
-        "--disable-pip-version-check", "--target", where, "-r", source])
+        "--disable-pip-version-check", "--target", where, "-r", source, *options])
 
 
 def environment(where, template, **more):
-    """For a program that uses an adapter, and what is in @where; @template: of the mount, by name."""
-    path = [ADAPTERS, *([where] if where else [])]
-    return dict(os.environ, PYTHONPATH=":".join(path), XSBX_MOUNT=MNT, XSBX_TEMPLATE=f"{MNT}/{template}", PYTHONWARNINGS="ignore",
+    """For a program that uses an adapter, and what is in these directories; @template: of the mount, by name."""
+    return dict(os.environ, PYTHONPATH=":".join(filter(None, [ADAPTERS, where])), XSBX_MOUNT=MNT, XSBX_TEMPLATE=f"{MNT}/{template}", PYTHONWARNINGS="ignore",
                 **more)
 
 
@@ -71,9 +70,9 @@ def foreign(what, arguments, env):
     return out
 
 
-def example(name, env, want):
-    """scripts/adapters/examples/with_NAME.py prints that."""
-    out = foreign(name, [f"{ADAPTERS}/examples/with_{name}.py"], env)
+def example(name, env, want, *arguments):
+    """scripts/adapters/examples/NAME.py prints that."""
+    out = foreign(name, [f"{ADAPTERS}/examples/{name}.py", *arguments], env)
     same(f"{name}: the example's output", out, want)
 
 
