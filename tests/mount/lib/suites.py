@@ -9,7 +9,7 @@ import tempfile
 
 from xsbx import *
 
-TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
+TOP = os.path.abspath(f"{os.path.dirname(os.path.realpath(__file__))}/../../..")
 ADAPTERS, TESTS = f"{TOP}/scripts/adapters", f"{TOP}/tests/mount/adapters"
 HOME = pwd.getpwuid(os.getuid()).pw_dir  # a test has another one
 KEPT_DAYS = 30
@@ -49,6 +49,13 @@ def pip(name, *options):
     return installed(f"{name}.txt", sys.version, lambda where, source: [
         sys.executable, "-m", "pip", "install", "-q", "--no-warn-script-location", "--root-user-action=ignore",
         "--disable-pip-version-check", "--target", where, "-r", source, *options])
+
+
+def npm(name):
+    """What requirements/NAME.json, a package.json, names."""
+    need("node", "npm")
+    return installed(f"{name}.json", shell("node --version")[1].decode(), lambda where, source: [
+        "sh", "-c", 'cp "$1" package.json && exec npm install --silent --no-audit --no-fund --ignore-scripts', "sh", source])
 
 
 def environment(where, template, **more):
