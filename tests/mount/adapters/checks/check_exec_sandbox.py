@@ -25,6 +25,7 @@ async def runs(scheduler):
     assert sorted(heard) == ["a\tb\n", "é\n"] and result.timing.total_ms >= result.timing.execute_ms > 0, (heard, result)
     results = await asyncio.gather(*(scheduler.run(f"echo {n}; exit {n}", language="raw") for n in range(6)))
     assert [(one.stdout, one.exit_code) for one in results] == [(f"{n}\n", n) for n in range(6)], results
+    assert all(0 <= one.timing.boot_ms < 600_000 for one in results), results
 
     def raises(text):
         heard.append(text)

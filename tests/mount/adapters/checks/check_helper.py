@@ -122,8 +122,11 @@ def ends():
 
 def together():
     async def all_of_them():
-        done = await asyncio.gather(*(bash(f"sleep 0.5; exit {n}").wait() for n in range(30)))
-        assert [one.code for one in done] == list(range(30))
+        waiting = asyncio.gather(*(bash(f"until [ -e go ]; do sleep 0.2; done; exit {n}").wait() for n in range(40)))
+        await asyncio.sleep(0.1)
+        assert (await bash("exit 3").wait()).code == 3 and not waiting.done()  # though more wait than a pool has threads
+        await bash("touch go").wait()
+        assert [one.code for one in await waiting] == list(range(40))
         task = asyncio.create_task(bash(BEAT % "task").wait())
         when_it_beats("task", asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
         await asyncio.gather(task, return_exceptions=True)

@@ -27,11 +27,15 @@ async def many(env):
     codes = []
 
     async def one(n):
-        codes.append((n, (await env.exec(["bash", "-c", f"sleep 1; exit {n}"])).returncode))
+        script = f"until [ -e go ]; do sleep 0.5; done; exit {n}"
+        codes.append((n, (await env.exec(["bash", "-c", script], timeout=100)).returncode))
 
     async with anyio.create_task_group() as group:
         for n in range(50):  # more than a pool of threads has
             group.start_soon(one, n)
+        await anyio.sleep(1)
+        assert (await env.exec(["sh", "-c", "exit 3"])).returncode == 3 and not codes
+        await env.write_file("go", "")
     assert sorted(codes) == [(n, n) for n in range(50)], codes
 
 
