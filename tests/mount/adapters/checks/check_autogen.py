@@ -24,7 +24,7 @@ async def refused(executor, *blocks):
 
 
 async def main():
-    executor = XsbxCodeExecutor(TEMPLATE, config="env.WHO = me\n", timeout=2)
+    executor = XsbxCodeExecutor(TEMPLATE, config="env.WHO = me\n", timeout=60)
     assert await refused(executor, ("sh", "true")) == "refused"
     async with executor:
         assert await refused(executor) == "refused"
@@ -32,7 +32,8 @@ async def main():
                          ("sh", "echo $WHO; exit 3"), ("sh", "echo never")) == (3, "a\nb\nme\n")
         assert await run(executor, ("python", "# filename: lib/one.py\nx = 1"), ("bash", "cat lib/one.py")) == (
             0, "# filename: lib/one.py\nx = 1")
-        code, output = await run(executor, ("python", "print('early', flush=True)\nimport time; time.sleep(60)"))
+        async with XsbxCodeExecutor(TEMPLATE, timeout=10) as hasty:
+            code, output = await run(hasty, ("bash", "echo early; sleep 600"))
         assert code == 124 and output.startswith("early") and "Timeout" in output, output
         code, output = await run(executor, ("cobol", "x"))
         assert code == 1 and "cobol" in output
@@ -42,7 +43,8 @@ async def main():
         assert await run(executor, ("python", "x = '''" + "long " * 100_000 + "'''\nprint(len(x))")) == (0, "500000\n")
         token = CancellationToken()
         task = asyncio.create_task(run(executor, ("bash", "for i in {1..60}; do echo >> beat; sleep 0.1; done"), token=token))
-        await asyncio.sleep(1)
+        while (await run(executor, ("sh", "test -e beat")))[0]:
+            await asyncio.sleep(0.1)
         token.cancel()
         assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
         sizes = [(await run(executor, ("sh", "wc -c < beat; sleep 0.7")))[1] for _ in range(2)]

@@ -8,7 +8,7 @@ from crewai.tools.tool_failure import ToolFailure
 from xsbx_crewai import XsbxCodeTool, XsbxCommandTool
 
 session = xsbx.Session(os.environ["XSBX_TEMPLATE"])
-code, command = XsbxCodeTool(session=session, timeout_s=20), XsbxCommandTool(session=session, timeout_s=1)
+code, command = XsbxCodeTool(session=session, timeout_s=60), XsbxCommandTool(session=session, timeout_s=5)
 assert code.run(code="x = 6") == "exit status 0" and code.run(code="print(x * 7)") == "42\nexit status 0"
 assert "NameError" in code.run(code="y") and command.run(command="exit 3") == "exit status 3"
 assert command.run(command="echo early; sleep 60") == "early\ntimeout, exit status 124"

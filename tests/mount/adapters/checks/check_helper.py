@@ -35,7 +35,7 @@ def results():
     assert bash("kill -9 $$").follow().code == 137
     done = bash("echo a; echo b >&2; echo c").follow(["output"])
     assert done.output == b"a\nb\nc\n", done
-    done = bash("echo early; sleep 60", timeout_s=0.2).follow()
+    done = bash("echo early; sleep 60", timeout_s=2.5).follow()
     assert (done.code, done.state, done.stdout) == (124, "timeout", b"early\n"), done
     done = bash("head -c 5000000 /dev/zero").follow(limit=10)
     assert len(done.stdout) == 10 and done.status["truncated"], done.status
@@ -122,7 +122,7 @@ def ends():
 
 def together():
     async def all_of_them():
-        waiting = asyncio.gather(*(bash(f"until [ -e go ]; do sleep 0.2; done; exit {n}").wait() for n in range(40)))
+        waiting = asyncio.gather(*(bash(f"until [ -e go ]; do sleep 0.2; done; exit {n}", timeout_s=300).wait() for n in range(40)))
         await asyncio.sleep(0.1)
         assert (await bash("exit 3").wait()).code == 3 and not waiting.done()  # though more wait than a pool has threads
         await bash("touch go").wait()

@@ -15,9 +15,12 @@ BEAT = "for i in {1..600}; do echo >> beat; sleep 0.1; done"
 
 
 async def cancelling(env):
-    with anyio.move_on_after(2):
-        await env.exec(["bash", "-c", BEAT])
     path = env.session.path / "files/beat"
+    async with anyio.create_task_group() as group:
+        group.start_soon(env.exec, ["bash", "-c", BEAT])
+        while not path.exists():
+            await anyio.sleep(0.1)
+        group.cancel_scope.cancel()
     size = path.stat().st_size
     time.sleep(0.7)
     assert size > 0 and path.stat().st_size == size

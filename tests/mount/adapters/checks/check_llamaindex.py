@@ -5,7 +5,7 @@ import os
 
 from xsbx_llamaindex import XsbxToolSpec
 
-sandbox = XsbxToolSpec(os.environ["XSBX_TEMPLATE"], timeout_s=20)
+sandbox = XsbxToolSpec(os.environ["XSBX_TEMPLATE"], timeout_s=60)
 tools = {tool.metadata.name: tool for tool in sandbox.to_tool_list()}
 assert sorted(tools) == ["list_files", "read_file", "run_code", "run_command", "write_file"]
 assert all(len(tool.metadata.description) > 30 for tool in tools.values())

@@ -58,10 +58,11 @@ async def tools():
             assert await call("run", code="print(x)", sandbox="second") == "7\nexit status 0"
         assert "beat" in await call("files", sandbox="second")
         assert len(sessions()) == 2
-        try:
-            await asyncio.wait_for(client.call_tool("job", {"command": "for i in {1..600}; do echo >> beat2; sleep 0.1; done"}), 2)
-        except (asyncio.TimeoutError, TimeoutError):
-            pass
+        task = asyncio.create_task(client.call_tool("job", {"command": "for i in {1..600}; do echo >> beat2; sleep 0.1; done"}))
+        while "beat2" not in await call("files"):
+            await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         sizes = [await call("job", command="wc -c < beat2; sleep 0.7") for _ in range(2)]
         assert sizes[0] == sizes[1], sizes
     assert sessions() == [], sessions()
