@@ -1,95 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in a sandbox of an xsbxfs mount, from Python: what the adapters beside this share. Files are all it uses."""
+"""Programs in sandboxes of an xsbxfs mount, from Python. The adapters beside this share it: copy it along with the one
+you want. It needs nothing but Python's own library and the mount.
+
+    session = xsbx.Session("/sbx/shell")                 # a sandbox of its own, removed with this object
+    done = session.job(["wc", "-c"], b"hello").follow()  # a program: done.code, done.state, done.stdout
+    done = session.code("echo $((6 * 7))").follow()      # code for the interpreter, whose variables last
+"""
+import asyncio
+import concurrent.futures
+import contextlib
+import json
+import math
 import os
+import selectors
 import shlex
 import tempfile
-import threading
+import time
+import types
+import weakref
+from pathlib import Path
 
 
-OWN = None, "user", "1000"  # the names of a sandbox's own user
+class Failed(Exception):
+    """How a program ended is not known, or not all that it printed; str() says why."""
+    never_ran = False  # so it is safe to try again
 
 
-class Refused(Exception):
-    """A program was not started, or how it ended is not known; .args[0] says why."""
+@contextlib.contextmanager
+def explained(directory, never_ran=False):
+    """What fails in the block fails with what the directory's `error` says."""
+    try:
+        yield
+    except OSError as error:
+        failed = Failed("it was stopped, or its session is gone" if Path(error.filename or "").name == "status.json" else error)
+        with contextlib.suppress(OSError, IndexError):
+            failed = Failed(Path(directory, "error").read_text(errors="replace").split("\ncause: ")[1].split("\n")[0])
+        failed.never_ran = never_ran
+        raise failed from error
 
 
-def quote(word):
-    return shlex.quote(os.fsdecode(word))
+class Program:
+    """What runs: a directory in jobs/ or runs/ of a session, which goes when it has ended or was stopped."""
 
+    def __init__(self, session, place, settings, stdin, node, text, cwd=None, env=None, timeout_s=None):
+        """For Session.job() and code(). @timeout_s: 0 is no limit, None that of the session"""
+        if "\n" in "".join([str(cwd), *(env or {})]):
+            raise ValueError("a line break in the name of a directory or of a variable")
+        settings = [*settings, *(f"env.{name} = {shlex.quote(value)}" for name, value in (env or {}).items())]
+        settings += [f"cwd = {cwd}"] * bool(cwd) + [f"timeout_s = {math.ceil(timeout_s or 0)}"] * (timeout_s is not None)
+        self.session, self.stdin, self.opened = session, memoryview(stdin), contextlib.ExitStack()
+        self.waiting = self.opened.enter_context(selectors.PollSelector())
+        with explained(session.path, never_ran=True):
+            self.path = Path(tempfile.mkdtemp(prefix="p", dir=session.path / place))
+        with contextlib.ExitStack() as unless_started, explained(self.path, never_ran=True):
+            unless_started.callback(self.stop)
+            (self.path / "config").write_bytes("\n".join([*settings, ""]).encode(errors="surrogateescape"))
+            if stdin:
+                self.open("stdin", "wb", selectors.EVENT_WRITE)
+            (self.path / node).write_bytes(text.encode(errors="surrogateescape"))
+            unless_started.pop_all()
 
-def read(path, limit=None):
-    with open(path, "rb", buffering=0) as file:
-        data = bytearray()
-        while piece := file.read(1 << 20):
-            if limit is None or len(data) <= limit:
-                data += piece
-        return bytes(data)
+    def open(self, name, mode, event):
+        file = open(self.path / name, mode, 0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+        self.waiting.register(self.opened.enter_context(file), event, name)
 
+    def stop(self, verb="kill"):
+        """Ends it, and whoever follows it; from any thread, at any time."""
+        with contextlib.suppress(OSError):
+            (self.path / "ctl").write_text(f"{verb}\n")  # without its directory a job ends, but a run goes on
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
-def write(path, data):
-    with open(path, "wb", buffering=0) as file:
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view):]
+    def follow(self, wanted=("stdout", "stderr"), limit=1 << 62, heard=lambda name, piece: None):
+        """Waits for its end. @wanted: stdout, stderr, or output, which is both as they came; @limit: bytes of each past which
+        nothing is kept; @heard: is called with (name, bytes) as they come. Return: code, the exit status; state: done, timeout,
+        killed or oom; the outputs; status, what status.json says (truncated: the mount kept less than all). Raises Failed. What
+        a job has left in the background goes on until the session ends. Ctrl-C interrupts the program, too."""
+        status = {}
+        try:
+            with self.opened, explained(self.path):
+                kept = self.listen({name: bytearray() for name in wanted}, limit, heard)
+                for pause in (0.003, 0.01, 0.05, 0.1):  # whether a job has left anything is known a moment later
+                    status = json.loads((self.path / "status.json").read_bytes())
+                    if not status.get("processes_left"):
+                        break
+                    time.sleep(pause)
+            with explained(self.path, never_ran=status["state"] == "refused"):
+                code = int((self.path / "exit_code").read_bytes())
+        except KeyboardInterrupt:
+            self.stop("interrupt")
+            raise
+        finally:
+            if not status.get("processes_left") or status["state"] != "done":
+                self.stop()
+        return types.SimpleNamespace(code=code, state=status["state"], status=status, **kept)
 
+    def listen(self, kept, limit, heard):
+        for name in kept:
+            self.open(name, "rb", selectors.EVENT_READ)
+        while self.waiting.get_map():
+            for key, _events in self.waiting.select():  # nothing else waits, so one thread is enough
+                name, more = key.data, b""
+                with contextlib.suppress(BrokenPipeError):  # it reads no more
+                    if name == "stdin":
+                        self.stdin = more = self.stdin[key.fileobj.write(self.stdin[:1 << 16]) or 0:]
+                    else:
+                        more = key.fileobj.read(1 << 20)
+                if more and name in kept:
+                    kept[name] += more[:max(0, limit - len(kept[name]))]
+                    heard(name, more)
+                elif more == b"":
+                    self.waiting.unregister(key.fileobj)
+                    key.fileobj.close()
+        return {name: bytes(data) for name, data in kept.items()}
 
-def cause(directory):
-    """What its `error` says."""
-    text = read(f"{directory}/error").decode(errors="replace")
-    return next((line[7:] for line in text.splitlines() if line.startswith("cause: ")), "no reason given")
+    async def wait(self, **options):
+        """follow() for asyncio, in a thread of its own: pools of them end where many wait. Cancelled, the program is stopped."""
+        thread = concurrent.futures.ThreadPoolExecutor(1)
+        future = asyncio.get_running_loop().run_in_executor(thread, lambda: self.follow(**options))
+        thread.shutdown(wait=False)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.stop()
+            raise
 
 
 class Session:
     def __init__(self, template, config=""):
-        """@template: a directory of the mount, such as /sbx/shell; @config: lines for the session's `config`"""
-        self.path = tempfile.mkdtemp(prefix="s", dir=template)
-        if config:
-            write(f"{self.path}/config", config.encode())
+        """@template: a directory of the mount; @config: lines for the session's `config`, see xsbxfs.conf(5)"""
+        self.template = Path(template).absolute()
+        with explained(self.template.parent, never_ran=True):
+            self.path = Path(tempfile.mkdtemp(prefix="s", dir=self.template))
+        # Called when Python ends, too; but not by what was forked, which ends without its parent's sandboxes.
+        self.remove = weakref.finalize(self, lambda path, pid: os.getpid() == pid and path.exists() and path.rmdir(),
+                                       self.path, os.getpid())
+        with explained(self.path, never_ran=True):
+            if "\nbackend = process\n" in (self.path / "config").read_text() and "from =" not in config:
+                config = f"idle_timeout_s = 0\n{config}"  # it could not sleep with its interpreter's state
+            (self.path / "config").write_text(config)
 
-    def remove(self):
-        os.rmdir(self.path)
+    def job(self, argv, stdin=b"", settings=(), **more):
+        """A program of its own. @settings: more lines for its `config`"""
+        settings = ["argv = " + " ".join(shlex.quote(os.fsdecode(word)) for word in argv), *settings]
+        return Program(self, "jobs", settings, stdin, "ctl", "start\n", **more)
 
-    def has_root(self):
-        return b"\nroot = yes\n" in b"\n" + read(f"{self.path}/config")
-
-    def run(self, argv, stdin=None, cwd=None, env=None, user=None, timeout_s=0, limit=None, outputs=("stdout", "stderr")):
-        """
-        Runs a program. @stdin: bytes, or None; @user: any but the sandbox's own needs a template with `root = yes`;
-        @limit: bytes of each output beyond which nothing is kept; @outputs: which are wanted, "output" is both in one.
-        Return: (outputs..., exit status, state); raises Refused.
-        """
-        job = tempfile.mkdtemp(prefix="j", dir=f"{self.path}/jobs")
-        try:
-            if user not in (*OWN, "root"):
-                argv = ["runuser", "-u", user, "--", *argv]
-            lines = [f"argv = {' '.join(map(quote, argv))}", f"timeout_s = {timeout_s}"]
-            lines += ["user = root"] if user not in OWN else []
-            lines += [f"cwd = {cwd}"] if cwd else []
-            lines += [f"env.{name} = {quote(value)}" for name, value in (env or {}).items()]
-            write(f"{job}/config", "\n".join(lines).encode(errors="surrogateescape") + b"\n")
-            return self.follow(job, stdin, limit, outputs)
-        finally:
-            os.rmdir(job)
-
-    def follow(self, job, stdin, limit, wanted):
-        feed = open(f"{job}/stdin", "wb", buffering=0) if stdin is not None else None
-        outputs = {}
-        write(f"{job}/ctl", b"start\n")
-        readers = [threading.Thread(target=lambda name=name: outputs.update({name: read(f"{job}/{name}", limit)}))
-                   for name in wanted]
-        for reader in readers:
-            reader.start()
-        if feed:
-            with feed:
-                view = memoryview(stdin)
-                try:
-                    while view:
-                        view = view[feed.write(view):]
-                except BrokenPipeError:
-                    pass  # it reads no more
-        for reader in readers:
-            reader.join()
-        state = read(f"{job}/state").decode().strip()
-        if state in ("lost", "refused") or len(outputs) < len(wanted):
-            raise Refused(cause(job))
-        return *(outputs[name] for name in wanted), int(read(f"{job}/exit_code")), state
+    def code(self, text, stdin=b"", **more):
+        """Code for the session's interpreter, behind what was given to it before."""
+        return Program(self, "runs", [], stdin, "in", text, **more)

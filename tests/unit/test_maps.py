@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 # "files": all of them are named. "folders": a folder that is named stands for what is in it; but a bold one, which is
 # the head of the lines below it, for its own files only.
-MAPS = {"agent": "files", "vm": "files", "fs": "files", "tests": "folders", "images": "files"}
+MAPS = {"agent": "files", "vm": "files", "fs": "files", "tests": "folders", "images": "files",
+        "scripts/adapters": "files"}
 TEXTS = ("", "agent/", "fs/", "images/", "tests/", "vm/")
 # Whose map is still to be drawn. Empty once it is.
 LATER = ()

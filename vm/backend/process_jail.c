@@ -70,6 +70,7 @@ static void add_system(struct jail_spec *j, struct process_jail *t)
 	view_show(j, JAIL_FILE, 0, "127.0.0.1 localhost\n::1 localhost\n", "/etc/hosts");
 	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files dns\n",
 		  "/etc/nsswitch.conf");
+	view_show(j, JAIL_LINK, 0, "../usr/lib/os-release", "/etc/os-release");
 }
 
 /* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */

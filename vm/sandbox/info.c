@@ -63,10 +63,11 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret_info)
 		ret_info->waited_ms = s->admitted_at - s->asked_at;
 	if (s->start == START_WARM)
 		return; /* it was ready when it was asked for */
-	if (g.hello_at)
+	/* One that stood by, without its interpreter, may have said hello before it was asked for. */
+	if (g.hello_at > s->admitted_at)
 		ret_info->boot_ms = g.hello_at - s->admitted_at;
-	if (g.ready_at)
-		ret_info->setup_ms = g.ready_at - g.hello_at;
+	if (g.ready_at > s->admitted_at)
+		ret_info->setup_ms = g.ready_at - s->admitted_at - ret_info->boot_ms;
 }
 
 int sandbox_usage(const struct sandbox *s, struct sandbox_usage *ret_usage)

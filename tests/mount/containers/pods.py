@@ -7,10 +7,11 @@ plays them: the DaemonSet's template as a pod, and the session by its path, for 
 # mount: none
 # timeout: 300
 from podman import *
+from suites import pip
 
 FILE = f"{CONTAINERS}/kubernetes.yaml"
 NODE = f"{SCRATCH}/node"  # paths of a node, below
-SCHEMAS = os.path.join(KEPT, "kubernetes-%d.%d" % sys.version_info[:2])
+SCHEMAS = pip("kubernetes")
 
 
 def validate(path):
@@ -132,8 +133,6 @@ def exit_status(command):
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL, timeout=LONG).returncode
 
 
-if not os.path.isdir(SCHEMAS):
-    skip("no schemas of Kubernetes to check with; scripts/deps --suites installs kubernetes-validate with pip")
 sys.path.append(SCHEMAS)
 import yaml  # noqa: E402
 

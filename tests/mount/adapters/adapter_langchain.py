@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""LangChain's tests of sandbox backends, through scripts/adapters/xsbx_langchain.py."""
+"""LangChain's tests of sandbox backends, and a deep agent, with xsbx_langchain.py."""
 # backends: process vm
 # night: process vm
 # timeout: 600
-from suites import run_suite
+# conf: output_limit = 16M
+from suites import *
 
 CODE = """
 import os
@@ -34,4 +35,29 @@ class TestXsbx(SandboxIntegrationTests):
         backend.delete()
 """
 
-run_suite("langchain", CODE, passed=79, xfailed=7, python=2)
+AGENT = """human: say hello
+ai: 
+tool: Updated file /home/user/hello.sh
+ai: 
+tool: hello from user
+
+[Command failed with exit code 3]
+ai: done
+"""
+
+WHERE = pip("langchain")
+
+
+def standard_tests():
+    run_suite(WHERE, CODE, passed=79, xfailed=7, python=2)
+
+
+def agent():
+    example("with_langchain", environment(WHERE, "raw"), AGENT)
+
+
+def ours():
+    checks("langchain", environment(WHERE, "raw"))
+
+
+main(standard_tests, agent, ours)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""inspect_ai's own check of sandbox providers, through scripts/adapters/xsbx_inspect.py."""
+"""inspect_ai's own check of sandbox providers, its tools inside, and an evaluation, with xsbx_inspect.py."""
 # backends: process vm
 # night: process vm
 # timeout: 600
@@ -9,8 +9,7 @@
 # conf: language = python
 # conf: backend = microvm
 # conf: root = yes
-from suites import run_suite
-from xsbx import VM
+from suites import *
 
 CODE = """
 import os
@@ -32,4 +31,19 @@ async def sandbox_env(request):
     env.session.remove()
 """
 
-run_suite("inspect", CODE, passed=44 if VM else 43, xfailed=0 if VM else 1, template="admin")
+WHERE = pip("inspect")
+
+
+def self_check():
+    run_suite(WHERE, CODE, passed=44 if VM else 43, xfailed=0 if VM else 1, template="admin")
+
+
+def evaluation():
+    example("with_inspect", environment(WHERE, "raw"), "success 1.0\nthe tool said: 2\n")
+
+
+def ours():
+    checks("inspect", environment(WHERE, "admin" if VM else "raw"))
+
+
+main(self_check, evaluation, ours)
