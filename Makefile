@@ -145,6 +145,9 @@ $(O)/test/obj/%.o: %.c
 # gcc's own fork() looks after the counters by what a static program has not.
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
+# What it takes in as it is, which the compiler does not tell of.
+$(O)/obj/fs/tree/page_static.o: $(wildcard fs/tree/page/*)
+
 # As they are compiled in an image.
 $(O)/obj/images/drivers/%.o: XCFLAGS += -Iagent/interp
 
