@@ -45,7 +45,7 @@ static size_t decode(const unsigned char *s, size_t len, uint32_t *ret_c)
 				    : 0;
 	uint32_t code = n < 2 ? c : c & (0x7fu >> n);
 
-	if (n > len)
+	if (!n || n > len)
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if ((s[i] & 0xc0) != 0x80)

@@ -47,6 +47,17 @@ void page_begin(struct page *p, struct buf *out, const char *title, unsigned eve
 	buf_printf(out, "</style>\n</head>\n<body data-every=\"%u\">\n<header>\n", every_s);
 }
 
+void page_as_of(struct page *p)
+{
+	const int64_t t = p->now.tv_sec;
+
+	buf_printf(p->out,
+		   "<div class=\"right\"><span>as of <time data-t=\"%" PRId64
+		   "\">%02u:%02u:%02u UTC</time>"
+		   "</span></div>\n</header>\n",
+		   t, (unsigned)(t / 3600 % 24), (unsigned)(t / 60 % 60), (unsigned)(t % 60));
+}
+
 int page_end(struct page *p)
 {
 	buf_printf(p->out, "<script>");
@@ -197,7 +208,7 @@ void page_problem(struct buf *out, const char *what, const char *path, const str
 {
 	buf_printf(out, "<li class=\"card\"><div>");
 	if (what)
-		buf_printf(out, "%s ", what);
+		buf_printf(out, "<b>%s</b> ", what);
 	if (path)
 		page_link(out, path, "/status.html");
 	buf_printf(out, " <code>");

@@ -37,6 +37,8 @@ struct page {
 
 /* Begins the page, up to what is in its header. @title: of anybody. @every_s: Seconds after which it is loaded again */
 void page_begin(struct page *p, struct buf *out, const char *title, unsigned every_s);
+/* Ends the header: when this was so. */
+void page_as_of(struct page *p);
 /* Return: 0, -ENOMEM, -EFBIG. */
 int page_end(struct page *p);
 
