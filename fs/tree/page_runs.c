@@ -10,7 +10,7 @@
 #include "page.h"
 
 #define RUNS_MAX 20u   /* that are shown, with code and outputs, */
-#define JOBS_MAX 20u   /* likewise */
+#define JOBS_MAX 12u   /* likewise */
 #define TAIL_MAX 3000u /* bytes that are read of the end of stderr */
 
 /* The beginning of an output or, of errors, its end, which says what went wrong. Nothing is brought back from a disk for it. */
