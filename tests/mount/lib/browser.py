@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -18,7 +19,7 @@ def program():
 
 
 class Browser:
-    """What a page says (console, exceptions, violations of its policy, dialogs) is in `said`; what it asks the network for, in
+    """@folder: that it makes, for all it writes; @seconds: how long an answer may take. What a page says (console, exceptions, violations of its policy, dialogs) is in `said`; what it asks the network for, in
     `asked`."""
 
     def __init__(self, folder, seconds):
@@ -32,12 +33,14 @@ class Browser:
             os.dup2(b, 4)
 
         root = ["--no-sandbox"] if os.getuid() == 0 else []
+        os.makedirs(folder, 0o700)
+        home = {name: folder for name in ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
         self.process = subprocess.Popen(
             [program(), "--headless=new", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", *root,
-             f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"],
+             f"--user-data-dir={folder}/profile", "--remote-debugging-pipe", "about:blank"],
             preexec_fn=connect, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True)
+            stderr=subprocess.DEVNULL, start_new_session=True, env=os.environ | home)
         os.close(theirs_r)
         os.close(theirs_w)
         target = self.call("Target.getTargets", None)["targetInfos"]
@@ -48,8 +51,13 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        """With all its processes, which go when it does."""
+        self.send("Browser.close", None)
+        try:
+            self.process.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
         os.close(self.to)
         os.close(self.fd)
 
