@@ -34,12 +34,17 @@ struct row {
 	struct timespec at; /* when it was last active; or of its error */
 };
 
+struct rows {
+	unsigned n, max;
+	bool cut; /* there were more, all of them behind the first @max */
+	struct row row[2 * ROWS_MAX];
+};
+
 struct view {
 	struct page p;
 	struct fs *fs;
 	uid_t uid; /* whose it is */
-	struct row row[ROWS_MAX], problem[PROBLEMS_MAX];
-	unsigned nrows, nproblems;
+	struct rows rows, problem;
 	unsigned state[SESSION_NSTATES];    /* of all sessions */
 	unsigned total, shown_to, problems; /* all; those that may be shown, and have an error */
 };
@@ -64,50 +69,68 @@ static struct timespec last_active(const struct session *s)
 	return t;
 }
 
-/* Is it to stand above @other? */
-static bool before(const struct row *r, const struct row *other)
+/* Those that are active first, then those that were active last. */
+static int by_interest(const void *a, const void *b)
 {
-	if (r->active != other->active)
-		return r->active;
-	return time_compare(&r->at, &other->at) > 0;
+	const struct row *x = a, *y = b;
+
+	if (x->active != y->active)
+		return x->active ? -1 : 1;
+	return time_compare(&y->at, &x->at);
 }
 
-/* Puts it into its place among the first @max, if it has one there. */
-static void insert(struct row *rows, unsigned *n, unsigned max, const struct row *row)
+/* Only the first of them are kept. */
+static void settle(struct rows *rows)
 {
-	unsigned i = *n < max ? (*n)++ : max;
+	qsort(rows->row, rows->n, sizeof(rows->row[0]), by_interest);
+	rows->n = MIN(rows->n, rows->max);
+}
 
-	if (i == max && !before(row, &rows[max - 1]))
+/* Of many it is not known which are the first until all were seen; but there is never more than twice what is wanted. */
+static void insert(struct rows *rows, const struct row *row)
+{
+	if (rows->cut && by_interest(row, &rows->row[rows->max - 1]) >= 0)
 		return;
-	for (i = MIN(i, max - 1); i > 0 && before(row, &rows[i - 1]); i--)
-		rows[i] = rows[i - 1];
-	rows[i] = *row;
+	if (rows->n == 2 * rows->max) {
+		settle(rows);
+		rows->cut = true;
+	}
+	rows->row[rows->n++] = *row;
+}
+
+/* It may be shown to who reads this. */
+static void take(struct view *v, struct session *s, bool own)
+{
+	struct row row = {.s = s, .own = own, .at = last_active(s)};
+
+	row.active = s->state == SESSION_STARTING || s->state == SESSION_RUNNING ||
+		     s->state == SESSION_PAUSED || s->jobs_going;
+	v->shown_to++;
+	insert(&v->rows, &row);
+	if (!own || !problem_kept(&s->front.error)->code)
+		return;
+	v->problems++;
+	row.active = false;
+	row.at = s->front.error_mtime;
+	insert(&v->problem, &row);
 }
 
 static void collect(struct view *v)
 {
+	v->rows.max = ROWS_MAX;
+	v->problem.max = PROBLEMS_MAX;
 	for (unsigned i = 0; i < v->fs->roster.n; i++) {
 		struct session *s = roster_at(&v->fs->roster, i);
-		struct row row = {.s = s, .own = s && s->uid == v->uid};
 
 		if (!s)
 			continue;
 		v->total++;
 		v->state[s->state]++;
-		if (!row.own && v->uid != v->fs->uid)
-			continue;
-		v->shown_to++;
-		row.active = s->state == SESSION_STARTING || s->state == SESSION_RUNNING ||
-			     s->state == SESSION_PAUSED || s->jobs_going;
-		row.at = last_active(s);
-		insert(v->row, &v->nrows, ROWS_MAX, &row);
-		if (!row.own || !problem_kept(&s->front.error)->code)
-			continue;
-		v->problems++;
-		row.active = false;
-		row.at = s->front.error_mtime;
-		insert(v->problem, &v->nproblems, PROBLEMS_MAX, &row);
+		if (s->uid == v->uid || v->uid == v->fs->uid)
+			take(v, s, s->uid == v->uid);
 	}
+	settle(&v->rows);
+	settle(&v->problem);
 }
 
 static void tile_sessions(struct view *v)
@@ -137,15 +160,15 @@ static void problems(struct view *v)
 
 	buf_printf(out, "<h2>What needs attention</h2>\n<ul class=\"problems\">\n");
 	if (c && c->problem.code)
-		page_problem(out, "this mount", NULL, &c->problem);
-	for (unsigned i = 0; i < v->nproblems; i++)
-		page_problem(out, "session", v->problem[i].s->path,
-			     problem_kept(&v->problem[i].s->front.error));
-	if (v->problems > v->nproblems)
+		page_problem(out, "This mount:", NULL, &c->problem);
+	for (unsigned i = 0; i < v->problem.n; i++)
+		page_problem(out, "session", v->problem.row[i].s->path,
+			     problem_kept(&v->problem.row[i].s->front.error));
+	if (v->problems > v->problem.n)
 		buf_printf(
 			out,
 			"<li class=\"calm\">and %u more sessions have an <code>error</code></li>\n",
-			v->problems - v->nproblems);
+			v->problems - v->problem.n);
 	n = page_mount_troubles(&v->p, v->fs);
 	buf_printf(out, "</ul>\n");
 	if (!v->problems && !n && !(c && c->problem.code))
@@ -186,14 +209,14 @@ static void lane(struct lanes *l, const struct row *row)
 
 static void time_line(struct view *v)
 {
-	const unsigned n = MIN(v->nrows, LANES_MAX);
+	const unsigned n = MIN(v->rows.n, LANES_MAX);
 	struct lanes l = {.p = &v->p};
 	const struct run *r;
 	unsigned shown;
 
 	for (unsigned i = 0; i < n; i++) {
 		shown = 0;
-		TAILQ_FOREACH_REVERSE(r, &v->row[i].s->runs, run_list, link)
+		TAILQ_FOREACH_REVERSE(r, &v->rows.row[i].s->runs, run_list, link)
 			if (shown++ < BARS_MAX)
 				lanes_will_show(&l, &r->submitted);
 			else
@@ -204,8 +227,8 @@ static void time_line(struct view *v)
 	buf_printf(v->p.out, "<h2>Last runs</h2>\n");
 	lanes_begin(&l);
 	for (unsigned i = 0; i < n; i++)
-		if (!TAILQ_EMPTY(&v->row[i].s->runs))
-			lane(&l, &v->row[i]);
+		if (!TAILQ_EMPTY(&v->rows.row[i].s->runs))
+			lane(&l, &v->rows.row[i]);
 	lanes_end(&l);
 }
 
@@ -274,24 +297,24 @@ static void table(struct view *v)
 	struct buf *out = v->p.out;
 
 	buf_printf(out, "<h2>Sessions</h2>\n");
-	if (v->nrows)
+	if (v->rows.n)
 		buf_printf(
 			out,
 			"<div class=\"table card\"><table><thead><tr><th>Session</th><th>State</th>"
 			"<th>Last run</th><th class=\"num\">Runs</th><th class=\"num\">Memory"
 			"</th><th class=\"num\">Last active</th></tr></thead><tbody>\n");
-	for (unsigned i = 0; i < v->nrows; i++)
-		table_row(v, &v->row[i]);
-	if (v->nrows)
+	for (unsigned i = 0; i < v->rows.n; i++)
+		table_row(v, &v->rows.row[i]);
+	if (v->rows.n)
 		buf_printf(out, "</tbody></table></div>\n");
 	else
 		buf_printf(out, "<p class=\"calm card\">You have none. One is made by "
 				"<code>mkdir</code> below a template.</p>\n");
-	if (v->shown_to > v->nrows)
+	if (v->shown_to > v->rows.n)
 		buf_printf(out,
 			   "<p class=\"calm\">and %u more, which were active before these: "
 			   "<code>ls -t</code></p>\n",
-			   v->shown_to - v->nrows);
+			   v->shown_to - v->rows.n);
 	if (v->total > v->shown_to)
 		buf_printf(out, "<p class=\"calm\">and %u of other users</p>\n",
 			   v->total - v->shown_to);

@@ -217,9 +217,9 @@ static void problems(struct page *p, const struct session *s)
 		return;
 	buf_printf(p->out, "<h2>What went wrong</h2>\n<ul class=\"problems\">\n");
 	if (e->code)
-		page_problem(p->out, "the last error,", NULL, e);
+		page_problem(p->out, "The last error:", NULL, e);
 	if (both)
-		page_problem(p->out, "why it is closed,", NULL, closed);
+		page_problem(p->out, "Why it is closed:", NULL, closed);
 	buf_printf(p->out, "</ul>\n");
 }
 
