@@ -146,7 +146,7 @@ $(O)/test/obj/%.o: %.c
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
 # What it takes in as it is, which the compiler does not tell of.
-$(O)/obj/fs/tree/page_static.o: $(wildcard fs/tree/page/*)
+$(foreach d,obj fuzz/obj,$(O)/$(d)/fs/tree/page_static.o): $(wildcard fs/tree/page/*)
 
 # As they are compiled in an image.
 $(O)/obj/images/drivers/%.o: XCFLAGS += -Iagent/interp

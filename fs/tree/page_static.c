@@ -7,15 +7,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The assembler takes the file as it is: that stays one that can be read and checked, and is the same in every build. */
-#define EMBED(name, file)                                                          \
-	__asm__(".pushsection .rodata\n" #name ":\n\t.incbin \"" file "\"\n" #name \
-		"_end:\n\t.byte 0\n\t.popsection\n");                              \
-	extern const char name[] __attribute__((visibility("hidden")));            \
-	extern const char name##_end[] __attribute__((visibility("hidden")))
+/* The assembler takes the files as they are: they stay ones that can be read and checked, and are the same in every build. Its path is
+ * that of the tree, where make runs. */
+__asm__(".pushsection .rodata\n"
+	"page_css_text:\n\t.incbin \"fs/tree/page/status.css\"\n"
+	"page_css_text_end:\n\t.byte 0\n"
+	"page_js_text:\n\t.incbin \"fs/tree/page/status.js\"\n"
+	"page_js_text_end:\n\t.byte 0\n"
+	"\t.popsection\n");
 
-EMBED(page_css_text, "fs/tree/page/status.css");
-EMBED(page_js_text, "fs/tree/page/status.js");
+extern const char page_css_text[] __attribute__((visibility("hidden")));
+extern const char page_css_text_end[] __attribute__((visibility("hidden")));
+extern const char page_js_text[] __attribute__((visibility("hidden")));
+extern const char page_js_text_end[] __attribute__((visibility("hidden")));
 
 struct page_static page_css(void)
 {

@@ -55,7 +55,7 @@ static void test_controls(void **state)
 static void test_hidden(void **state)
 {
 	(void)state;
-	CHECK("user\xe2\x80\xaetxt.exe", "user[U+202E]txt.exe");
+	CHECK("user\xe2\x80\xaetxt.exe\xe2\x80\xac", "user[U+202E]txt.exe[U+202C]");
 	CHECK("\xe2\x81\xa6x\xe2\x81\xa9", "[U+2066]x[U+2069]");
 	CHECK("\xd8\x9c\xe2\x80\x8e\xe2\x80\x8f", "[U+061C][U+200E][U+200F]");
 	CHECK("a\xe2\x80\x8b"
