@@ -176,7 +176,8 @@ void page_tile_end(struct buf *out)
 	buf_printf(out, "</div>\n");
 }
 
-void page_meter(struct buf *out, const char *what, uint64_t part, uint64_t more, uint64_t all)
+void page_meter(struct buf *out, const char *what, uint64_t part, uint64_t more, uint64_t all,
+		bool scarce)
 {
 	const double scale = all ? 1000.0 / (double)all : 0;
 	const double first = MIN((double)part * scale, 1000.0);
@@ -187,7 +188,8 @@ void page_meter(struct buf *out, const char *what, uint64_t part, uint64_t more,
 		   "role=\"img\" "
 		   "aria-label=\"%s: %.0f %%\"><rect class=\"all\" width=\"1000\" height=\"6\"/>"
 		   "<rect class=\"%s\" width=\"%.0f\" height=\"6\"/>",
-		   what, (first + second) / 10, first + second > 950 ? "full" : "part", first);
+		   what, (first + second) / 10, scarce && first + second > 950 ? "full" : "part",
+		   first);
 	if (second > 0)
 		buf_printf(out, "<rect class=\"more\" x=\"%.0f\" width=\"%.0f\" height=\"6\"/>",
 			   first, second);

@@ -61,8 +61,9 @@ const char *page_run_kind(const struct run *r);
 /* A tile: its head, then whatever, then its end. */
 void page_tile(struct buf *out, const char *head);
 void page_tile_end(struct buf *out);
-/* How much of @all there is: @part, and behind it @more. */
-void page_meter(struct buf *out, const char *what, uint64_t part, uint64_t more, uint64_t all);
+/* How much of @all there is: @part, and behind it @more. @scarce: it is bad when that is all of it */
+void page_meter(struct buf *out, const char *what, uint64_t part, uint64_t more, uint64_t all,
+		bool scarce);
 
 /* Links to a directory or a page below this one. @path: a name, or names with slashes; @rest: what follows it, of this program */
 void page_link(struct buf *out, const char *path, const char *rest);

@@ -49,7 +49,7 @@ static void tile_sandboxes(struct buf *out, const struct vm_status *st,
 	page_tile(out, "Sandboxes, admission");
 	buf_printf(out, "<div class=\"big\">%u <small>of %u places</small></div>", st->running,
 		   a->places);
-	page_meter(out, "places taken", st->running, 0, a->places);
+	page_meter(out, "places taken", st->running, 0, a->places, true);
 	buf_printf(out, "<p>%u starting, %u closing, %u at rest</p><p>", a->starting, a->closing,
 		   st->still);
 	if (a->waiting) {
@@ -71,7 +71,7 @@ static void tile_memory(struct buf *out, const struct vm_admission *a)
 	page_bytes(out, a->memory_mb << 20);
 	buf_printf(out, "</small></div>");
 	page_meter(out, "memory promised or held by snapshots", a->promised_mb, a->snapshots_mb,
-		   a->memory_mb);
+		   a->memory_mb, true);
 	buf_printf(out, "<p>snapshots hold ");
 	page_bytes(out, a->snapshots_mb << 20);
 	buf_printf(out, "</p><p>this host: ");
@@ -89,7 +89,7 @@ static void tile_processors(struct buf *out, const struct vm_admission *a)
 	page_tile(out, "Processors");
 	buf_printf(out, "<div class=\"big\">%u.%02u <small>of %u.%02u in use</small></div>",
 		   a->cpus_used / 100, a->cpus_used % 100, a->cpus / 100, a->cpus % 100);
-	page_meter(out, "processors in use", a->cpus_used, 0, a->cpus);
+	page_meter(out, "processors in use", a->cpus_used, 0, a->cpus, true);
 	buf_printf(out, "<p>");
 	page_count(out, a->runs, "run");
 	buf_printf(out, " going, %u waiting for one</p>", a->runs_waiting);
@@ -123,10 +123,9 @@ static void tile_pool(struct page *p, struct fs *fs)
 	buf_printf(out, "<div class=\"big\">%u <small>ready of %u</small></div>", sum.ready,
 		   sum.target);
 	page_meter(out, "pool filled", sum.ready, sum.filling,
-		   MAX(sum.target, sum.ready + sum.filling));
+		   MAX(sum.target, sum.ready + sum.filling), false);
 	buf_printf(out,
-		   "<p>%u being made, %u in reserve</p><p>%" PRIu64 " taken, %" PRIu64
-		   " times none was there</p>",
+		   "<p>%u being made, %u in reserve</p><p>%" PRIu64 " hits, %" PRIu64 " misses</p>",
 		   sum.filling, sum.standby, sum.hits, sum.misses);
 	page_tile_end(out);
 }
@@ -206,7 +205,8 @@ unsigned page_mount_troubles(struct page *p, struct fs *fs)
 		if (spec->backend == VM_PROCESS && !spec->image_view)
 			continue;
 		vm_image_status(fs->vm, spec->image, &image);
-		if (*image.problem)
+		/* One that is missing is built when it is needed; the table has it. */
+		if (!strcmp(image.state, "failed"))
 			trouble(&t, "image of template", conf->template[i].name, image.problem);
 	}
 	vm_templates(fs->vm, add_snapshot_trouble, &t);
@@ -221,6 +221,13 @@ unsigned page_mount_troubles(struct page *p, struct fs *fs)
 }
 
 /* ---- templates, and the end ---- */
+
+/* Its state, and what is on its way, or lacks. */
+static void image_of(struct buf *out, const struct vm_image_status *image)
+{
+	buf_printf(out, "%s <span class=\"soft foreign\">", image->state);
+	html_text(out, *image->step ? image->step : image->problem, PAGE_NAME_MAX);
+}
 
 void page_mount_templates(struct page *p, struct fs *fs)
 {
@@ -243,10 +250,11 @@ void page_mount_templates(struct page *p, struct fs *fs)
 			   "<td class=\"num\" data-is=\"memory\">",
 			   spec->language, spec_backend_str(spec->backend));
 		page_bytes(out, (uint64_t)spec->memory_mb << 20);
-		buf_printf(out, "</td><td data-is=\"image\">%s <span class=\"soft foreign\">",
-			   spec->backend == VM_PROCESS && !spec->image_view ? "not needed"
-									    : image.state);
-		html_text(out, image.step, PAGE_NAME_MAX);
+		buf_printf(out, "</td><td data-is=\"image\">");
+		if (spec->backend == VM_PROCESS && !spec->image_view)
+			buf_printf(out, "<span>not needed");
+		else
+			image_of(out, &image);
 		buf_printf(out, "</span></td></tr>\n");
 	}
 	buf_printf(out, "</tbody></table></div>\n");

@@ -101,7 +101,7 @@ static void tile_memory(struct buf *out, const struct session *s, const struct s
 	buf_printf(out, " <small>of ");
 	page_bytes(out, (uint64_t)s->settings.spec.memory_mb << 20);
 	buf_printf(out, "</small></div>");
-	page_meter(out, "memory used inside", used, 0, u ? u->mem_total_kib : 1);
+	page_meter(out, "memory used inside", used, 0, u ? u->mem_total_kib : 1, true);
 	if (s->sandbox && s->info.rss_kib) {
 		buf_printf(out, "<p>on this host: ");
 		page_bytes(out, s->info.rss_kib << 10);
@@ -137,7 +137,8 @@ static void tile_files(struct buf *out, const struct sandbox_usage *u)
 		buf_printf(out, "\xe2\x80\x93");
 	}
 	buf_printf(out, "</div>");
-	page_meter(out, "room used below files/", u ? u->files_used : 0, 0, u ? u->files_total : 1);
+	page_meter(out, "room used below files/", u ? u->files_used : 0, 0, u ? u->files_total : 1,
+		   true);
 	buf_printf(out, "<p>");
 	if (u) {
 		page_count(out, u->inodes_used, "file");

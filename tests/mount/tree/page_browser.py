@@ -4,6 +4,8 @@
 without scripts, and it refreshes itself. With PICTURES=DIR in the environment it leaves pictures there, those of README.md too."""
 # night: local
 # timeout: 240
+import contextlib
+
 from browser import *
 from xsbx import *
 
@@ -165,7 +167,8 @@ def picture():
     if not PICTURES:
         return
     browser.look(1000, 900, "light")
-    os.rmdir(f"{MNT}/shell/evil")
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(f"{MNT}/shell/evil")
     browser.goto(f"{ROOT}/status.html")
     browser.call("Emulation.setDeviceMetricsOverride", width=1000, height=820, deviceScaleFactor=1, mobile=False)
     browser.picture(f"{PICTURES}/status.png", whole=False)
