@@ -156,6 +156,9 @@ $(O)/test/obj/%.o: %.c
 # gcc's own fork() looks after the counters by what a static program has not.
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
+# What it takes in as it is, which the compiler does not tell of.
+$(foreach d,obj fuzz/obj,$(O)/$(d)/fs/tree/page_static.o): $(wildcard fs/tree/page/*)
+
 # As they are compiled in an image.
 $(O)/obj/images/drivers/%.o: XCFLAGS += -Iagent/interp
 
@@ -460,6 +463,7 @@ install: all
 	find $(DESTDIR)$(DATADIR) -name __pycache__ -prune -exec rm -rf {} +
 	chmod -R u+w,go-w,a+rX $(DESTDIR)$(DATADIR)
 	ln -s $(call link_to,$(DATADIR)/images/drivers,$(LIBEXECDIR)/drivers/turn.so) $(DESTDIR)$(DATADIR)/images/drivers/turn.so
+	$(INSTALL) -m 644 man/status.schema.json $(DESTDIR)$(DATADIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR)/man $(wildcard man/*.md man/*.svg man/*.png)
