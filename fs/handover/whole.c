@@ -37,6 +37,7 @@ enum stats_tag {
 	STATS_SAVED,
 	STATS_SAVES_FAILED,
 	STATS_WAKES,
+	STATS_TIMING, /* one of struct timings */
 };
 
 /* Never reuse. */
@@ -55,6 +56,16 @@ enum complaint_tag {
 
 /* ---- writing ---- */
 
+static int put_timing(void *data, const struct timing *of)
+{
+	struct buf *out = data;
+	const size_t at = record_open(out, STATS_TIMING);
+
+	timings_put(of, out);
+	record_close(out, at);
+	return 0;
+}
+
 static int put_stats(const struct fs *fs, struct handover_sink *sink)
 {
 	const struct fs_stats *st = &fs->stats;
@@ -72,6 +83,7 @@ static int put_stats(const struct fs *fs, struct handover_sink *sink)
 	record_u64(out, STATS_SAVED, st->saved);
 	record_u64(out, STATS_SAVES_FAILED, st->saves_failed);
 	record_u64(out, STATS_WAKES, st->wakes);
+	(void)timings_each(&st->timings, put_timing, out);
 	return sink_end(sink, HANDOVER_STATS, 0, 0);
 }
 
@@ -329,6 +341,7 @@ static int get_stats(struct fs_stats *st, struct record_reader fields)
 
 	while ((r = record_field(&fields, &f)) > 0) {
 		to = NULL;
+		r = 0;
 		switch ((enum stats_tag)f.tag) {
 		case STATS_CREATED: to = &st->sessions_created; break;
 		case STATS_CLOSED: to = &st->sessions_closed; break;
@@ -340,9 +353,11 @@ static int get_stats(struct fs_stats *st, struct record_reader fields)
 		case STATS_SAVED: to = &st->saved; break;
 		case STATS_SAVES_FAILED: to = &st->saves_failed; break;
 		case STATS_WAKES: to = &st->wakes; break;
+		case STATS_TIMING: r = timings_get(&st->timings, record_inside(&f)); break;
 		default: break;
 		}
-		r = to ? record_get(&f, 0, UINT64_MAX, to) : 0;
+		if (to)
+			r = record_get(&f, 0, UINT64_MAX, to);
 		if (r < 0)
 			return r;
 	}

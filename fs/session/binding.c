@@ -54,6 +54,13 @@ static void go_on(struct session *s)
 	wait_wake(&s->front.wait);
 }
 
+static void count_start(struct session *s)
+{
+	if (s->binding->asked)
+		timings_start(&s->fs->stats.timings, s->info.start, s->info.backend,
+			      (uv_hrtime() - s->binding->asked) / 1000, s->info.waited_ms * 1000);
+}
+
 void binding_ready(struct session *s)
 {
 	assert(s->sandbox && !s->ready);
@@ -63,6 +70,7 @@ void binding_ready(struct session *s)
 	    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
 		session_problem(s, NULL); /* it waits no longer */
 	binding_info(s);
+	count_start(s);
 	if (s->asleep.saved)
 		asleep_woken(s);
 	changes_begin(s);
@@ -431,7 +439,7 @@ int binding_start(struct session *s)
 		saved_unref(from);
 		return no_sandbox(s, -ENOMEM);
 	}
-	s->binding->s = s;
+	*s->binding = (struct binding){.s = s, .asked = uv_hrtime()};
 	spec.sandbox.from = from;
 	log_trace(&spec.sandbox.label, "fs", "asks for a sandbox");
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
@@ -503,6 +511,7 @@ static void pump_run(struct session *s)
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
 	run_started(r, timeout_of(s, r));
+	timings_sent(&s->fs->stats.timings, r);
 	feed_started(&r->feed);
 	session_set_state(s, SESSION_RUNNING);
 	events_add_run(&s->fs->events, s, r);

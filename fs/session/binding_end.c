@@ -14,6 +14,7 @@
 static void run_over(struct session *s, struct run *r)
 {
 	s->fs->stats.runs[r->state]++;
+	timings_ended(&s->fs->stats.timings, r, s->t->settings.spec.language);
 	s->runs_mtime = r->ended;
 	job_run_over(s, r);
 	events_add_run(&s->fs->events, s, r);

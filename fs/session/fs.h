@@ -25,6 +25,7 @@
 #include "owner.h"
 #include "run.h"
 #include "roster.h"
+#include "timings.h"
 
 #define FS_IO_MAX (1u << 20) /* most bytes of one READ or WRITE */
 
@@ -41,6 +42,7 @@ struct fs_stats {
 	uint64_t denied; /* by networks */
 	uint64_t requests;
 	uint64_t saved, saves_failed, wakes; /* sandboxes */
+	struct timings timings;
 };
 
 /* Callbacks for files/, which is layered above sessions. Set once. */

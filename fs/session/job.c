@@ -391,6 +391,7 @@ void job_over(struct job *j)
 	if (p.code)
 		front_problem(&j->front, &p);
 	s->fs->stats.jobs[r->state]++;
+	timings_ended(&s->fs->stats.timings, r, "");
 	events_add_run(&s->fs->events, s, r);
 	session_used(s);
 	job_changed(j);

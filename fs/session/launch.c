@@ -155,6 +155,7 @@ static bool launch(struct job *j)
 	j->inside = true;
 	touch_job(j);
 	run_started(j->front.latest, j->settings.timeout_s);
+	timings_sent(&s->fs->stats.timings, j->front.latest);
 	feed_started(&j->front.latest->feed);
 	events_add_run(&s->fs->events, s, j->front.latest);
 	launch_feed(j);

@@ -60,6 +60,7 @@ struct origin {
 /* What a sandbox has of its session, see below. */
 struct binding {
 	struct session *s; /* NULL: cut */
+	uint64_t asked;	   /* uv_hrtime(); 0: by a daemon before this one */
 };
 
 TAILQ_HEAD(run_list, run);

@@ -138,6 +138,26 @@ static void store(const struct fs *fs, struct buf *out)
 	sample(out, "store_requests_total", "result", "failed", st.failed);
 }
 
+/* ---- histograms ---- */
+
+struct timing_text {
+	struct buf *out;
+	int family; /* whose head was written last */
+};
+
+static int put_timing(void *data, const struct timing *of)
+{
+	struct timing_text *t = data;
+	char name[96];
+
+	if (t->family != (int)of->family)
+		head(t->out, timings_name(of->family), "histogram", timings_help(of->family));
+	t->family = (int)of->family;
+	snprintf(name, sizeof(name), "xsbxfs_%s", timings_name(of->family));
+	histogram_text(of->h, of->scale, name, of->labels, t->out);
+	return 0;
+}
+
 int metrics_render(const struct node *n, struct buf *out)
 {
 	struct fs *fs = n->fs;
@@ -178,6 +198,8 @@ int metrics_render(const struct node *n, struct buf *out)
 	store(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
+	(void)timings_each(&fs->stats.timings, put_timing,
+			   &(struct timing_text){.out = out, .family = -1});
 	fs->record.stats = true; /* they are not to be less, whoever comes after this daemon */
 	return 0;
 }
