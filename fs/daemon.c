@@ -89,6 +89,7 @@ static void check_mountpoint(struct daemon *d)
 		{"the cache", c->vm.cache_dir, true},
 		{"the directory of long outputs", c->spool_dir, true},
 		{"the runtime directory", c->vm.runtime_dir, true},
+		{"the audit log", c->audit_file, false},
 		{"the directory of what is kept", c->keep ? c->state_dir : NULL, true},
 		{"the system", "/usr", false},
 		{"the system", "/etc", false},
@@ -131,6 +132,8 @@ static void start(struct daemon *d)
 	if (mounts && d->conf.survive)
 		daemon_survive(d);
 	daemon_start_loop(d);
+	audit_go(d->fs);
+	audit_mount(d->fs, "mounted");
 	if (d->keeper)
 		keeper_load(d->keeper);
 	if (mounts) {

@@ -116,6 +116,9 @@ void daemon_inherit(struct daemon *d)
 	d->heir = false;
 	if (!d->conf.foreground)
 		spawner_log(d->spawner);
+	audit_go(d->fs);
+	if (!d->revival.revives)
+		audit_mount(d->fs, "taken over");
 	if (d->revival.revives)
 		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)

@@ -25,6 +25,7 @@ void daemon_prepare_fuse(struct daemon *d)
 
 static void confine_daemon(struct daemon *d)
 {
+	char audit[PATH_MAX];
 	const struct confine_spec spec = {
 		.cache_dir = d->conf.vm.cache_dir,
 		.runtime_dir = d->runtime_dir,
@@ -32,6 +33,7 @@ static void confine_daemon(struct daemon *d)
 		.agent = d->conf.vm.agent,
 		.state_dir = d->keeper ? d->conf.state_dir : NULL,
 		.notify = d->conf.notify,
+		.audit_dir = audit_directory(&d->conf, audit),
 	};
 	const char *step;
 	char why[256];
@@ -97,6 +99,8 @@ static void start_machinery(struct daemon *d)
 			 strerror(-e));
 		daemon_die(d, why);
 	}
+	if (d->conf.action == CONF_MOUNT && audit_open(d->fs, &d->conf, why, sizeof(why)) < 0)
+		daemon_die(d, why);
 	e = vm_new(&d->loop, d->spawner, &cfg,
 		   d->conf.action == CONF_MOUNT ? &vm_events : &prefetch_events, d->fs, &d->fs->vm);
 	if (e < 0) {

@@ -166,6 +166,14 @@ static int put_events(const struct events *ev, uint64_t from, struct handover_si
 	return r;
 }
 
+static int put_audit(const struct fs *fs, struct handover_sink *sink)
+{
+	if (!fs->audit)
+		return 0;
+	audit_put(fs->audit, sink_begin(sink));
+	return sink_end(sink, HANDOVER_AUDIT, 0, 0);
+}
+
 static int put_slot(const struct roster *ro, unsigned slot, struct handover_sink *sink)
 {
 	if (roster_put_free(ro, slot, sink_begin(sink)))
@@ -214,6 +222,8 @@ int handover_put_rest(const struct fs *fs, struct handover_sink *sink)
 		r = put_complaints(&fs->complaints, sink);
 	if (r == 0)
 		r = put_events(&fs->events, 0, sink);
+	if (r == 0)
+		r = put_audit(fs, sink);
 	return r == 0 ? put_slots(&fs->roster, sink) : r;
 }
 
@@ -270,6 +280,14 @@ static int commit_events(struct events *ev, struct handover_sink *sink)
 	return put_events(ev, from, sink);
 }
 
+static int commit_audit(const struct fs *fs, struct handover_sink *sink)
+{
+	if (!fs->audit || !fs->audit->changed)
+		return 0;
+	fs->audit->changed = false;
+	return put_audit(fs, sink);
+}
+
 static int commit_slots(struct roster *ro, struct handover_sink *sink)
 {
 	int r = 0;
@@ -293,6 +311,8 @@ int handover_commit_whole(struct fs *fs, struct handover_sink *sink)
 		r = commit_complaints(fs, sink);
 	if (r == 0)
 		r = commit_events(&fs->events, sink);
+	if (r == 0)
+		r = commit_audit(fs, sink);
 	return r == 0 ? commit_slots(&fs->roster, sink) : r;
 }
 
@@ -500,6 +520,7 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 	case HANDOVER_COMPLAINTS: return get_complaints(&fs->complaints, rec->fields);
 	case HANDOVER_EVENTS: return events_get(&fs->events, rec->fields);
 	case HANDOVER_EVENT: return events_get_one(&fs->events, rec->fields);
+	case HANDOVER_AUDIT: return fs->audit ? audit_get(fs->audit, rec->fields) : 0;
 	case HANDOVER_SLOT: return roster_get_free(&fs->roster, rec->key, rec->fields);
 	default: return 0;
 	}

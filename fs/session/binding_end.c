@@ -18,6 +18,7 @@ static void run_over(struct session *s, struct run *r)
 	s->runs_mtime = r->ended;
 	job_run_over(s, r);
 	events_add_run(&s->fs->events, s, r);
+	audit_run_ended(s, r);
 	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
 

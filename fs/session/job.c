@@ -393,6 +393,7 @@ void job_over(struct job *j)
 	s->fs->stats.jobs[r->state]++;
 	timings_ended(&s->fs->stats.timings, r, "");
 	events_add_run(&s->fs->events, s, r);
+	audit_run_ended(s, r);
 	session_used(s);
 	job_changed(j);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));

@@ -158,6 +158,15 @@ static int put_timing(void *data, const struct timing *of)
 	return 0;
 }
 
+static void audit(const struct audit *a, struct buf *out)
+{
+	if (!a)
+		return;
+	single(out, "audit_lines_total", "counter", "Lines of the audit log that were written.",
+	       a->lines);
+	single(out, "audit_lost_total", "counter", "... that could not be written.", a->lost);
+}
+
 int metrics_render(const struct node *n, struct buf *out)
 {
 	struct fs *fs = n->fs;
@@ -198,6 +207,7 @@ int metrics_render(const struct node *n, struct buf *out)
 	store(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
+	audit(fs->audit, out);
 	(void)timings_each(&fs->stats.timings, put_timing,
 			   &(struct timing_text){.out = out, .family = -1});
 	fs->record.stats = true; /* they are not to be less, whoever comes after this daemon */
