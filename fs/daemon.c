@@ -83,6 +83,7 @@ static void check_mountpoint(struct daemon *d)
 		{"xsbxfs itself", "/proc/self/exe", false},
 		{"the agent", c->vm.agent, false},
 		{"xsbxfs-store", c->vm.store.program, false},
+		{"xsbxfs-trace", c->vm.trace.program, false},
 		{"QEMU", c->vm.qemu, false},
 		{"the builder of images", c->vm.image_builder, false},
 		{"the installer of packages", c->vm.packages.dir, false},

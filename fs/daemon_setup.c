@@ -7,6 +7,7 @@
 
 #include "daemon_internal.h"
 #include "fs/session/session.h"
+#include "fs/session/traces.h"
 #include "mount.h"
 #include "fs/tree/report.h"
 #include "vm/base/log.h"
@@ -83,12 +84,14 @@ static void open_keeper(struct daemon *d)
 
 static void start_machinery(struct daemon *d)
 {
+	_cleanup_free_ char *resource = traces_resource(d->conf.mountpoint);
 	struct vm_config cfg = d->conf.vm;
 	char why[1024];
 	int e;
 
 	cfg.runtime_dir = d->runtime_dir;
 	cfg.policy = d->policy;
+	cfg.trace.resource = resource;
 	cfg.heir = d->heir;
 	cfg.ca = d->fs->netenv.ca.data;
 	cfg.ca_len = d->fs->netenv.ca.len;

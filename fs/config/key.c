@@ -49,6 +49,8 @@ static const struct key keys[] = {
 	{"audit_sync", CONF_GLOBAL, KEY_FLAG, CONF(audit_sync), "no", YES_NO},
 	{"audit_required", CONF_GLOBAL, KEY_FLAG, CONF(audit_required), "no", YES_NO},
 	{"audit_code", CONF_GLOBAL, KEY_FLAG, CONF(audit_code), "no", YES_NO},
+	{"otlp_program", CONF_GLOBAL, KEY_PATH, CONF(vm.trace.program)},
+	{"otlp_url", CONF_GLOBAL, KEY_URL, CONF(vm.trace.url)},
 	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},
 	{"agent", CONF_GLOBAL, KEY_PATH, CONF(vm.agent)},
 	{"accel", CONF_GLOBAL, KEY_WORD, CONF(vm.accel), "auto", .words = {"auto", "kvm", "tcg"}},

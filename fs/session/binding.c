@@ -14,6 +14,7 @@
 #include "quota.h"
 #include "spec.h"
 #include "touch.h"
+#include "traces.h"
 
 /* ---- what the sandbox reports ---- */
 
@@ -56,9 +57,13 @@ static void go_on(struct session *s)
 
 static void count_start(struct session *s)
 {
-	if (s->binding->asked)
-		timings_start(&s->fs->stats.timings, s->info.start, s->info.backend,
-			      (uv_hrtime() - s->binding->asked) / 1000, s->info.waited_ms * 1000);
+	const uint64_t us = (uv_hrtime() - s->binding->asked) / 1000;
+
+	if (!s->binding->asked)
+		return;
+	timings_start(&s->fs->stats.timings, s->info.start, s->info.backend, us,
+		      s->info.waited_ms * 1000);
+	traces_start(s, launch_waiting(s), us, s->binding->awaited);
 }
 
 void binding_ready(struct session *s)
@@ -97,8 +102,11 @@ static void on_awaits(void *data, const struct problem *what)
 {
 	struct session *s = reported(data);
 
-	if (s)
-		session_problem(s, what);
+	if (!s)
+		return;
+	if (!s->binding->awaited)
+		s->binding->awaited = what->code;
+	session_problem(s, what);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)

@@ -11,6 +11,7 @@
 #include "fs.h"
 #include "fs/request/reply.h"
 #include "touch.h"
+#include "traces.h"
 #include "vm/base/problem.h"
 
 /* ---- the session's list ---- */
@@ -394,6 +395,7 @@ void job_over(struct job *j)
 	timings_ended(&s->fs->stats.timings, r, "");
 	events_add_run(&s->fs->events, s, r);
 	audit_run_ended(s, r);
+	traces_run(s, r);
 	session_used(s);
 	job_changed(j);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));

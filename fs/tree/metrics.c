@@ -158,6 +158,18 @@ static int put_timing(void *data, const struct timing *of)
 	return 0;
 }
 
+static void traces(const struct fs *fs, struct buf *out)
+{
+	struct vm_trace_status st;
+
+	vm_trace_status(fs->vm, &st);
+	if (!st.on)
+		return;
+	head(out, "trace_spans_total", "counter", "Spans of traces, by what came of them.");
+	sample(out, "trace_spans_total", "result", "sent", st.sent);
+	sample(out, "trace_spans_total", "result", "dropped", st.dropped);
+}
+
 static void audit(const struct audit *a, struct buf *out)
 {
 	if (!a)
@@ -208,6 +220,7 @@ int metrics_render(const struct node *n, struct buf *out)
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
 	audit(fs->audit, out);
+	traces(fs, out);
 	(void)timings_each(&fs->stats.timings, put_timing,
 			   &(struct timing_text){.out = out, .family = -1});
 	fs->record.stats = true; /* they are not to be less, whoever comes after this daemon */

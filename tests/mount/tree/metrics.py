@@ -92,8 +92,9 @@ def dashboard():
     panels = board["panels"]
     ids = [p["id"] for p in panels]
     same("each panel has a number of its own", len(set(ids)), len(ids))
-    # What is only there with a store, or where the kernel knows of pressure.
-    there = set(samples()) | {"store_requests_total", "host_memory_pressure_percent"}
+    # What is only there with a store, an audit log, a collector, or where the kernel knows of pressure.
+    there = set(samples()) | {"store_requests_total", "audit_lines_total", "audit_lost_total", "trace_spans_total",
+                              "host_memory_pressure_percent"}
     drawn = set()
     for p in panels:
         pos = p["gridPos"]
