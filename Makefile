@@ -50,10 +50,11 @@ net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpas
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove sparse landlock)
+trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock)
 # Sources shared by the daemon and these programs.
 shared_c := vm/store/kind.c agent/protocol.c agent/link.c agent/pack_record.c agent/files/lockbook.c
-daemon_c := $(fs_c) $(filter-out vm/store/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
-host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(agent_c))
+daemon_c := $(fs_c) $(filter-out vm/store/% vm/trace/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
+host_c := $(sort $(daemon_c) $(net_c) $(dial_c) $(store_c) $(trace_c) $(agent_c))
 unit_c := $(foreach f,$(call below,tests/unit) $(wildcard tests/unit/*/*/*/*.c),$(if $(filter test_%,$(notdir $(f))),$(f)))
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 bench_c := $(wildcard tests/bench/*.c)
@@ -100,7 +101,7 @@ agent_link := $(if $(SAN),-pie,-static-pie)
 .SUFFIXES:
 .PHONY: all help
 
-all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent
+all: $(O)/xsbxfs $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbxfs-trace $(O)/xsbx-agent
 
 objs = $(patsubst %.c,$(O)/$(1)/%.o,$(2))
 link = $(CC) $(XLDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
@@ -120,6 +121,10 @@ $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 $(O)/xsbxfs-store: $(call objs,obj,$(store_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(call pkg,--libs libcurl libzstd libcrypto jansson libseccomp)
+
+$(O)/xsbxfs-trace: $(call objs,obj,$(trace_c))
+	$(call say,LD,$@)
+	$(Q)$(link) $(call pkg,--libs libcurl libseccomp)
 
 $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(call say,LD,$@)
@@ -450,7 +455,7 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(user_scripts) $(DESTDIR)$(BINDIR)/
 	ln -sfn $(call link_to,$(BINDIR),$(DATADIR)/scripts/images) $(DESTDIR)$(BINDIR)/xsbxfs-images
-	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent scripts/package/mounts \
+	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbxfs-trace $(O)/xsbx-agent scripts/package/mounts \
 		$(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
 	for page in $(man); do \

@@ -85,6 +85,7 @@ static void check_mountpoint(struct daemon *d)
 		{"xsbxfs itself", "/proc/self/exe", false},
 		{"the agent", c->vm.agent, false},
 		{"xsbxfs-store", c->vm.store.program, false},
+		{"xsbxfs-trace", c->vm.trace.program, false},
 		{"QEMU", c->vm.qemu, false},
 		{"the builder of images", c->vm.image_builder, false},
 		{"the installer of packages", c->vm.packages.dir, false},
@@ -92,6 +93,7 @@ static void check_mountpoint(struct daemon *d)
 		{"the shared images", c->vm.shared_dir, true},
 		{"the directory of long outputs", c->spool_dir, true},
 		{"the runtime directory", c->vm.runtime_dir, true},
+		{"the audit log", c->audit_file, false},
 		{"the directory of what is kept", c->keep ? c->state_dir : NULL, true},
 		{"the system", "/usr", false},
 		{"the system", "/etc", false},
@@ -134,6 +136,8 @@ static void start(struct daemon *d)
 	if (mounts && d->conf.survive)
 		daemon_survive(d);
 	daemon_start_loop(d);
+	audit_go(d->fs);
+	audit_mount(d->fs, "mounted");
 	if (d->keeper)
 		keeper_load(d->keeper);
 	if (mounts) {

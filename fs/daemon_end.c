@@ -102,6 +102,7 @@ void daemon_stop(struct daemon *d, const char *why)
 	mountpoint_ends(d->runtime_dir);
 	log_info("ending: %s", why);
 	notice_end(&d->notice, why);
+	audit_mount(d->fs, "ending");
 	d->succession.ending = true;
 	d->succession.status = (uint8_t)d->status;
 	survival_describe(&d->survival);

@@ -121,6 +121,9 @@ void daemon_inherit(struct daemon *d)
 	if (!d->conf.foreground || log_has_journal())
 		spawner_log(d->spawner);
 	notice_start(&d->notice, &d->loop, d->fs, d->spawner);
+	audit_go(d->fs);
+	if (!d->revival.revives)
+		audit_mount(d->fs, "taken over");
 	if (d->revival.revives)
 		revival_tell(&d->revival, &d->succession);
 	if (d->keeper)

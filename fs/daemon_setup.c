@@ -7,6 +7,7 @@
 
 #include "daemon_internal.h"
 #include "fs/session/session.h"
+#include "fs/session/traces.h"
 #include "mount.h"
 #include "fs/tree/report.h"
 #include "vm/base/log.h"
@@ -25,6 +26,7 @@ void daemon_prepare_fuse(struct daemon *d)
 
 static void confine_daemon(struct daemon *d)
 {
+	char audit[PATH_MAX];
 	const struct confine_spec spec = {
 		.cache_dir = d->conf.vm.cache_dir,
 		.shared_dir = d->conf.vm.shared_dir,
@@ -33,6 +35,7 @@ static void confine_daemon(struct daemon *d)
 		.agent = d->conf.vm.agent,
 		.state_dir = d->keeper ? d->conf.state_dir : NULL,
 		.notify = d->conf.notify,
+		.audit_dir = audit_directory(&d->conf, audit),
 	};
 	const char *step;
 	char why[256];
@@ -82,12 +85,14 @@ static void open_keeper(struct daemon *d)
 
 static void start_machinery(struct daemon *d)
 {
+	_cleanup_free_ char *resource = traces_resource(d->conf.mountpoint);
 	struct vm_config cfg = d->conf.vm;
 	char why[1024];
 	int e;
 
 	cfg.runtime_dir = d->runtime_dir;
 	cfg.policy = d->policy;
+	cfg.trace.resource = resource;
 	cfg.heir = d->heir;
 	cfg.ca = d->fs->netenv.ca.data;
 	cfg.ca_len = d->fs->netenv.ca.len;
@@ -98,6 +103,8 @@ static void start_machinery(struct daemon *d)
 			 strerror(-e));
 		daemon_die(d, why);
 	}
+	if (d->conf.action == CONF_MOUNT && audit_open(d->fs, &d->conf, why, sizeof(why)) < 0)
+		daemon_die(d, why);
 	e = vm_new(&d->loop, d->spawner, &cfg,
 		   d->conf.action == CONF_MOUNT ? &vm_events : &prefetch_events, d->fs, &d->fs->vm);
 	if (e < 0) {

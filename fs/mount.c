@@ -160,6 +160,8 @@ bool mount_fini(struct fs *fs)
 			session_destroy(roster_at(&fs->roster, i));
 	roster_fini(&fs->roster);
 	handles_fini(&fs->handles);
+	audit_mount(fs, "ended");
+	audit_close(fs);
 	events_fini(&fs->events);
 	netenv_fini(&fs->netenv);
 	touched_fini(&fs->touched);

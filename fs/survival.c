@@ -227,6 +227,7 @@ static void on_committed(void *data)
 	struct survival *sv = data;
 
 	lent_committed();
+	audit_flush(sv->fs);
 	if (sv->holder == HOLDER_COMES)
 		lend_all(sv);
 	if (SHADOW && !sv->turn.lost)

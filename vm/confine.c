@@ -45,7 +45,8 @@
 /* ABI; 0: the kernel has none; below 0: confine() was not called. What a process has of it can't be
  * looked up. */
 static int landlock = -1;
-static bool keeps; /* ... with a directory of what is kept */
+static bool keeps;  /* ... with a directory of what is kept */
+static bool audits; /* ... of the audit log */
 
 struct rules {
 	struct landlock_rule rule[RULES_MAX];
@@ -120,6 +121,9 @@ static int confine_files(const struct confine_spec *spec)
 	keeps = spec->state_dir;
 	if (keeps)
 		allow(r, true, "%s", spec->state_dir);
+	audits = spec->audit_dir;
+	if (audits)
+		allow(r, true, "%s", spec->audit_dir);
 	allow(r, true, "/dev/null");
 	if (spec->notify)
 		allow(r, true, "%s", spec->notify);
@@ -234,9 +238,9 @@ void confine_tell(void (*line)(void *data, const char *key, const char *value), 
 	line(data, "daemon.capabilities", text);
 	if (landlock > 0)
 		snprintf(text, sizeof(text),
-			 "on, ABI %d: only cache, runtime%s spool directory, /proc; images only "
+			 "on, ABI %d: only cache, runtime%s%s spool directory, /proc; images only "
 			 "to be read",
-			 landlock, keeps ? ", state and" : " and");
+			 landlock, audits ? ", audit" : "", keeps ? ", state and" : " and");
 	else
 		snprintf(text, sizeof(text), "none: %s",
 			 landlock == 0 ? "the kernel has none that can be used" : "not confined");

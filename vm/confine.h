@@ -7,6 +7,7 @@ struct confine_spec {
 	const char *cache_dir, *runtime_dir, *spool_dir, *agent;
 	const char *shared_dir, *state_dir; /* or NULL */
 	const char *notify;		    /* a file that is written once, or NULL */
+	const char *audit_dir;		    /* where the audit log is rotated, or NULL */
 };
 
 /**

@@ -53,6 +53,13 @@ void vm_status(const struct vm *vm, struct vm_status *ret_status);
 
 void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status);
 
+struct vm_trace_status {
+	bool on;
+	uint64_t sent, dropped; /* spans */
+};
+
+void vm_trace_status(const struct vm *vm, struct vm_trace_status *ret_status);
+
 /* Who was admitted, who waits for what, and what is available. Processors are in hundredths of one. */
 struct vm_admission {
 	unsigned places, user_places; /* most sandboxes, most of one user (0: the same) */

@@ -19,6 +19,7 @@
 #include "vm/spawn/spawner.h"
 #include "vm/base/problem.h"
 #include "vm/sandbox/internal.h"
+#include "trace_client.h"
 
 #define KEY_LIMIT_MS 30000u
 
@@ -222,7 +223,13 @@ static int configure(struct vm *vm, const struct vm_config *cfg)
 	r = b->images ? image_jobs_init(&vm->image_jobs, cfg->image_builder) : -ENOMEM;
 	if (r == 0)
 		r = package_jobs_init(&vm->package_jobs, &cfg->packages);
-	return r < 0 ? r : store_client_init(&vm->store, &vm->ctx, &cfg->store);
+	if (r == 0)
+		r = store_client_init(&vm->store, &vm->ctx, &cfg->store);
+	if (r == 0)
+		vm->trace = calloc(1, sizeof(*vm->trace));
+	if (r == 0 && !vm->trace)
+		r = -ENOMEM;
+	return r < 0 ? r : trace_client_init(vm->trace, &vm->ctx, &cfg->trace);
 }
 
 static void vm_free(struct vm *vm)
@@ -234,6 +241,9 @@ static void vm_free(struct vm *vm)
 	schedule_fini(vm);
 	image_jobs_fini(&vm->image_jobs);
 	store_client_fini(&vm->store);
+	if (vm->trace)
+		trace_client_fini(vm->trace);
+	free(vm->trace);
 	package_jobs_fini(&vm->package_jobs);
 	images_free(vm->backends.images);
 	free(vm->backends.qemu);
@@ -471,6 +481,7 @@ void vm_close(struct vm *vm, void (*done)(void *data), void *data)
 		probe_close(&vm->backends.probe, on_probe_closed);
 	image_jobs_cut(&vm->image_jobs);
 	store_client_cut(&vm->store);
+	trace_client_close(vm->trace);
 	package_jobs_cut(&vm->package_jobs);
 	workdir_cut(vm);
 	vault_close(vm->vault);
@@ -493,6 +504,21 @@ void vm_prepare(struct vm *vm, const struct sandbox_spec *spec)
 void vm_store_status(const struct vm *vm, struct vm_store_status *ret_status)
 {
 	store_client_status(&vm->store, ret_status);
+}
+
+bool vm_traces(const struct vm *vm)
+{
+	return vm->trace->on;
+}
+
+void vm_trace(struct vm *vm, const char *json)
+{
+	trace_client_send(vm->trace, json);
+}
+
+void vm_trace_status(const struct vm *vm, struct vm_trace_status *ret_status)
+{
+	*ret_status = vm->trace->st;
 }
 
 void vm_status(const struct vm *vm, struct vm_status *ret_status)

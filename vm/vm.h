@@ -151,6 +151,10 @@ int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *package
 int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved);
 
+/* Do spans go anywhere? And one of them, as JSON on one line: it is sent, or dropped; nothing waits. */
+bool vm_traces(const struct vm *vm);
+void vm_trace(struct vm *vm, const char *json);
+
 enum vm_level { VM_OK, VM_WARN, VM_FAIL, VM_NLEVELS };
 
 /* One finding of the doctor. @fix is "" if nothing needs fixing. */

@@ -262,6 +262,8 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->spool_dir = join(c->vm.cache_dir, "spool");
 	if (!c->vm.agent)
 		c->vm.agent = beside_or("xsbx-agent", XSBX_LIBEXECDIR "/xsbx-agent");
+	if (!c->vm.trace.program)
+		c->vm.trace.program = beside_or("xsbxfs-trace", XSBX_LIBEXECDIR "/xsbxfs-trace");
 	if (!c->vm.store.program)
 		c->vm.store.program = beside_or("xsbxfs-store", XSBX_LIBEXECDIR "/xsbxfs-store");
 	if (!c->vm.image_builder)
@@ -271,7 +273,8 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 		c->vm.packages.dir =
 			beside_or("../images/packages", XSBX_DATADIR "/images/packages");
 	if (!c->vm.cache_dir || !c->vm.runtime_dir || !c->spool_dir || !c->vm.agent ||
-	    !c->vm.store.program || !c->vm.image_builder || !c->vm.packages.dir)
+	    !c->vm.store.program || !c->vm.trace.program || !c->vm.image_builder ||
+	    !c->vm.packages.dir)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
 	r = settle_packages(c, src);

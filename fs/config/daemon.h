@@ -54,7 +54,11 @@ struct conf {
 	/* Of daemons in a row, before the mount ends; 0: unless vm/spawn/deaths.h says
 	 * otherwise. */
 	unsigned max_deaths;
-	char *state_dir;	   /* where they are meanwhile; default by the mountpoint's name */
+	char *state_dir; /* where they are meanwhile; default by the mountpoint's name */
+	/* The audit log: its file, or NULL; size at which it is rotated, 0: never; older ones that are kept. */
+	char *audit_file;
+	unsigned audit_rotate_mb, audit_keep;
+	bool audit_sync, audit_required, audit_code;
 	enum vm_backend backend;   /* default of templates */
 	char *prepare;		   /* yes, no, or names of templates */
 	unsigned max_sessions;	   /* of one user; 0: no limit */

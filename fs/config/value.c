@@ -288,7 +288,7 @@ static const char *check_url(const char *text)
 
 	return !*text || (web && !strpbrk(text, "@?# \"'"))
 		       ? NULL
-		       : "is not https://HOST/BUCKET/PREFIX; credentials belong into the "
+		       : "is not https://HOST/PATH; credentials belong into the "
 			 "environment";
 }
 

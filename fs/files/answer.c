@@ -74,8 +74,14 @@ struct req *files_op_req(struct file_op *op)
 	struct req *req = op->req;
 
 	op->req = NULL;
-	if (req)
-		req_on_interrupt(req, NULL, NULL);
+	if (!req)
+		return NULL;
+	req_on_interrupt(req, NULL, NULL);
+	timings_file(&op->s->fs->stats.timings, op->listing ? VM_READDIR : op->rq.op,
+		     op->packed	 ? TIMING_SAVED
+		     : op->asked ? TIMING_AGENT
+				 : TIMING_DAEMON,
+		     (uv_hrtime() - op->began) / 1000);
 	return req;
 }
 

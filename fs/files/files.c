@@ -66,6 +66,7 @@ static void on_answer(void *data, int err, const struct vm_file_reply *reply)
 {
 	struct file_op *op = data;
 
+	op->asked |= op != op->s->files->asking;
 	if (op->listing) {
 		on_listed(op, op->epoch == op->s->epoch || err ? err : -ESTALE, reply);
 		return;
@@ -264,7 +265,9 @@ static void op_send(struct file_op *op)
 	}
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
+	s->files->asking = op; /* the answer may come at once, and another one be asked for it */
 	e = sandbox_file(s->sandbox, &op->rq, on_answer, op);
+	s->files->asking = NULL;
 	if (e < 0)
 		files_op_fail(op, e);
 }
@@ -340,6 +343,7 @@ static struct file_op *op_new(const struct node *n, struct req *req, const struc
 	op->index = n->kind == NODE_FILE ? n->sub : 0;
 	op->open_flags = open_flags;
 	op->since = uv_now(n->s->fs->loop);
+	op->began = uv_hrtime();
 	if ((rq->name && !op->name) || (rq->newname && !op->newname)) {
 		files_op_free(op);
 		return NULL;

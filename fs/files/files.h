@@ -76,8 +76,9 @@ struct files {
 	uint64_t last_token;	  /* of a lock request that may wait */
 	SLIST_HEAD(, linked)
 	linked; /* of a daemon before this one, until its requests were made again */
-	struct reopening *reopening; /* while it wakes, see reopen.h; or NULL */
-	struct touch touch;	     /* see files_touch() */
+	const struct file_op *asking; /* while sandbox_file() is called for it */
+	struct reopening *reopening;  /* while it wakes, see reopen.h; or NULL */
+	struct touch touch;	      /* see files_touch() */
 };
 
 /* What its own record says changes, or its nodes do, as they note: it is written down anew at the

@@ -33,6 +33,8 @@ struct file_op {
 	uint32_t newparent; /* of the other directory of a LINK or RENAME */
 	int open_flags;
 	uint64_t since;		     /* uv_now() */
+	uint64_t began;		     /* uv_hrtime() */
+	bool asked;		     /* the agent was; what vm/ knows itself, it answers at once */
 	uint64_t give_up;	     /* uv_now(); 0: neither interrupted nor being renewed */
 	struct vm_file_reply linked; /* the answer, while its link's target is requested */
 	bool measuring;

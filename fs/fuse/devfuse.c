@@ -265,6 +265,7 @@ uint64_t devfuse_handle(struct devfuse *d, void *mem, size_t size)
 		blackbox_at(BLACKBOX_REQUEST, in->unique);
 		aim_at("request: begun, %u", in->opcode);
 		fuse_session_process_buf(d->se, &(struct fuse_buf){.mem = mem, .size = size});
+		d->fs->who = (struct who){.known = false};
 		aim_at("request: handled, %u", in->opcode);
 		blackbox_done();
 	}

@@ -55,6 +55,7 @@ static struct handle *handle_to_change(fuse_req_t req, fuse_ino_t ino,
 
 static void close_handle(struct handle *h)
 {
+	h->fs->who = h->who; /* the kernel does not say who closes it */
 	if (!h->ops)
 		files_release(h);
 	else if (h->ops->release)

@@ -14,6 +14,7 @@ struct fs *ops_fs(fuse_req_t req)
 
 	req_ctx(core(req), &ctx);
 	fs->caller = ctx.uid;
+	fs->who = (struct who){.known = true, .ctx = ctx};
 	return fs;
 }
 

@@ -50,6 +50,7 @@ enum handle_tag {
 	TAG_KH,
 	TAG_WAS,
 	TAG_FILE,
+	TAG_WHO,
 };
 
 /* Of a file that was saved. Never reuse; the path is the last. */
@@ -124,6 +125,48 @@ static void put_number(struct buf *out, unsigned tag, uint64_t v)
 		record_u64(out, tag, v);
 }
 
+/* Never reuse. */
+enum who_tag {
+	WHO_UID = 1,
+	WHO_GID,
+	WHO_PID,
+	WHO_PROGRAM,
+};
+
+static void put_who(const struct who *w, struct buf *out)
+{
+	const size_t at = record_open(out, TAG_WHO);
+
+	record_u64(out, WHO_UID, w->ctx.uid);
+	record_u64(out, WHO_GID, w->ctx.gid);
+	record_u64(out, WHO_PID, (uint32_t)w->ctx.pid);
+	record_str(out, WHO_PROGRAM, w->program);
+	record_close(out, at);
+}
+
+static int get_who(struct record_reader fields, struct who *w)
+{
+	struct record_field f;
+	uint32_t pid = 0;
+	int r;
+
+	*w = (struct who){.known = true};
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == WHO_UID)
+			r = record_get_u32(&f, UINT32_MAX, &w->ctx.uid);
+		else if (f.tag == WHO_GID)
+			r = record_get_u32(&f, UINT32_MAX, &w->ctx.gid);
+		else if (f.tag == WHO_PID)
+			r = record_get_u32(&f, INT32_MAX, &pid);
+		else if (f.tag == WHO_PROGRAM)
+			r = record_get_str(&f, w->program, sizeof(w->program));
+		if (r < 0)
+			return r;
+	}
+	w->ctx.pid = (pid_t)pid;
+	return r;
+}
+
 static void put_was(const struct file_was *was, struct buf *out)
 {
 	const size_t at = record_open(out, TAG_WAS);
@@ -168,6 +211,8 @@ static int put_fields(struct handle *h, struct buf *out)
 	put_number(out, TAG_FILE, h->file);
 	if (h->was)
 		put_was(h->was, out);
+	if (h->who.known)
+		put_who(&h->who, out);
 	return 0;
 }
 
@@ -378,6 +423,7 @@ static int get_field(struct fs *fs, struct heritage *g, const struct record_fiel
 	case TAG_KH: return record_get(f, 0, UINT64_MAX, &h->kh);
 	case TAG_FILE: return record_get(f, 0, UINT64_MAX, &h->file);
 	case TAG_WAS: return get_was(record_inside(f), &h->was);
+	case TAG_WHO: return get_who(record_inside(f), &h->who);
 	case TAG_TEXT:
 	default: return 0;
 	}

@@ -216,6 +216,7 @@ int handover_lost(struct fs *fs, const struct record *rec, int err)
 	case KEEP_REMOVAL:
 	case HANDOVER_SLOT:
 	case HANDOVER_STATS:
+	case HANDOVER_AUDIT:
 	case HANDOVER_COMPLAINTS: return 0;
 	/* It may be whole, and there be no other one of it. */
 	case HANDOVER_SAVED: return saved_take_passes(err) ? err : 0;

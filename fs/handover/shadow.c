@@ -22,7 +22,7 @@ struct shadow {
 /* What a number is between two commits is nobody's business, if nobody has seen it. */
 static bool is_late(uint32_t kind)
 {
-	return kind == HANDOVER_STATS;
+	return kind == HANDOVER_STATS || kind == HANDOVER_AUDIT;
 }
 
 /* A field within a record, by the tags on the way to it. */
@@ -126,6 +126,7 @@ bool handover_is_whole(uint32_t kind)
 	switch (kind) {
 	case HANDOVER_MOUNT:
 	case HANDOVER_STATS:
+	case HANDOVER_AUDIT:
 	case HANDOVER_LOCKS:
 	case HANDOVER_COMPLAINTS:
 	case HANDOVER_EVENTS:

@@ -37,6 +37,7 @@ enum stats_tag {
 	STATS_SAVED,
 	STATS_SAVES_FAILED,
 	STATS_WAKES,
+	STATS_TIMING, /* one of struct timings */
 };
 
 /* Never reuse. */
@@ -55,6 +56,16 @@ enum complaint_tag {
 
 /* ---- writing ---- */
 
+static int put_timing(void *data, const struct timing *of)
+{
+	struct buf *out = data;
+	const size_t at = record_open(out, STATS_TIMING);
+
+	timings_put(of, out);
+	record_close(out, at);
+	return 0;
+}
+
 static int put_stats(const struct fs *fs, struct handover_sink *sink)
 {
 	const struct fs_stats *st = &fs->stats;
@@ -72,6 +83,7 @@ static int put_stats(const struct fs *fs, struct handover_sink *sink)
 	record_u64(out, STATS_SAVED, st->saved);
 	record_u64(out, STATS_SAVES_FAILED, st->saves_failed);
 	record_u64(out, STATS_WAKES, st->wakes);
+	(void)timings_each(&st->timings, put_timing, out);
 	return sink_end(sink, HANDOVER_STATS, 0, 0);
 }
 
@@ -154,6 +166,14 @@ static int put_events(const struct events *ev, uint64_t from, struct handover_si
 	return r;
 }
 
+static int put_audit(const struct fs *fs, struct handover_sink *sink)
+{
+	if (!fs->audit)
+		return 0;
+	audit_put(fs->audit, sink_begin(sink));
+	return sink_end(sink, HANDOVER_AUDIT, 0, 0);
+}
+
 static int put_slot(const struct roster *ro, unsigned slot, struct handover_sink *sink)
 {
 	if (roster_put_free(ro, slot, sink_begin(sink)))
@@ -202,6 +222,8 @@ int handover_put_rest(const struct fs *fs, struct handover_sink *sink)
 		r = put_complaints(&fs->complaints, sink);
 	if (r == 0)
 		r = put_events(&fs->events, 0, sink);
+	if (r == 0)
+		r = put_audit(fs, sink);
 	return r == 0 ? put_slots(&fs->roster, sink) : r;
 }
 
@@ -258,6 +280,14 @@ static int commit_events(struct events *ev, struct handover_sink *sink)
 	return put_events(ev, from, sink);
 }
 
+static int commit_audit(const struct fs *fs, struct handover_sink *sink)
+{
+	if (!fs->audit || !fs->audit->changed)
+		return 0;
+	fs->audit->changed = false;
+	return put_audit(fs, sink);
+}
+
 static int commit_slots(struct roster *ro, struct handover_sink *sink)
 {
 	int r = 0;
@@ -281,6 +311,8 @@ int handover_commit_whole(struct fs *fs, struct handover_sink *sink)
 		r = commit_complaints(fs, sink);
 	if (r == 0)
 		r = commit_events(&fs->events, sink);
+	if (r == 0)
+		r = commit_audit(fs, sink);
 	return r == 0 ? commit_slots(&fs->roster, sink) : r;
 }
 
@@ -329,6 +361,7 @@ static int get_stats(struct fs_stats *st, struct record_reader fields)
 
 	while ((r = record_field(&fields, &f)) > 0) {
 		to = NULL;
+		r = 0;
 		switch ((enum stats_tag)f.tag) {
 		case STATS_CREATED: to = &st->sessions_created; break;
 		case STATS_CLOSED: to = &st->sessions_closed; break;
@@ -340,9 +373,11 @@ static int get_stats(struct fs_stats *st, struct record_reader fields)
 		case STATS_SAVED: to = &st->saved; break;
 		case STATS_SAVES_FAILED: to = &st->saves_failed; break;
 		case STATS_WAKES: to = &st->wakes; break;
+		case STATS_TIMING: r = timings_get(&st->timings, record_inside(&f)); break;
 		default: break;
 		}
-		r = to ? record_get(&f, 0, UINT64_MAX, to) : 0;
+		if (to)
+			r = record_get(&f, 0, UINT64_MAX, to);
 		if (r < 0)
 			return r;
 	}
@@ -485,6 +520,7 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 	case HANDOVER_COMPLAINTS: return get_complaints(&fs->complaints, rec->fields);
 	case HANDOVER_EVENTS: return events_get(&fs->events, rec->fields);
 	case HANDOVER_EVENT: return events_get_one(&fs->events, rec->fields);
+	case HANDOVER_AUDIT: return fs->audit ? audit_get(fs->audit, rec->fields) : 0;
 	case HANDOVER_SLOT: return roster_get_free(&fs->roster, rec->key, rec->fields);
 	default: return 0;
 	}

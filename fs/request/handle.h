@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "touched.h"
+#include "who.h"
 #include "vm/base/buf.h"
 
 struct req;
@@ -116,8 +117,9 @@ struct handle {
 	uint64_t
 		file; /* likewise: the same for all names of a file, and in its `epoch` for no other one; or 0 */
 	struct timespec mtime; /* writers: of the last write */
-	uint64_t serial;       /* in the order in which they were opened */
-	uint64_t kh;	       /* by which the kernel knows who waits in poll(2); 0: nobody has */
+	struct who who;	 /* likewise: who has opened it, if that is to be known; see audit.h */
+	uint64_t serial; /* in the order in which they were opened */
+	uint64_t kh;	 /* by which the kernel knows who waits in poll(2); 0: nobody has */
 
 	struct handle_record {
 		struct touch touch;

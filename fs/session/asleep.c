@@ -190,23 +190,10 @@ static void tell_loss(struct session *s)
 				 "its files are not all as they were saved: %s", flaws.text);
 }
 
-/* Whom it was woken for: the run that waits, or a job's; NULL: for neither. */
-static struct run *woken_for(const struct session *s)
-{
-	const struct job *j;
-
-	if (!TAILQ_EMPTY(&s->queue))
-		return TAILQ_FIRST(&s->queue);
-	TAILQ_FOREACH(j, &s->jobs, link)
-		if (j->unsent)
-			return j->front.latest;
-	return NULL;
-}
-
 static void tell_wake(struct session *s)
 {
 	const struct asleep *a = &s->asleep;
-	struct run *r = woken_for(s);
+	struct run *r = launch_waiting(s);
 	char words[320];
 
 	if (a->copy)

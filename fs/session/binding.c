@@ -14,6 +14,7 @@
 #include "quota.h"
 #include "spec.h"
 #include "touch.h"
+#include "traces.h"
 
 /* ---- what the sandbox reports ---- */
 
@@ -54,6 +55,17 @@ static void go_on(struct session *s)
 	wait_wake(&s->front.wait);
 }
 
+static void count_start(struct session *s)
+{
+	const uint64_t us = (uv_hrtime() - s->binding->asked) / 1000;
+
+	if (!s->binding->asked)
+		return;
+	timings_start(&s->fs->stats.timings, s->info.start, s->info.backend, us,
+		      s->info.waited_ms * 1000);
+	traces_start(s, launch_waiting(s), us, s->binding->awaited);
+}
+
 void binding_ready(struct session *s)
 {
 	assert(s->sandbox && !s->ready);
@@ -63,6 +75,7 @@ void binding_ready(struct session *s)
 	    problem_kept(&s->front.error)->code == PROBLEM_PACKAGES_INSTALLING)
 		session_problem(s, NULL); /* it waits no longer */
 	binding_info(s);
+	count_start(s);
 	if (s->asleep.saved)
 		asleep_woken(s);
 	changes_begin(s);
@@ -89,8 +102,11 @@ static void on_awaits(void *data, const struct problem *what)
 {
 	struct session *s = reported(data);
 
-	if (s)
-		session_problem(s, what);
+	if (!s)
+		return;
+	if (!s->binding->awaited)
+		s->binding->awaited = what->code;
+	session_problem(s, what);
 }
 
 static void on_console(void *data, const void *bytes, size_t len)
@@ -431,7 +447,7 @@ int binding_start(struct session *s)
 		saved_unref(from);
 		return no_sandbox(s, -ENOMEM);
 	}
-	s->binding->s = s;
+	*s->binding = (struct binding){.s = s, .asked = uv_hrtime()};
 	spec.sandbox.from = from;
 	log_trace(&spec.sandbox.label, "fs", "asks for a sandbox");
 	e = sandbox_new(s->fs->vm, &spec.sandbox, &binding_events, s->binding, &s->sandbox);
@@ -503,6 +519,7 @@ static void pump_run(struct session *s)
 	s->nqueued--;
 	s->active = r; /* the queue's reference */
 	run_started(r, timeout_of(s, r));
+	timings_sent(&s->fs->stats.timings, r);
 	feed_started(&r->feed);
 	session_set_state(s, SESSION_RUNNING);
 	events_add_run(&s->fs->events, s, r);

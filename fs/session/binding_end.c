@@ -7,6 +7,7 @@
 #include "fs.h"
 #include "job.h"
 #include "touch.h"
+#include "traces.h"
 #include "vm/base/log.h"
 
 /* ---- ends of runs ---- */
@@ -14,9 +15,12 @@
 static void run_over(struct session *s, struct run *r)
 {
 	s->fs->stats.runs[r->state]++;
+	timings_ended(&s->fs->stats.timings, r, s->t->settings.spec.language);
 	s->runs_mtime = r->ended;
 	job_run_over(s, r);
 	events_add_run(&s->fs->events, s, r);
+	audit_run_ended(s, r);
+	traces_run(s, r);
 	log_trace(run_label(s, r), "fs", "its result can be read: %s", run_state_str(r->state));
 }
 

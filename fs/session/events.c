@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fs/request/clock.h"
+#include "fs.h"
 #include "run.h"
 #include "session.h"
 
@@ -187,6 +188,7 @@ void events_add(struct events *ev, struct session *s, const char *kind, const ch
 
 	if (e)
 		add(ev, s, e);
+	audit_event(container_of(ev, struct fs, events), s, kind, words);
 	if (s)
 		keeping_changed(s);
 }

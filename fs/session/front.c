@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "audit.h"
 #include "fs/request/clock.h"
 #include "job.h"
 #include "touch.h"
@@ -61,6 +62,7 @@ bool front_input_pending(const struct front *f)
 void front_problem(struct front *f, const struct problem *problem)
 {
 	problem_keep(&f->error, problem);
+	audit_problem(f, problem);
 	mark(f);
 	f->config_error = false;
 	f->error_mtime = clock_now();

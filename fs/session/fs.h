@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "agent/files/lockbook.h"
+#include "audit.h"
 #include "complaint.h"
 #include "depot.h"
 #include "events.h"
@@ -25,6 +26,7 @@
 #include "owner.h"
 #include "run.h"
 #include "roster.h"
+#include "timings.h"
 
 #define FS_IO_MAX (1u << 20) /* most bytes of one READ or WRITE */
 
@@ -41,6 +43,7 @@ struct fs_stats {
 	uint64_t denied; /* by networks */
 	uint64_t requests;
 	uint64_t saved, saves_failed, wakes; /* sandboxes */
+	struct timings timings;
 };
 
 /* Callbacks for files/, which is layered above sessions. Set once. */
@@ -97,11 +100,13 @@ struct fs {
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
 	struct complaints complaints;
-	uid_t caller;	    /* of the current request */
-	uint64_t request;   /* the kernel's number of it */
-	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
-	uint32_t fresh;	    /* for node_fresh() */
-	struct depot depot; /* of output */
+	uid_t caller;	     /* of the current request */
+	struct who who;	     /* likewise; not known while there is none */
+	struct audit *audit; /* NULL: nothing is */
+	uint64_t request;    /* the kernel's number of it */
+	uint64_t kh;	     /* likewise, if it polls: by which the kernel knows who does; else 0 */
+	uint32_t fresh;	     /* for node_fresh() */
+	struct depot depot;  /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */

@@ -11,6 +11,7 @@
 #include "fs.h"
 #include "fs/request/reply.h"
 #include "touch.h"
+#include "traces.h"
 #include "vm/base/problem.h"
 
 /* ---- the session's list ---- */
@@ -391,7 +392,10 @@ void job_over(struct job *j)
 	if (p.code)
 		front_problem(&j->front, &p);
 	s->fs->stats.jobs[r->state]++;
+	timings_ended(&s->fs->stats.timings, r, "");
 	events_add_run(&s->fs->events, s, r);
+	audit_run_ended(s, r);
+	traces_run(s, r);
 	session_used(s);
 	job_changed(j);
 	log_trace(job_label(j), "fs", "its result can be read: %s", run_state_str(r->state));

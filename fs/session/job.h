@@ -131,6 +131,8 @@ void job_unlink(struct job *j);
 
 /* Is there a job that waits for a sandbox? */
 bool launch_pending(const struct session *s);
+/* Whom a sandbox is awaited for: the run that waits, or a job's; NULL: for neither. */
+struct run *launch_waiting(const struct session *s);
 /* Sends those that wait, to a sandbox that is ready. */
 void launch_pump(struct session *s);
 /* Ends all that wait, unstarted. */

@@ -94,6 +94,7 @@ static int add_run(struct job *j, struct buf *code, const struct timespec *mtime
 	front_problem(&j->front, &(struct problem){0});
 	log_trace(job_label(j), "fs", "received, %zu bytes of code", r->code.len);
 	events_add_run(&s->fs->events, s, r);
+	audit_run(s, r);
 	return 0;
 }
 

@@ -21,6 +21,18 @@ bool launch_pending(const struct session *s)
 	return false;
 }
 
+struct run *launch_waiting(const struct session *s)
+{
+	const struct job *j;
+
+	if (!TAILQ_EMPTY(&s->queue))
+		return TAILQ_FIRST(&s->queue);
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (j->unsent)
+			return j->front.latest;
+	return NULL;
+}
+
 static void refuse(struct job *j, const struct problem *why)
 {
 	assert(j->unsent);
@@ -155,6 +167,7 @@ static bool launch(struct job *j)
 	j->inside = true;
 	touch_job(j);
 	run_started(j->front.latest, j->settings.timeout_s);
+	timings_sent(&s->fs->stats.timings, j->front.latest);
 	feed_started(&j->front.latest->feed);
 	events_add_run(&s->fs->events, s, j->front.latest);
 	launch_feed(j);

@@ -81,8 +81,10 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
 	log->mtime = clock_now();
-	if (report)
+	if (report) {
 		events_add_denied(&s->fs->events, s, what, log->quiet + what->lost);
+		audit_denied(s, what, log->quiet + what->lost);
+	}
 	log->quiet = report ? 0 : log->quiet + 1 + what->lost;
 	if (!log->line)
 		log->line = calloc(NETLOG_KEPT, sizeof(*log->line));

@@ -116,6 +116,8 @@ struct handle *node_open(const struct node *n, const struct handle_ops *ops, int
 	};
 	struct handle *h = handle_new(&n->fs->handles, &like, quota_whose(n->fs, n->s));
 
+	if (h && n->fs->audit && handle_writes(h))
+		h->who = audit_asker(n->fs);
 	if (h && n->s)
 		session_ref(n->s);
 	if (h && n->r)

@@ -12,6 +12,7 @@
 #include "session.h"
 #include "touch.h"
 #include "vm/base/problem.h"
+#include "traces.h"
 
 static int refuse_kind(const struct session *s, struct problem *why)
 {
@@ -125,6 +126,7 @@ int saving_step(struct session *s)
 	s->saving.going = e == 0;
 	if (e == 0) { /* what kept it from beginning is over */
 		s->saving.last = s->fs->ending;
+		s->saving.began = uv_hrtime();
 		problem_keep(&s->saving.unsaved, NULL);
 	}
 	if (e == -EBUSY)
@@ -158,6 +160,11 @@ static void serve(struct session *s, struct checkpoint *cp, struct saved *saved)
 	session_problem(s, &why);
 }
 
+static void tell_traces(const struct session *s, const struct problem *why)
+{
+	traces_saved(s, (uv_hrtime() - s->saving.began) / 1000, why);
+}
+
 void saving_done(struct session *s, struct saved *saved)
 {
 	struct checkpoint *cp;
@@ -165,6 +172,7 @@ void saving_done(struct session *s, struct saved *saved)
 	touch_session(s);
 	s->saving.going = false;
 	s->fs->stats.saved++;
+	tell_traces(s, NULL);
 	while ((cp = first_saving(s, SAVING_DUE)))
 		serve(s, cp, saved);
 }
@@ -176,6 +184,8 @@ void saving_failed(struct session *s, enum saving_whom whom, const struct proble
 	touch_session(s);
 	if (whom == SAVING_ALL || !saving_sleeps_later(s))
 		s->saving.sleep = s->saving.by_idle = false;
+	if (s->saving.going)
+		tell_traces(s, why);
 	s->saving.going = false;
 	s->fs->stats.saves_failed++;
 	session_problem(s, why);

@@ -32,9 +32,10 @@ struct session;
  * others there is nothing.
  */
 struct saving {
-	bool going;   /* sandbox_save() was called, and not answered yet */
-	bool sleep;   /* behind it the session goes to sleep, */
-	bool by_idle; /* ... because nobody has used it */
+	bool going;	/* sandbox_save() was called, and not answered yet; */
+	uint64_t began; /* ... then, uv_hrtime() */
+	bool sleep;	/* behind it the session goes to sleep, */
+	bool by_idle;	/* ... because nobody has used it */
 	/* At the end of the mount: */
 	bool last;  /* the save that is under way was begun then, */
 	bool tried; /* there is no other: it was answered, and it does not sleep */

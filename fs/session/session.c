@@ -140,6 +140,7 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		   struct session **ret_s)
 {
 	struct session *s;
+	struct problem why;
 	int slot, e;
 
 	if (fs->stopping)
@@ -152,6 +153,9 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	    (roster_of(&fs->roster, uid, false) >= fs->conf->max_sessions ||
 	     roster_of(&fs->roster, uid, true) >= fs->conf->max_sessions))
 		return -EDQUOT;
+	e = audit_may(fs, &why);
+	if (e < 0)
+		return e;
 	slot = roster_reserve(&fs->roster, uid);
 	if (slot < 0)
 		return slot;
@@ -165,6 +169,7 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	touch_rest(s);
 	fs->stats.sessions_created++;
 	events_add(&fs->events, s, "session", "new");
+	audit_session(s, "made");
 	*ret_s = s;
 	return 0;
 }
@@ -269,7 +274,7 @@ int session_may_begin(const struct session *s, struct problem *why)
 		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
 		return -ESTALE;
 	}
-	return 0;
+	return audit_may(s->fs, why);
 }
 
 int session_may_submit(const struct session *s, struct problem *why)
@@ -458,6 +463,7 @@ struct run *session_add_run(struct session *s, struct buf *code, const struct ti
 		  s->nqueued, s->nqueued == 1 ? "run is" : "runs are");
 	session_problem(s, NULL);
 	trim_history(s);
+	audit_run(s, r);
 	events_add_run(&s->fs->events, s, r);
 	return r;
 }

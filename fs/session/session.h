@@ -59,7 +59,9 @@ struct origin {
 
 /* What a sandbox has of its session, see below. */
 struct binding {
-	struct session *s; /* NULL: cut */
+	struct session *s;	   /* NULL: cut */
+	uint64_t asked;		   /* uv_hrtime(); 0: by a daemon before this one */
+	enum problem_code awaited; /* what its user was told first that it waits for */
 };
 
 TAILQ_HEAD(run_list, run);

@@ -401,6 +401,7 @@ void session_destroy(struct session *s)
 	wait_wake(&s->file_events.wait);
 	let_go(s);
 	events_add(&fs->events, s, "session", "removed");
+	audit_session(s, "removed");
 	wait_wake(&s->events_wait);
 	fs->template_mtime[session_template(s)] = clock_now();
 	fs->record.mount = true;

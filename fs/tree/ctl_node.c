@@ -191,8 +191,12 @@ static void ctl_write(struct handle *h, struct req *req, const void *data, size_
 	(void)nonblock;
 	if (e == 0)
 		e = ctl_parse(data, size, owner_of(h), orders, &n, &why);
+	if (e == 0)
+		e = audit_may(h->fs, &why);
 	if (e < 0 && why.code)
 		front_problem(h->front, &why);
+	if (e == 0)
+		audit_ctl(h->fs, h->front, data, size);
 	if (e == 0 && write_later(h, req, size, orders, n, &e))
 		return;
 	if (e == 0)
@@ -255,6 +259,7 @@ static int root_ctl_write(struct handle *h, const void *data, size_t size, uint6
 		refuse_level(h->fs, text, size);
 		return -EINVAL;
 	}
+	audit_ctl(h->fs, NULL, text, size);
 	set_level(h->fs, level);
 	return 0;
 }

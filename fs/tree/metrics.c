@@ -138,6 +138,47 @@ static void store(const struct fs *fs, struct buf *out)
 	sample(out, "store_requests_total", "result", "failed", st.failed);
 }
 
+/* ---- histograms ---- */
+
+struct timing_text {
+	struct buf *out;
+	int family; /* whose head was written last */
+};
+
+static int put_timing(void *data, const struct timing *of)
+{
+	struct timing_text *t = data;
+	char name[96];
+
+	if (t->family != (int)of->family)
+		head(t->out, timings_name(of->family), "histogram", timings_help(of->family));
+	t->family = (int)of->family;
+	snprintf(name, sizeof(name), "xsbxfs_%s", timings_name(of->family));
+	histogram_text(of->h, of->scale, name, of->labels, t->out);
+	return 0;
+}
+
+static void traces(const struct fs *fs, struct buf *out)
+{
+	struct vm_trace_status st;
+
+	vm_trace_status(fs->vm, &st);
+	if (!st.on)
+		return;
+	head(out, "trace_spans_total", "counter", "Spans of traces, by what came of them.");
+	sample(out, "trace_spans_total", "result", "sent", st.sent);
+	sample(out, "trace_spans_total", "result", "dropped", st.dropped);
+}
+
+static void audit(const struct audit *a, struct buf *out)
+{
+	if (!a)
+		return;
+	single(out, "audit_lines_total", "counter", "Lines of the audit log that were written.",
+	       a->lines);
+	single(out, "audit_lost_total", "counter", "... that could not be written.", a->lost);
+}
+
 int metrics_render(const struct node *n, struct buf *out)
 {
 	struct fs *fs = n->fs;
@@ -178,6 +219,10 @@ int metrics_render(const struct node *n, struct buf *out)
 	store(fs, out);
 	single(out, "fuse_requests_total", "counter", "Requests of the kernel.",
 	       fs->stats.requests);
+	audit(fs->audit, out);
+	traces(fs, out);
+	(void)timings_each(&fs->stats.timings, put_timing,
+			   &(struct timing_text){.out = out, .family = -1});
 	fs->record.stats = true; /* they are not to be less, whoever comes after this daemon */
 	return 0;
 }

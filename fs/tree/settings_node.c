@@ -91,6 +91,12 @@ static int take_effect(struct session *s, const struct settings *with)
 /* Applies @with, or reports @why if @e is an error. */
 static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
+	struct problem unaudited;
+
+	if (e == 0 && audit_may(s->fs, &unaudited) < 0) {
+		e = -ENOSPC;
+		why = &unaudited;
+	}
 	if (e == 0)
 		e = take_effect(s, with);
 	else if (why->code)
@@ -104,6 +110,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 	if (s->front.config_error)
 		session_problem(s, NULL);
 	touch_rest(s);
+	audit_config(s, with);
 	settings_clear(&s->settings);
 	s->settings = *with;
 	s->config_mtime = clock_now();

@@ -26,6 +26,13 @@ struct vm_store {
 	unsigned timeout_s; /* for one object */
 };
 
+/* Where traces go. */
+struct vm_trace {
+	const char *url;      /* of a collector of OpenTelemetry; NULL or "": nowhere */
+	const char *program;  /* xsbxfs-trace */
+	const char *resource; /* what all spans are of: attributes, a JSON array */
+};
+
 /* Where packages come from; anything NULL or "" is taken from the host's own settings. */
 struct vm_packages {
 	const char *dir; /* contains the programs `prepare` and `install` */
@@ -72,6 +79,7 @@ struct vm_config {
 	const char *ca_path;
 	const struct policy *policy; /* the spawner's; must outlive the vm */
 	struct vm_store store;
+	struct vm_trace trace;
 	struct vm_packages packages;
 };
 

@@ -35,6 +35,9 @@
 	X(MKDIR, NO_SUCH_TEMPLATE, "no-such-template", NO, \
 	  "There is no template of that name.", \
 	  "Take one of those that it names.") \
+	X(MKDIR, NOT_AUDITED, "not-audited", LATER, \
+	  "With audit_required = yes nothing is begun or changed while the audit log can't be written.", \
+	  "The administrator makes room for it.") \
 	X(MKDIR, BAD_NAME, "bad-name", NO, \
 	  "A session, a job, a run or a checkpoint can't have that name, or another checkpoint has it.", \
 	  "Take 1 to 64 letters, digits, dots, underscores and dashes, and neither a dot nor a dash first.") \

@@ -25,6 +25,7 @@ static const size_t part_size[] = {
 	[ORDER_CHANGES] = sizeof(struct order_changes),
 	[ORDER_POINT] = sizeof(struct order_point),
 	[ORDER_LOCAL] = sizeof(struct order_local),
+	[ORDER_TRACE] = 0,
 };
 static_assert(ARRAY_SIZE(part_size) == ORDER_NPROGRAMS, "a size for each program");
 
@@ -135,6 +136,7 @@ static int check(const struct order *o, const struct order_limits *most)
 	case ORDER_QEMU_VERSION:
 	case ORDER_KVM_TRIAL:
 	case ORDER_KEY:
+	case ORDER_TRACE:
 	case ORDER_DIALER: return 0;
 	case ORDER_MACHINE: return machine(&o->machine, most);
 	case ORDER_SANDBOX: return sandbox(&o->sandbox, most);
@@ -171,6 +173,7 @@ size_t order_fds(const struct order *o)
 	case ORDER_PACKAGES: return 1;
 	case ORDER_MACHINE: return machine_fds(&o->machine);
 	case ORDER_SANDBOX: return o->sandbox.flags & ORDER_NETWORK ? 3 : 2;
+	case ORDER_TRACE:
 	case ORDER_LOCAL: return 2;
 	case ORDER_FILTER:
 	case ORDER_CHANGES: return 3;

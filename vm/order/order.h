@@ -30,6 +30,7 @@ enum order_program {
 	ORDER_CHANGES, /* no program: lists or commits a sandbox's changes; begin, words, changes */
 	ORDER_POINT, /* no program: copies a machine's memory; talk, stream, devices; with `whole`, base: see ram_copy.h */
 	ORDER_LOCAL, /* the agent without a jail, in a daemon built for tests; stream, console */
+	ORDER_TRACE, /* xsbxfs-trace; spans, words */
 	ORDER_NPROGRAMS,
 };
 

@@ -172,6 +172,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	find(vm->agent, p->agent);
 	find(vm->image_builder, p->builder);
 	find(vm->store.program, p->store);
+	find(vm->trace.program, p->trace);
 	if (packages->dir && snprintf(path, sizeof(path), "%s/prepare", packages->dir) < PATH_MAX)
 		find(path, p->prepare);
 	p->shared = copy_text(vm->shared_dir, bad);
@@ -183,6 +184,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	else
 		p->offline = copy_text(packages->offline, bad);
 	p->store_url = copy_text(vm->store.url, bad);
+	p->trace_url = copy_text(vm->trace.url, bad);
 	p->store_region = copy_text(vm->store.region, bad);
 	p->store_timeout_s = vm->store.timeout_s;
 	p->store_read = vm->store.read;
@@ -235,7 +237,7 @@ void policy_free(struct policy *p)
 
 	char *const strings[] = {p->key_command,  p->ca,	   p->offline,	    p->store_url,
 				 p->store_region, p->python_index, p->python_hosts, p->npm_registry,
-				 p->npm_hosts,	  p->shared};
+				 p->npm_hosts,	  p->shared,	   p->trace_url};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

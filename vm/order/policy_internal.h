@@ -25,13 +25,15 @@ struct sealed_view {
 struct policy {
 	struct order_limits most;
 	bool others, mitigate;
-	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], builder[PATH_MAX], prepare[PATH_MAX];
+	char qemu[PATH_MAX], agent[PATH_MAX], store[PATH_MAX], trace[PATH_MAX], builder[PATH_MAX],
+		prepare[PATH_MAX];
 	char cache[PATH_MAX], images[PATH_MAX], layers[PATH_MAX], runtime[PATH_MAX];
 	char *shared;	      /* what root has made for all, looked at when it is used; or NULL */
 	char *ca, *offline;   /* or NULL */
 	char *key_command;    /* likewise */
 	uint64_t layer_bytes; /* limit for all layers together; 0: none */
 	char *store_url, *store_region;
+	char *trace_url;
 	unsigned store_timeout_s;
 	bool store_read, store_write;
 	char *python_index, *python_hosts, *npm_registry, *npm_hosts; /* or NULL */

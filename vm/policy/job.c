@@ -527,6 +527,25 @@ static int store_job(const struct policy *p, const struct order_store *o, struct
 	return 0;
 }
 
+/* It confines itself. */
+static int trace_job(const struct policy *p, struct spawn_job *job)
+{
+	static const char *const names[] = {
+		"SSL_CERT_FILE", "https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY",
+	};
+
+	if (!p->trace_url || !*p->trace_url)
+		return -EPERM;
+	if (!p->trace[0])
+		return -ENOENT;
+	policy_args(job, p->trace, "--url", p->trace_url);
+	add_target(job, STDIN_FILENO);
+	add_output(job);
+	pass(job, names, ARRAY_SIZE(names));
+	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST;
+	return 0;
+}
+
 static int image_job(const struct policy *p, const struct order_image *o, struct spawn_job *job)
 {
 	static const char *const names[] = {
@@ -609,6 +628,7 @@ static int job_of(const struct policy *p, const struct order *o, struct spawn_jo
 	case ORDER_CHANGES: return changes_job(p, &o->changes, job);
 	case ORDER_POINT: return point_job(&o->point, job);
 	case ORDER_STORE: add_output(job); return store_job(p, &o->store, job);
+	case ORDER_TRACE: return trace_job(p, job);
 	case ORDER_IMAGE: add_output(job); return image_job(p, &o->image, job);
 	case ORDER_KEY: return key_job(p, job);
 	case ORDER_PACKAGES: add_output(job); return packages_job(p, &o->packages, job);

@@ -42,6 +42,7 @@ struct vm {
 	struct guests guests;
 	struct image_jobs image_jobs;
 	struct store_client store;
+	struct trace_client *trace; /* see vm/trace_client.h; or NULL */
 	struct package_jobs package_jobs;
 	struct installer installer;
 	struct pool pool;

@@ -10,7 +10,7 @@ from browser import *
 from xsbx import *
 
 if not program():
-    skip("there is no chromium (scripts/deps --suites installs it)")
+    skip("there is no chromium (scripts/deps --night installs it)")
 
 PICTURES = os.environ.get("PICTURES")
 ROOT = f"file://{MNT}"

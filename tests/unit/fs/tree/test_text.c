@@ -211,6 +211,35 @@ static void test_metrics(void **state)
 	assert_non_null(strstr(text, "\nxsbxfs_sandboxes 1\n"));
 }
 
+static void has_count(const char *text, const char *series, unsigned n)
+{
+	char line[160];
+
+	snprintf(line, sizeof(line), "\nxsbxfs_%s %u\n", series, n);
+	if (!strstr(text, line))
+		fail_msg("there is no line %s in %s", line + 1, text);
+}
+
+static void test_histograms(void **state)
+{
+	struct fixture *fx = *state;
+	const char *text = fx_cat(fx, "metrics");
+
+	assert_null(strstr(text, "_bucket"));
+	fake_exit(fx_run(fx, "x"), VM_OOM, 137);
+	fake_exit(fx_run(fx, "y"), VM_DONE, 0);
+	(void)fx_run(fx, "z");
+	text = fx_cat(fx, "metrics");
+	has_count(text, "run_wait_duration_seconds_count{kind=\"run\"}", 3);
+	has_count(text, "run_duration_seconds_count{language=\"python\",state=\"oom\"}", 1);
+	has_count(text, "run_duration_seconds_count{language=\"python\",state=\"done\"}", 1);
+	has_count(text,
+		  "run_duration_seconds_bucket{language=\"python\",state=\"done\",le=\"+Inf\"}", 1);
+	has_count(text, "sandbox_start_duration_seconds_count{start=\"cold\",backend=\"microvm\"}",
+		  1);
+	has_count(text, "sandbox_wait_duration_seconds_count", 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +249,7 @@ int main(void)
 		fx_test(test_run_status),
 		fx_test(test_root_and_template_status),
 		fx_test(test_metrics),
+		fx_test(test_histograms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,7 @@ static struct policy *new_policy(bool others, const char *accel)
 		.accel = accel,
 		.image_builder = "/bin/true",
 		.store = {"https://store/bucket", "here", "/bin/true", true, false, 60},
+		.trace = {"http://collector:4318", "/bin/true", NULL},
 		.packages = {.dir = prepare,
 			     .python_index = "https://index",
 			     .layer_bytes = LAYERS},
@@ -396,6 +397,7 @@ static void programs(void **state)
 		sandbox(PLAIN),
 		install(),
 		stored(),
+		{.program = ORDER_TRACE},
 		image("python"),
 		{.program = ORDER_FILTER},
 		{.program = ORDER_DIALER},
@@ -409,7 +411,8 @@ static void programs(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
 		const uint32_t program = orders[i].program;
 		const bool jailed = program != ORDER_QEMU_VERSION && program != ORDER_STORE &&
-				    program != ORDER_IMAGE && program != ORDER_PACKAGES;
+				    program != ORDER_TRACE && program != ORDER_IMAGE &&
+				    program != ORDER_PACKAGES;
 
 		assert_int_equal(ask(alone, &orders[i]), 0);
 		assert_int_equal(job.jail != NULL, jailed);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit log: who has done what, as JSON Lines in a file of the administrator's. */
+#ifndef XSBX_FS_SESSION_AUDIT_H
+#define XSBX_FS_SESSION_AUDIT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/request/who.h"
+#include "vm/base/buf.h"
+#include "vm/base/record.h"
+#include "vm/base/rotated.h"
+
+struct conf;
+struct fs;
+struct front;
+struct problem;
+struct run;
+struct sandbox_denied;
+struct session;
+struct settings;
+
+/*
+ * Theory of operation
+ * -------------------
+ * A line is in the file before anybody is told of what it says. Where nothing survives the daemon, it is written at once. Else lines
+ * are kept until the turn's records are committed, these lines among them, and are written then, before anything is said (struct turn).
+ * A daemon that is killed in between has left them to the next one, which looks at the number of the last line in the file and
+ * writes those behind it. So a line that was acknowledged is there, once, and what was not done has none.
+ *
+ * Lines have numbers, one after the other, over rotations, deaths, and mounts that go on with the same file: where one is missing,
+ * a line is missing. Those that could not be written are counted, and told of in the first that can be.
+ *
+ * All that is not ours in a line, names of programs and sessions, is made UTF-8 first: a line is one line, and JSON, whatever is in it.
+ */
+
+struct audit {
+	struct rotated file;
+	const char *mount;    /* its path; the configuration's */
+	bool required, code;  /* of the configuration */
+	bool going;	      /* it is the daemon: lines are written */
+	bool failing;	      /* the last line could not be written */
+	uint64_t next;	      /* number of the next line, from 1 */
+	uint64_t lost, lines; /* since the mount: that could not be, and were written */
+	uint64_t untold;      /* of those lost, that no line tells of */
+	struct buf pending;   /* lines that are not in the file yet */
+	uint64_t first;	      /* number of the first of them */
+	bool changed;	      /* what audit_put() puts is another */
+};
+
+/**
+ * audit_open() - Open the file that the configuration names
+ * @fs: Mount, whose `audit` is set; stays NULL if none is named
+ * @conf: Configuration
+ * @ret_why: On failure, in words
+ *
+ * Before the daemon is confined. Return: 0, -errno.
+ */
+int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t size);
+/* The directory that the daemon writes to, or NULL: it needs none. @path: of the file, shortened. */
+char *audit_directory(const struct conf *conf, char *path);
+void audit_close(struct fs *fs);
+
+/* This is the daemon now: goes on behind the last number, with what the one before has left. */
+void audit_go(struct fs *fs);
+
+/* What was kept is written. Behind each commit. */
+void audit_flush(struct fs *fs);
+
+/* May something be done that is to have a line? Return: 0; -ENOSPC, with @ret_why: not while there can be none. */
+int audit_may(struct fs *fs, struct problem *ret_why);
+
+/* Remembers who asks, for what comes of it later. */
+struct who audit_asker(struct fs *fs);
+
+/* ---- one from the other ---- */
+
+/* Fields of a record; and there, before audit_go(). Return: 0, -EBADMSG, -ENOMEM. */
+void audit_put(const struct audit *a, struct buf *out);
+int audit_get(struct audit *a, struct record_reader fields);
+
+/* ---- lines; all do nothing where there is no file ---- */
+
+/* Text of any bytes as JSON: what is no UTF-8 is replaced. */
+json_t *audit_text(const char *text, size_t len);
+
+/* Takes over @more, an object or NULL. @s: or NULL */
+void audit_add(struct fs *fs, const char *action, const struct session *s, json_t *more);
+
+/* The mount, and its daemon: "mounted", "unmounting", "another daemon goes on". */
+void audit_mount(struct fs *fs, const char *what);
+/* A session is made, or removed. */
+void audit_session(const struct session *s, const char *what);
+/* A run or job was written; has ended. */
+void audit_run(const struct session *s, const struct run *r);
+void audit_run_ended(const struct session *s, const struct run *r);
+/* Settings were changed to @with. */
+void audit_config(const struct session *s, const struct settings *with);
+/* Words for a `ctl`. @f: NULL: the root's */
+void audit_ctl(struct fs *fs, const struct front *f, const char *words, size_t len);
+/* Something was refused to a user, or has failed. */
+void audit_problem(const struct front *f, const struct problem *p);
+/* ... in the root. */
+void audit_complaint(struct fs *fs, const struct problem *p);
+void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported);
+/* What `events` tells of that is none of these. */
+void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words);
+
+#endif

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The audit log: who has done what; each line once, over deaths, rotation and a disk that is full."""
+# backends: local
+# mount: none
+# timeout: 120
+# log-allow: the daemon died
+# log-allow: audit_file: No space left on device
+import ctypes
+import hashlib
+import re
+
+from deaths import *
+from hosts import *
+
+ROOT = not os.getuid()
+
+
+class Audited:
+    """A mount with an audit log in a directory of its own."""
+
+    def __init__(self, name, *lines, where=None):
+        self.mnt, self.dir = f"{SCRATCH}/{name}.mnt", where or f"{SCRATCH}/{name}.log"
+        self.file = f"{self.dir}/audit.jsonl"
+        os.mkdir(self.mnt)
+        os.makedirs(self.dir, exist_ok=True)
+        self.conf = f"{SCRATCH}/{name}.conf"
+        write(self.conf, "".join(f"{x}\n" for x in (f"audit_file = {self.file}", *lines)) + read(os.environ["CONF"], "r"))
+        self.start()
+
+    def start(self):
+        self.daemon = start_daemon(self.mnt, *(["allow_other"] if ROOT else []), conf=self.conf)
+
+    def stop(self):
+        self.daemon.terminate()
+        same("it ends", self.daemon.wait(SOON), 0)
+
+    def session(self, name, **how):
+        return Session(name, mnt=self.mnt, **how)
+
+    def lines(self, *files):
+        text = b"".join(read(f) for f in files or [self.file])
+        ok("whole lines", text.endswith(b"\n"), text[-100:])
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def of(lines, action, **fields):
+    return [x for x in lines if x["action"] == action and all(x.get(k) == v for k, v in fields.items())]
+
+
+def in_order(lines, first=1):
+    """Numbers, one after the other; a line that tells of lost ones has the number of the last of them."""
+    for x in lines:
+        first += x["lines"] - 1 if x["action"] == "audit" else 0
+        if not same("no line is missing, none is there twice", x["seq"], first):
+            return
+        first += 1
+
+
+def who_did_what():
+    a = Audited("who")
+    mode = os.stat(a.file).st_mode
+    same("nobody else reads it", oct(mode), "0o100600")
+    code = "echo secret-in-code\n"
+    s = a.session("mine")
+    write(s / "config", "timeout_s = 7\nenv.TOKEN = secret-value\n")
+    s.run(code)
+    os.mkdir(s / "jobs/build")
+    write(s / "jobs/build/in", "exit 3\n")
+    read(s / "jobs/build/exit_code")
+    with raises("no such verb", errno.EINVAL):
+        write(s / "ctl", "dance\n")
+    with raises("nothing to interrupt", errno.ESRCH):
+        write(s / "ctl", "interrupt\n")
+    with raises("no such key", errno.EINVAL):
+        write(s / "config", "no_such_key = 1\n")
+    write(f"{a.mnt}/ctl", "info\n")
+    with raises("no such template", errno.EPERM):
+        os.mkdir(f"{a.mnt}/nowhere")
+    s.remove()
+    lines = a.lines()
+    in_order(lines)
+    for x in lines:
+        ok("a time", re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", x["time"]), x)
+        same("its mount", x["mount"], a.mnt)
+        ok("somebody did it", x.get("by") == "xsbxfs" or {"uid", "gid"} <= set(x), x)
+    text = json.dumps(lines)
+    ok("neither code nor values of variables", "secret-in-code" not in text and "secret-value" not in text)
+    mine = {"uid": os.getuid(), "pid": os.getpid(), "program": read("/proc/self/comm", "r").strip()}
+    at = "raw/mine"
+    for action, fields in (
+            ("mount", {"what": "mounted"}),
+            ("session", {"what": "made", "session": at, **mine}),
+            ("config", {"session": at, "set": {"timeout_s": "7"}, "env_set": ["TOKEN"], **mine}),
+            ("run", {"run": 1, "what": "asked", "code_bytes": len(code), **mine,
+                     "code_sha256": hashlib.sha256(code.encode()).hexdigest()}),
+            ("run", {"run": 1, "what": "done", "exit_code": 0, "by": "xsbxfs", "owner": os.getuid()}),
+            ("job", {"job": "build", "what": "asked", **mine}),
+            ("job", {"job": "build", "what": "done", "exit_code": 3}),
+            ("ctl", {"session": at, "words": "interrupt", **mine}),
+            ("problem", {"session": at, "problem": "unknown-verb", **mine}),
+            ("problem", {"session": at, "problem": "not-running", **mine}),
+            ("problem", {"session": at, "problem": "unknown-key", **mine}),
+            ("ctl", {"words": "info", **mine}),
+            ("problem", {"problem": "no-such-template", **mine}),
+            ("session", {"what": "removed", "session": at, **mine})):
+        same(f"{action} {fields}", len(of(lines, action, **fields)), 1)
+    found = of(lines, "session", what="made")[0]
+    ours = [x for x in read("/proc/self/cgroup", "r").splitlines() if x.startswith("0::")]
+    same("from where", found.get("cgroup"), ours[0][3:] if ours else None)
+    has("metrics", read(f"{a.mnt}/metrics", "r"), "xsbxfs_audit_lost_total 0\n")
+    if ROOT:
+        same("alice makes one", as_user(ALICE, lambda: os.mkdir(f"{a.mnt}/raw/alice")), None)
+        same("hers", len(of(a.lines(), "session", session="raw/alice", uid=ALICE, owner=ALICE)), 1)
+        same("she can't read it", as_user(ALICE, lambda: read(a.file)), "EACCES")
+    a.stop()
+    last = a.lines()
+    in_order(last)
+    same("the end", [x["what"] for x in of(last, "mount")], ["mounted", "ending", "ended"])
+    a.start()
+    a.stop()
+    in_order(a.lines())
+
+
+def hostile_names():
+    a = Audited("hostile", "audit_code = yes")
+    libc.prctl(15, ctypes.c_char_p(b'"\n\xff\\{}\x1b'), 0, 0, 0)
+    try:
+        s = a.session("x")
+        s.run(b"printf '\xff\n\"'\n")
+    finally:
+        libc.prctl(15, ctypes.c_char_p(b"audit.py"), 0, 0, 0)
+    lines = a.lines()
+    in_order(lines)
+    same("the program", of(lines, "session", what="made")[0]["program"], '"\n\ufffd\\{}\x1b')
+    same("the code", of(lines, "run", what="asked")[0]["code"], "printf '\ufffd\n\"'\n")
+    a.stop()
+
+
+def deaths():
+    """Whatever was acknowledged has its line, whoever was the daemon then; once."""
+    a = Audited("deaths", "survive = yes", "max_deaths = 1000")
+    mortal = Mortal(guard_of(a.mnt))
+    s = a.session("x")
+    made, done = [], threading.Event()
+
+    def work():
+        while not done.is_set():
+            name = f"s{len(made)}"
+            os.mkdir(f"{a.mnt}/raw/{name}")
+            made.append(name)
+            write(s / "in", "true\n")
+            time.sleep(0.002)
+    thread = threading.Thread(target=work)
+    thread.start()
+    for _ in range(6):
+        seen = len(made)
+        wait_for(lambda n=seen: len(made) > n + 3, 20)
+        mortal.die()
+    wait_for(lambda: read(f"{a.mnt}/README.md"), 20)
+    done.set()
+    thread.join(SOON)
+    read(s / "exit_code")
+    wait_for(lambda: of(a.lines(), "run", run=len(made), what="done"), 20)
+    lines = a.lines()
+    in_order(lines)
+    ok("some", len(made) > 20, len(made))
+    for n, name in enumerate(made):
+        same(f"{name} once", len(of(lines, "session", session=f"raw/{name}", what="made")), 1)
+        same(f"run {n + 1} once", len(of(lines, "run", run=n + 1, what="asked")), 1)
+    same("and the deaths", len(of(lines, "daemon")), 6)
+    done = subprocess.run([os.environ["XSBXFS"], "--takeover", a.mnt], check=False, timeout=2 * SOON,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    same("another one takes over", (done.returncode, done.stdout.decode()), (0, done.stdout.decode()))
+    a.session("after").remove()
+    lines = a.lines()
+    in_order(lines)
+    same("it says so", len(of(lines, "mount", what="taken over")), 1)
+    a.stop()
+    in_order(a.lines())
+
+
+def rotation():
+    a = Audited("rotation", "audit_rotate_mb = 1", "audit_keep = 2", "audit_code = yes")
+    s = a.session("x")
+    for n in range(12):
+        s.run(f"# {n}\n" + "#" * 300000 + "\n")
+    same("so many files", sorted(os.listdir(a.dir)), ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"])
+    files = [f"{a.file}.2", f"{a.file}.1", a.file]
+    for f in files:
+        ok("none is too long", os.stat(f).st_size <= 1 << 20, os.stat(f).st_size)
+    lines = a.lines(*files)
+    in_order(lines, lines[0]["seq"])
+    ok("the oldest are gone", lines[0]["seq"] > 1, lines[0]["seq"])
+    # As logrotate does.
+    os.rename(a.file, f"{a.dir}/away")
+    s.run("true\n")
+    both = a.lines(f"{a.dir}/away", a.file)
+    in_order(both, both[0]["seq"])
+    ok("another one was begun", len(a.lines()) >= 2, len(a.lines()))
+    a.stop()
+
+
+def full_disk():
+    if not ROOT:
+        return
+    disk = folder("disk")
+    same("a small disk", shell(f"mount -t tmpfs -o size=512k none {disk}")[0], 0)
+
+    def fill():
+        with contextlib.suppress(OSError), open(f"{disk}/filler", "wb", buffering=0) as f:
+            while f.write(b"x" * 4096):
+                pass
+    try:
+        a = Audited("goes-on", where=f"{disk}/a")
+        fill()
+        s = a.session("x")
+        for _ in range(30):
+            same("it goes on", s.run("echo x\n").out, "x\n")
+        lost = int(re.search(r"audit_lost_total (\d+)", read(f"{a.mnt}/metrics", "r"))[1])
+        ok("some were lost, which is counted", lost > 10, lost)
+        os.unlink(f"{disk}/filler")
+        s.run("echo y\n")
+        lines = a.lines()
+        told = of(lines, "audit", what="lines were lost")
+        same("that is told", sum(x["lines"] for x in told), lost)
+        in_order(lines)
+        a.stop()
+
+        a = Audited("required", "audit_required = yes", where=f"{disk}/b")
+        s = a.session("x")
+        fill()
+        with raises("no session", errno.ENOSPC):
+            for n in range(1000):
+                a.session(f"n{n}")
+        has("the reason", read(f"{a.mnt}/error", "r"), "not-audited")
+        with raises("no code", errno.ENOSPC):
+            write(s / "in", "echo never\n")
+        has("the reason", s.text("error"), "not-audited")
+        with raises("no settings", errno.ENOSPC):
+            write(s / "config", "timeout_s = 9\n")
+        with raises("no verbs", errno.ENOSPC):
+            write(s / "ctl", "close\n")
+        same("nothing has run", s.runs(), [])
+        os.unlink(f"{disk}/filler")
+        same("it goes on", s.run("echo again\n").out, "again\n")
+        lines = a.lines()
+        in_order(lines)
+        same("nothing was lost", of(lines, "audit"), [])
+        a.stop()
+    finally:
+        shell(f"umount -l {disk}")
+
+
+def refused_files():
+    os.symlink("/dev/null", f"{SCRATCH}/link")
+    for path, words in ((f"{SCRATCH}/link", "symbolic links"), (f"{SCRATCH}/none/x", "No such file"),
+                        (SCRATCH, "directory")):
+        mnt = f"{SCRATCH}/refused.mnt"
+        os.makedirs(mnt, exist_ok=True)
+        done = subprocess.run([os.environ["XSBXFS"], "-f", "-c", os.environ["CONF"], "-o",
+                               f"prepare=no,audit_file={path}", mnt], check=False, timeout=SOON,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        ok("no mount without", done.returncode != 0, done.returncode)
+        has(path, done.stdout.decode(), words)
+
+
+main(who_did_what, hostile_names, deaths, rotation, full_disk, refused_files)

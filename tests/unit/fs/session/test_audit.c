@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit log: text of any bytes; what a daemon that was killed has left is written once by the next. */
+/* modules: tests/unit/fixture/fixture.c */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/unit/fixture/fixture.h"
+#include "fs/session/audit.h"
+#include "fs/session/fs.h"
+
+static char path[64];
+
+static void expect_text(const char *bytes, size_t len, const char *want)
+{
+	json_t *j = audit_text(bytes, len);
+
+	assert_non_null(j);
+	assert_int_equal(json_string_length(j), strlen(want));
+	assert_string_equal(json_string_value(j), want);
+	json_decref(j);
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+static void test_text(void **state)
+{
+	(void)state;
+	expect_text("plain \"\n\x1b", 9, "plain \"\n\x1b");
+	expect_text("", 0, "");
+	expect_text("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+		    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+	expect_text("a\xff"
+		    "b",
+		    3, "a" REPLACED "b");
+	expect_text("a\xc3", 2, "a" REPLACED); /* cut off */
+	expect_text("\xc3\xa4\xf0\x9f\x98", 5, "\xc3\xa4" REPLACED REPLACED REPLACED);
+	expect_text("\xed\xa0\x80", 3, REPLACED REPLACED REPLACED); /* a surrogate */
+	expect_text("\xc0\x80", 2, REPLACED REPLACED);		    /* too long for what it is */
+}
+
+static void open_log(struct fs *fs, struct conf *conf)
+{
+	char why[256];
+
+	conf->audit_file = path;
+	conf->audit_keep = 1;
+	assert_int_equal(audit_open(fs, conf, why, sizeof(why)), 0);
+	fs->audit->mount = "/mnt";
+}
+
+/* Numbers of all lines in the file. */
+static void expect_numbers(const char *want)
+{
+	char line[2048], got[256] = "";
+	unsigned long n;
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		assert_int_equal(sscanf(line, "{\"seq\":%lu,", &n), 1);
+		sprintf(got + strlen(got), "%lu ", n);
+	}
+	fclose(f);
+	assert_string_equal(got, want);
+}
+
+static void begin(struct fixture *fx)
+{
+	int fd;
+
+	strcpy(path, "/tmp/audit.XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	open_log(fx->fs, &fx->conf);
+	audit_go(fx->fs);
+}
+
+static void end(struct fixture *fx, struct fs *fs)
+{
+	audit_close(fs);
+	fx->conf.audit_file = NULL;
+	unlink(path);
+}
+
+/* Another daemon, which was left @fields. */
+static void succeed(struct fixture *fx, struct buf *fields)
+{
+	audit_close(fx->fs);
+	open_log(fx->fs, &fx->conf);
+	assert_int_equal(audit_get(fx->fs->audit, record_reader(fields->data, fields->len)), 0);
+	audit_go(fx->fs);
+}
+
+/* Lines that are committed and not written yet, of which the file has none, some, or all. */
+static void test_heirs(void **state)
+{
+	for (unsigned written = 0; written <= 3; written++) {
+		struct fixture *fx = *state;
+		struct buf fields = {0};
+		struct audit *a;
+
+		begin(fx);
+		audit_mount(fx->fs, "before");
+		a = fx->fs->audit;
+		a->going = false; /* they are kept */
+		for (unsigned i = 0; i < 3; i++)
+			audit_mount(fx->fs, "kept");
+		audit_put(a, &fields);
+		for (unsigned i = 0; i < written; i++) {
+			const char *line = a->pending.data, *to = strchr(line, '\n') + 1;
+
+			assert_int_equal(rotated_append(&a->file, line, (size_t)(to - line)), 0);
+			memmove(a->pending.data, to, a->pending.len - (size_t)(to - line));
+			a->pending.len -= (size_t)(to - line);
+		}
+		a->pending.len = 0;
+		succeed(fx, &fields);
+		expect_numbers("1 2 3 4 ");
+		audit_mount(fx->fs, "after");
+		expect_numbers("1 2 3 4 5 ");
+		/* What it says is not trusted. */
+		for (size_t cut = 1; cut < fields.len; cut++)
+			(void)audit_get(fx->fs->audit, record_reader(fields.data, cut));
+		end(fx, fx->fs);
+		buf_clear(&fields);
+	}
+}
+
+/* A mount that goes on with the file of one before it; and one whose file is new, by what it was left. */
+static void test_goes_on(void **state)
+{
+	struct fixture *fx = *state;
+	struct buf fields = {0};
+
+	begin(fx);
+	audit_mount(fx->fs, "one");
+	audit_close(fx->fs);
+	open_log(fx->fs, &fx->conf);
+	audit_go(fx->fs);
+	audit_mount(fx->fs, "two");
+	expect_numbers("1 2 ");
+	audit_put(fx->fs->audit, &fields);
+	assert_int_equal(truncate(path, 0), 0);
+	succeed(fx, &fields);
+	audit_mount(fx->fs, "three");
+	expect_numbers("3 ");
+	end(fx, fx->fs);
+	buf_clear(&fields);
+}
+
+/* Who asks, and whether somebody does. */
+static void test_requests(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *sb;
+	char line[2048];
+	FILE *f;
+
+	begin(fx);
+	sb = fx_run(fx, "print(1)");
+	fx->fs->who.known = false;
+	fake_exit(sb, VM_DONE, 0);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_non_null(strstr(line, "\"what\":\"asked\""));
+	assert_non_null(strstr(line, "\"uid\":"));
+	assert_null(strstr(line, "print"));
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_non_null(strstr(line, "\"what\":\"done\""));
+	assert_non_null(strstr(line, "\"by\":\"xsbxfs\""));
+	fclose(f);
+	end(fx, fx->fs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		fx_test(test_heirs),
+		fx_test(test_goes_on),
+		fx_test(test_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
