@@ -3,14 +3,8 @@
 
 import http.server
 import json
-import os
-import pwd
 import re
-import sys
 import threading
-
-# Where scripts/deps --suites installs the protocol; a test has another HOME.
-sys.path.append(f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache/xsbxfs-test/otlp-{sys.version_info[0]}.{sys.version_info[1]}")
 
 SPAN = {"traceId", "spanId", "parentSpanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano", "attributes", "status"}
 
