@@ -28,18 +28,6 @@
 
 #define FILE_NAME "template.conf"
 
-static const char *const allowed[] = {"language",  "memory_mb", "cpus",	      "timeout_s",
-				      "processes", "cwd",	"entrypoint", "open_files"};
-
-bool conf_image_may_set(const char *key)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
-		if (strcmp(allowed[i], key) == 0)
-			return true;
-	}
-	return strncmp(key, "env.", 4) == 0;
-}
-
 /* Return: 0 or -ENOMEM. */
 static int leave_out(struct conf *c, const char *why)
 {

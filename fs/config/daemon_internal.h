@@ -57,9 +57,6 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
-/* May an image's template set it? */
-bool conf_image_may_set(const char *key);
-
 /**
  * conf_read_images() - Read the templates that images in the cache bring along
  * @c: Configuration with its built-in defaults; one that is wrong is left out, and noted in `notes`

@@ -112,6 +112,19 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 	return t;
 }
 
+/* What an image's template may set: nothing that gives a sandbox anything of the host. */
+static const char *const of_images[] = {"language",  "memory_mb", "cpus",	"timeout_s",
+					"processes", "cwd",	  "entrypoint", "open_files"};
+
+static bool image_may_set(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(of_images); i++) {
+		if (strcmp(of_images[i], key) == 0)
+			return true;
+	}
+	return strncmp(key, "env.", 4) == 0;
+}
+
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src)
 {
@@ -120,7 +133,7 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 	struct problem why;
 	int r;
 
-	if (src->only && !conf_image_may_set(key))
+	if (src->only && !image_may_set(key))
 		return conf_fail(src, EINVAL, "%s: an image can't set this",
 				 problem_quote(key).text);
 	if (!k)
