@@ -10,6 +10,8 @@
 #include "fs/config/daemon_internal.h"
 #include "fs/tree/help.h"
 
+#define BUILTIN 5 /* templates */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int read_file(struct conf *c, const uint8_t *data, size_t size, struct conf_source *src)
@@ -19,7 +21,15 @@ static int read_file(struct conf *c, const uint8_t *data, size_t size, struct co
 
 	assert(file);
 	src->file = "fuzz";
+	src->only = size % 4 == 3 ? "app" : NULL; /* as an image brings it */
 	r = conf_read(c, file, src);
+	for (size_t i = 0; src->only && i < c->ntemplates; i++) {
+		const struct sandbox_spec *spec = &c->template[i].settings.spec;
+
+		assert(spec->npaths == 0 && !spec->work && !spec->root && !spec->network);
+		assert(i < BUILTIN || strcmp(c->template[i].name, "app") == 0);
+	}
+	src->only = NULL;
 	fclose(file);
 	return r;
 }
