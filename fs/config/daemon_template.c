@@ -19,13 +19,17 @@
 static const struct {
 	const char *name, *image, *language;
 	bool asleep;
-	unsigned memory_mb; /* if it is not the standard */
+	unsigned memory_mb, timeout_s; /* if they are not the standard */
 } known[] = {
-	{"shell", "raw", "raw", false, 0},	  {"dev", "dev", "raw", true, 0},
-	{"go", "go", "raw", true, 512},		  {"rust", "rust", "raw", true, 512},
-	{"java", "java", "raw", true, 512},	  {"ruby", "ruby", "raw", true, 0},
-	{"php", "php", "raw", true, 0},		  {"r", "r", "raw", true, 256},
-	{"browser", "browser", "raw", true, 768},
+	{"shell", "raw", "raw", false, 0, 0},
+	{"dev", "dev", "raw", true, 0, 0},
+	{"go", "go", "raw", true, 512, 0},
+	{"rust", "rust", "raw", true, 512, 0},
+	{"java", "java", "raw", true, 512, 0},
+	{"ruby", "ruby", "raw", true, 0, 0},
+	{"php", "php", "raw", true, 0, 0},
+	{"r", "r", "raw", true, 256, 0},
+	{"browser", "browser", "raw", true, 768, 120},
 };
 
 /* Names at the root of the mount that are taken. */
@@ -105,6 +109,8 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		t->asleep |= known[i].asleep;
 		if (known[i].memory_mb)
 			t->settings.spec.memory_mb = known[i].memory_mb;
+		if (known[i].timeout_s)
+			t->settings.timeout_s = known[i].timeout_s;
 	}
 	if (t->asleep)
 		t->settings.spec.pool.target = 0;
@@ -178,15 +184,23 @@ static int settle_image(struct conf_template *t, const struct conf_source *src)
 	return value_keep(&spec->language, language);
 }
 
-/* The memory that a template of that name begins with is lowered to the limit, as a standard is. */
-static void lower_memory(struct conf_template *t, const struct settings_limits *limits)
+/* Return: @value; or @most, if that is less and @value what a template of that name begins with. */
+static unsigned lowered(unsigned value, unsigned standard, unsigned most)
 {
-	const unsigned most = limits->max_memory_mb;
+	return most && value > most && value == standard ? most : value;
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(known) && most; i++) {
-		if (strcmp(known[i].name, t->name) == 0 &&
-		    t->settings.spec.memory_mb == known[i].memory_mb && known[i].memory_mb > most)
-			t->settings.spec.memory_mb = most;
+/* What a template of that name begins with is lowered to the limit, as a standard is. */
+static void lower(struct conf_template *t, const struct settings_limits *limits)
+{
+	struct settings *s = &t->settings;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(known[i].name, t->name) != 0)
+			continue;
+		s->spec.memory_mb =
+			lowered(s->spec.memory_mb, known[i].memory_mb, limits->max_memory_mb);
+		s->timeout_s = lowered(s->timeout_s, known[i].timeout_s, limits->max_timeout_s);
 	}
 }
 
@@ -216,7 +230,7 @@ static int settle_one(struct conf_template *t, const struct conf *c, const struc
 				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
 				 "would never be full",
 				 t->name, spec->pool.low, spec->pool.target);
-	lower_memory(t, &c->limits);
+	lower(t, &c->limits);
 	r = packages_settle((char **)&spec->packages, spec->language, &c->packages, false, &why);
 	if (r == 0)
 		r = settings_fit(&t->settings, &c->limits, &why);

@@ -221,11 +221,13 @@ static void test_known(void **state)
 	struct conf c;
 
 	(void)state;
-	write_file("x.conf", "[limits]\nmax_memory_mb = 600\n[template go]\n[template browser]\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 600\nmax_timeout_s = 100\n[template "
+			     "go]\n[template browser]\n");
 	assert_int_equal(load(&c, "-c", "x.conf"), 0);
 	assert_string_equal(conf_template_find(&c, "go")->settings.spec.language, "raw");
 	assert_int_equal(conf_template_find(&c, "go")->settings.spec.memory_mb, 512);
 	assert_int_equal(conf_template_find(&c, "browser")->settings.spec.memory_mb, 600);
+	assert_int_equal(conf_template_find(&c, "browser")->settings.timeout_s, 100);
 	assert_false(conf_template_find(&c, "go")->prepare);
 	assert_null(conf_template_find(&c, "rust"));
 	conf_clear(&c);
