@@ -130,6 +130,18 @@ static int configure(struct daemon *d, int argc, char *argv[], char *ret_why, si
 	return r < 0 ? r : revival_configure(&d->conf, argc, argv, ret_why, why_size);
 }
 
+/* What was found while the configuration was read. */
+static void say_notes(struct buf *notes)
+{
+	const char *line = buf_str(notes);
+
+	for (size_t n; line && *line; line += n + 1) {
+		n = strcspn(line, "\n");
+		log_warn("%.*s", (int)n, line);
+	}
+	buf_clear(notes);
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = {.lock = -1, .parent = -1, .fuse.watch.fd = -1};
@@ -150,6 +162,7 @@ int main(int argc, char *argv[])
 						   : LOG_LEVEL_WARN);
 	log_set_format(d.conf.log_format);
 	log_to_journal(log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM")));
+	say_notes(&d.conf.notes);
 	switch (d.conf.action) {
 	case CONF_HELP: fputs(conf_usage, stdout); return 0;
 	case CONF_VERSION: printf("xsbxfs %s\n", XSBX_VERSION); return 0;

@@ -72,7 +72,9 @@ void interp_argv(const struct interp *i, struct interp_argv *ret_argv)
 		 l->compiled ? l->compiled : l->driver);
 	if (l->compiled && access(a->driver, R_OK) < 0)
 		snprintf(a->driver, sizeof(a->driver), "%s/%s", i->env->lib, l->driver);
-	a->v[n++] = program_of(i->env, l);
+	/* An image from elsewhere has another bash than the one that its driver was made for, or none. */
+	snprintf(a->program, sizeof(a->program), "%s/shell/%s", i->env->lib, l->program);
+	a->v[n++] = access(a->program, X_OK) == 0 ? a->program : program_of(i->env, l);
 	for (size_t k = 0; k < ARRAY_SIZE(l->options) && l->options[k]; k++)
 		a->v[n++] = l->options[k];
 	a->v[n++] = a->driver;

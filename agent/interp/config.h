@@ -11,7 +11,7 @@
 /* The argument vector of an interpreter; may point into itself. */
 struct interp_argv {
 	const char *v[INTERP_ARGV_MAX];
-	char driver[4096];
+	char driver[4096], program[4096];
 	bool has_bell; /* its runtime cannot poll for datagrams */
 };
 

@@ -78,6 +78,11 @@ static char *xdg_path(const char *variable, const char *fallback, const char *na
 	return dir ? join(dir, name) : NULL;
 }
 
+static char *default_cache_dir(void)
+{
+	return xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+}
+
 static char *default_runtime_dir(void)
 {
 	const char *value = getenv("XDG_RUNTIME_DIR");
@@ -111,37 +116,7 @@ static char *beside_or(const char *name, const char *installed)
 	return strdup(installed);
 }
 
-/* ---- the beginning and the end of a configuration ---- */
-
-int conf_init(struct conf *c)
-{
-	/* The first is the one that examples show. */
-	static const char *const builtin[] = {"shell", "python", "javascript", "raw", "dev"};
-	const struct conf_source nowhere = {0};
-
-	*c = (struct conf){.log_level = LOG_NLEVELS};
-	if (key_init(CONF_GLOBAL, CONF_OPTION, c) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++) {
-		if (!conf_template_get(c, builtin[i], &nowhere))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-void conf_clear(struct conf *c)
-{
-	free(c->mountpoint);
-	key_clear(CONF_GLOBAL, CONF_OPTION, c);
-	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
-		packages_clear(&c->packages.list[i]);
-	for (size_t i = 0; i < c->ntemplates; i++) {
-		free(c->template[i].name);
-		settings_clear(&c->template[i].settings);
-	}
-	buf_clear(&c->files);
-	*c = (struct conf){0};
-}
+/* ---- what follows from what was read ---- */
 
 static const struct {
 	enum packages_kind kind;
@@ -253,7 +228,7 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	int r;
 
 	if (!c->vm.cache_dir)
-		c->vm.cache_dir = xdg_path("XDG_CACHE_HOME", ".cache", "xsbxfs");
+		c->vm.cache_dir = default_cache_dir();
 	if (!c->vm.cache_dir || settle_shared(c) < 0)
 		return -ENOMEM;
 	if (!c->vm.runtime_dir)
@@ -539,13 +514,43 @@ static int read_files(struct conf *c, const struct arguments *a, struct conf_sou
 	return r;
 }
 
-static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+static int read_options(struct conf *c, const struct arguments *a, struct conf_source *src)
 {
-	int r = a->again.at ? conf_read_again(c, a->again, src) : read_files(c, a, src);
+	int r = 0;
 
 	src->file = NULL;
 	for (size_t i = 0; i < a->noptions && r >= 0; i++)
 		r = conf_set_options(c, a->options[i], src);
+	return r;
+}
+
+/* Images come before the configuration, which says where they are: it is read first, and then, as it was read, applied
+ * behind them. */
+static int read_first(struct conf *c, const struct arguments *a, struct conf_source *src)
+{
+	_cleanup_free_ char *standard = default_cache_dir();
+	struct conf first;
+	int r = conf_init(&first);
+
+	first.action = c->action;
+	if (r == 0)
+		r = standard ? read_files(&first, a, src) : -ENOMEM;
+	if (r >= 0)
+		r = read_options(&first, a, src);
+	if (r >= 0 && c->action != CONF_TAKEOVER && c->action != CONF_IMPORT)
+		r = conf_read_images(c, first.vm.cache_dir ? first.vm.cache_dir : standard, src);
+	if (r >= 0)
+		r = conf_read_kept(c, &first.files, src);
+	conf_clear(&first);
+	return r;
+}
+
+static int load_all(struct conf *c, const struct arguments *a, struct conf_source *src)
+{
+	int r = a->again.at ? conf_read_again(c, a->again, src) : read_first(c, a, src);
+
+	if (r >= 0)
+		r = read_options(c, a, src);
 	if (r >= 0 && a->log_format)
 		r = conf_set(c, CONF_GLOBAL, "log_format", a->log_format, src);
 	if (r >= 0)

@@ -16,8 +16,9 @@ struct conf_template {
 	char *name; /* directory; the rules for session names apply */
 	/* Includes its image, which defaults to the name, language, warm-up and pool. */
 	struct settings settings;
-	bool asleep;  /* not prepared until it is used, or `prepare` names it */
-	bool prepare; /* named by `prepare`: prepared at mount time */
+	bool asleep;   /* not prepared until it is used, or `prepare` names it */
+	bool of_image; /* brought along by an image, and not mentioned by the configuration */
+	bool prepare;  /* named by `prepare`: prepared at mount time */
 };
 
 enum conf_action {
@@ -77,6 +78,7 @@ struct conf {
 	struct packages_rules packages;
 	struct conf_template template[CONF_TEMPLATES_MAX];
 	size_t ntemplates;
+	struct buf notes; /* for the log, when it is open: lines */
 	struct buf files; /* as they were read: fields, see conf_put() */
 };
 

@@ -15,7 +15,7 @@ enum {
 	TAG_FILE, /* its fields, in the order in which they were read: */
 };
 
-enum { TAG_FILE_NAME = 1, TAG_FILE_TEXT };
+enum { TAG_FILE_NAME = 1, TAG_FILE_TEXT, TAG_FILE_IMAGE };
 
 /* A byte more than there may be shows that there are too many. */
 static int slurp(int fd, struct buf *text)
@@ -31,11 +31,12 @@ static int slurp(int fd, struct buf *text)
 	return n < 0 ? -errno : 0;
 }
 
-static int keep(struct conf *c, const char *name, const struct buf *text)
+static int keep(struct conf *c, const struct conf_source *src, const struct buf *text)
 {
 	const size_t at = record_open(&c->files, TAG_FILE);
 
-	record_str(&c->files, TAG_FILE_NAME, name);
+	record_str(&c->files, TAG_FILE_NAME, src->file);
+	record_str(&c->files, TAG_FILE_IMAGE, src->only);
 	record_bytes(&c->files, TAG_FILE_TEXT, text->data, text->len);
 	record_close(&c->files, at);
 	return c->files.failed ? -ENOMEM : 0;
@@ -59,7 +60,7 @@ int conf_read_file(struct conf *c, int fd, struct conf_source *src)
 	if (r < 0 && r != -ENOMEM)
 		r = conf_fail(src, -r, "cannot be read: %s", strerror(-r));
 	if (r == 0)
-		r = keep(c, src->file, &text);
+		r = keep(c, src, &text);
 	if (r == 0)
 		r = parse(c, text.data, text.len, src);
 	buf_clear(&text);
@@ -77,24 +78,27 @@ int conf_put(const struct conf *c, struct buf *out)
 static int get_file(struct conf *c, struct record_reader fields, struct conf_source *src)
 {
 	struct buf text = {.limit = CONF_FILE_BYTES + 1};
-	char name[PATH_MAX] = "";
+	char name[PATH_MAX] = "", only[PLAIN_NAME_MAX + 1] = "";
 	struct record_field f;
 	int r;
 
 	while ((r = record_field(&fields, &f)) > 0) {
 		if (f.tag == TAG_FILE_NAME)
 			r = record_get_str(&f, name, sizeof(name));
+		else if (f.tag == TAG_FILE_IMAGE)
+			r = record_get_str(&f, only, sizeof(only));
 		else if (f.tag == TAG_FILE_TEXT)
 			r = record_get_buf(&f, &text);
 		if (r < 0)
 			break;
 	}
 	src->file = name;
+	src->only = *only ? only : NULL;
 	if (r == 0)
-		r = keep(c, name, &text);
+		r = keep(c, src, &text);
 	if (r == 0)
 		r = parse(c, text.data, text.len, src);
-	src->file = NULL;
+	src->file = src->only = NULL;
 	buf_clear(&text);
 	return r;
 }
@@ -118,4 +122,18 @@ int conf_read_again(struct conf *c, struct record_reader fields, struct conf_sou
 			return r;
 	}
 	return r == 0 && !c->mountpoint ? -EBADMSG : r;
+}
+
+int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src)
+{
+	struct record_reader fields = record_reader(files->data, files->len);
+	struct record_field f;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		r = get_file(c, record_inside(&f), src);
+		if (r < 0)
+			return r;
+	}
+	return r;
 }

@@ -54,7 +54,7 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
-	for (enum conf_section i = 0; i < CONF_OPTION; i++) {
+	for (enum conf_section i = 0; i < CONF_OPTION && !r->src->only; i++) {
 		if (strcmp(name, key_section(i)) == 0) {
 			r->section = i;
 			return;
@@ -71,6 +71,12 @@ static void read_section(struct reader *r, char *text)
 	}
 	name += strlen(prefix);
 	name += strspn(name, " \t");
+	if (r->src->only && strcmp(name, r->src->only) != 0) {
+		r->result = conf_fail(r->src, EINVAL,
+				      "an image has no other template than [template %s]",
+				      r->src->only);
+		return;
+	}
 	r->section = CONF_TEMPLATE;
 	r->template = conf_template_get(r->conf, name, r->src);
 	if (!r->template)
@@ -139,6 +145,8 @@ static int on_ini_key(void *data, const char *section, const char *key, const ch
 	(void)section;
 	if (r->section == CONF_TEMPLATE)
 		r->result = conf_template_set(r->template, key, value, r->src);
+	else if (r->src->only)
+		r->result = conf_fail(r->src, EINVAL, "an image sets nothing but its own template");
 	else
 		r->result = conf_set(r->conf, r->section, key, value, r->src);
 	return r->result >= 0;

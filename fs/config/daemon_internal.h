@@ -15,6 +15,7 @@
 struct conf_source {
 	const char *file; /* NULL: an option or an argument */
 	unsigned line;
+	const char *only; /* an image's: the one template that it may name; or NULL */
 	char *why;
 	size_t why_size;
 };
@@ -55,6 +56,20 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
+
+/**
+ * conf_read_images() - Read the templates that images in the cache bring along
+ * @c: Configuration with its built-in defaults; one that is wrong is left out, and noted in `notes`
+ * @cache_dir: The cache directory
+ * @src: For a message
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int conf_read_images(struct conf *c, const char *cache_dir, const struct conf_source *src);
+
+/* Reads those files that another configuration has read: its `files`. @src has no file. Return: as
+ * conf_read_again(). */
+int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src);
 
 /* Reads a whole file, at most one byte more than it may have, and keeps it. @src has its name.
  * Return: as conf_set(), -EIO. */

@@ -19,7 +19,18 @@
 static const struct {
 	const char *name, *image, *language;
 	bool asleep;
-} known[] = {{"shell", "raw", "raw", false}, {"dev", "dev", "raw", true}};
+	unsigned memory_mb, timeout_s; /* if they are not the standard */
+} known[] = {
+	{"shell", "raw", "raw", false, 0, 0},
+	{"dev", "dev", "raw", true, 0, 0},
+	{"go", "go", "raw", true, 512, 0},
+	{"rust", "rust", "raw", true, 512, 0},
+	{"java", "java", "raw", true, 512, 0},
+	{"ruby", "ruby", "raw", true, 0, 0},
+	{"php", "php", "raw", true, 0, 0},
+	{"r", "r", "raw", true, 256, 0},
+	{"browser", "browser", "raw", true, 768, 120},
+};
 
 /* Names at the root of the mount that are taken. */
 static const char *const root_nodes[] = {"README.md", "status.json", "isolation", "doctor",
@@ -60,8 +71,10 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 {
 	struct conf_template *t = conf_template_find(c, name);
 
-	if (t)
+	if (t) {
+		t->of_image &= src->only != NULL;
 		return t;
+	}
 	if (!plain_name_ok(name)) {
 		conf_fail(
 			src, EINVAL,
@@ -89,14 +102,33 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 	t->settings.spec.backend = VM_NBACKENDS;
 	t->settings.spec.pool.low = POOL_UNSET;
 	t->settings.spec.pool.most = POOL_UNSET;
+	t->of_image = t->asleep = src->only != NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (strcmp(known[i].name, name) == 0 && known[i].asleep) {
-			t->asleep = true;
-			t->settings.spec.pool.target = 0;
-		}
+		if (strcmp(known[i].name, name) != 0)
+			continue;
+		t->asleep |= known[i].asleep;
+		if (known[i].memory_mb)
+			t->settings.spec.memory_mb = known[i].memory_mb;
+		if (known[i].timeout_s)
+			t->settings.timeout_s = known[i].timeout_s;
 	}
+	if (t->asleep)
+		t->settings.spec.pool.target = 0;
 	c->ntemplates++;
 	return t;
+}
+
+/* What an image's template may set: nothing that gives a sandbox anything of the host. */
+static const char *const of_images[] = {"language",  "memory_mb", "cpus",	"timeout_s",
+					"processes", "cwd",	  "entrypoint", "open_files"};
+
+static bool image_may_set(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(of_images); i++) {
+		if (strcmp(of_images[i], key) == 0)
+			return true;
+	}
+	return strncmp(key, "env.", 4) == 0;
 }
 
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
@@ -107,6 +139,9 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 	struct problem why;
 	int r;
 
+	if (src->only && !image_may_set(key))
+		return conf_fail(src, EINVAL, "%s: an image can't set this",
+				 problem_quote(key).text);
 	if (!k)
 		k = key_find(CONF_SESSION, key);
 	if (k && (k->flags & KEY_OWN))
@@ -149,6 +184,26 @@ static int settle_image(struct conf_template *t, const struct conf_source *src)
 	return value_keep(&spec->language, language);
 }
 
+/* Return: @value; or @most, if that is less and @value what a template of that name begins with. */
+static unsigned lowered(unsigned value, unsigned standard, unsigned most)
+{
+	return most && value > most && value == standard ? most : value;
+}
+
+/* What a template of that name begins with is lowered to the limit, as a standard is. */
+static void lower(struct conf_template *t, const struct settings_limits *limits)
+{
+	struct settings *s = &t->settings;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (strcmp(known[i].name, t->name) != 0)
+			continue;
+		s->spec.memory_mb =
+			lowered(s->spec.memory_mb, known[i].memory_mb, limits->max_memory_mb);
+		s->timeout_s = lowered(s->timeout_s, known[i].timeout_s, limits->max_timeout_s);
+	}
+}
+
 /* Fills in what follows from other values, and holds the settings against the limits. */
 static int settle_one(struct conf_template *t, const struct conf *c, const struct conf_source *src)
 {
@@ -175,6 +230,7 @@ static int settle_one(struct conf_template *t, const struct conf *c, const struc
 				 "[template %s]: pool_low = %u is more than pool = %u, so the pool "
 				 "would never be full",
 				 t->name, spec->pool.low, spec->pool.target);
+	lower(t, &c->limits);
 	r = packages_settle((char **)&spec->packages, spec->language, &c->packages, false, &why);
 	if (r == 0)
 		r = settings_fit(&t->settings, &c->limits, &why);
@@ -209,11 +265,28 @@ static int settle_prepare(struct conf *c, const struct conf_source *src)
 	return 0;
 }
 
+/* Leaves template @i out; @src says why. Return: 0 or -ENOMEM. */
+static int drop(struct conf *c, size_t i, const struct conf_source *src)
+{
+	struct conf_template *t = &c->template[i];
+	int r = buf_printf(&c->notes, "an image's template was left out: %s\n", src->why);
+
+	free(t->name);
+	settings_clear(&t->settings);
+	c->ntemplates--;
+	memmove(t, t + 1, (c->ntemplates - i) * sizeof(*t));
+	return r;
+}
+
 int conf_settle_templates(struct conf *c, const struct conf_source *src)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < c->ntemplates && r == 0; i++)
+	for (size_t i = 0; i < c->ntemplates && r == 0; i++) {
 		r = settle_one(&c->template[i], c, src);
+		/* What is wrong with an image's is no fault of the configuration, whose limits it may exceed. */
+		if (r == -EINVAL && c->template[i].of_image)
+			r = drop(c, i--, src);
+	}
 	return r < 0 ? r : settle_prepare(c, src);
 }

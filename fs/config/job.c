@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "entry.h"
 #include "key.h"
 #include "value.h"
 #include "vm/base/problem.h"
@@ -152,55 +153,12 @@ static int env_set_quoted(struct buf *env, const char *name, const struct buf *w
 
 static int set_argv(struct buf *argv, const struct buf *words, struct problem *why)
 {
-	size_t n = 0, longest = 0;
+	int e = entry_check_argv(words, why);
 
-	for (size_t at = 0, len; at < words->len; at += len) {
-		len = strlen(words->data + at) + 1;
-		longest = MAX(longest, len);
-		n++;
-	}
-	if (longest > JOB_WORD_MAX)
-		return problem_set(why, PROBLEM_TOO_LONG, "Pass data through stdin or files/.",
-				   "argv: a word of %zu bytes is longer than the %u that a program "
-				   "can be given",
-				   longest - 1, JOB_WORD_MAX - 1);
-	if (words->len > JOB_ARGV_MAX || n > JOB_WORDS_MAX)
-		return problem_set(why, PROBLEM_TOO_LONG, "Pass data through stdin or files/.",
-				   "argv: %zu words of %zu bytes are more than %u of %u", n,
-				   words->len, JOB_WORDS_MAX, JOB_ARGV_MAX);
-	if (words->len && !*words->data)
-		return problem_set(why, PROBLEM_INVALID, "Name a program.",
-				   "argv: the first word is empty");
+	if (e < 0)
+		return e;
 	argv->len = 0;
 	return buf_append(argv, words->data, words->len);
-}
-
-/* Does a relative path lead out of where it begins? */
-static bool leads_out(const char *path)
-{
-	int depth = 0;
-
-	while (*path && depth >= 0) {
-		const size_t n = strcspn(path, "/");
-
-		if (n == 2 && strncmp(path, "..", 2) == 0)
-			depth--;
-		else if (n && !(n == 1 && *path == '.'))
-			depth++;
-		path += n + strspn(path + n, "/");
-	}
-	return depth < 0;
-}
-
-static int check_cwd(const char *cwd, struct problem *why)
-{
-	if (strlen(cwd) > JOB_PATH_MAX)
-		return problem_set(why, PROBLEM_TOO_LONG, "Write at most 4095 bytes.",
-				   "cwd: the path has %zu bytes", strlen(cwd));
-	if (*cwd == '/' || !leads_out(cwd))
-		return 0;
-	return problem_set(why, PROBLEM_INVALID, "Write an absolute path, or one below files/.",
-			   "cwd: \"%s\" leads out of files/", problem_quote(cwd).text);
 }
 
 static int check_language(const char *language, const char *const *languages, struct problem *why)
@@ -249,7 +207,7 @@ static int set_key(const struct parser *p, const char *name, const char *value)
 	if (k->type != KEY_TEXT)
 		return value_set(k, (char *)js + k->offset, value, &ctx, p->why);
 	if (*value)
-		e = k->offset == AT(cwd) ? check_cwd(value, p->why)
+		e = k->offset == AT(cwd) ? entry_check_cwd(value, p->why)
 					 : check_language(value, p->languages, p->why);
 	if (e < 0)
 		return e;

@@ -6,17 +6,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "entry.h"
 #include "settings.h"
 
 #define JOB_TEXT_MAX	(3u << 20)	 /* bytes of a write to `config` */
 #define JOB_TIMEOUT_MAX (7u * 24 * 3600) /* seconds */
 #define JOB_ARGV_MAX	PROTO_ARGV_MAX	 /* bytes of all words */
-#define JOB_WORDS_MAX	65536u
-#define JOB_WORD_MAX \
-	131072u /* one of them, with its end: the kernel's MAX_ARG_STRLEN, with pages of 4 KiB */
-#define JOB_ENV_MAX  (128u << 10) /* of all variables */
-#define JOB_PATH_MAX 4095u
-#define JOB_NICE     5u /* unless set: the interpreter, for which somebody waits, goes first */
+#define JOB_WORDS_MAX	ENTRY_WORDS_MAX
+#define JOB_WORD_MAX	ENTRY_WORD_MAX
+#define JOB_ENV_MAX	(128u << 10) /* of all variables */
+#define JOB_PATH_MAX	ENTRY_PATH_MAX
+#define JOB_NICE	5u /* unless set: the interpreter, for which somebody waits, goes first */
 
 /* Owns what it points to; an all-zero struct may be passed to job_settings_clear(). */
 struct job_settings {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "entry.h"
 #include "network.h"
 #include "paths.h"
 #include "value.h"
@@ -179,6 +180,12 @@ static const struct key keys[] = {
 	 .comment = "What machines have done before they are used: auto imports the packages, off "
 		    "nothing; "
 		    "else a line of code."},
+	{"cwd", CONF_SESSION, KEY_CWD, 0, .flags = KEY_LIVE,
+	 .comment = "Where jobs begin whose config says nothing: absolute, or below files/; else "
+		    "files/."},
+	{"entrypoint", CONF_SESSION, KEY_ARGV, 0, .flags = KEY_LIVE,
+	 .comment = "What a job executes that is started without code and argv: a program and its "
+		    "arguments, quoted as in a shell."},
 	{"network", CONF_SESSION, KEY_FLAG, SPEC(network), "no", .words = {"off", "on"},
 	 .comment = "on: what `allow` names can be reached, and nothing else."},
 	{"allow", CONF_SESSION, KEY_ALLOW, 0, "", .flags = KEY_LIVE,
@@ -249,6 +256,8 @@ int key_set(const struct key *k, void *base, const char *value, const struct key
 	case KEY_RO: return paths_set(&s->spec, false, value, why);
 	case KEY_RW: return paths_set(&s->spec, true, value, why);
 	case KEY_WORK: return paths_set_work(&s->spec, value, why);
+	case KEY_CWD: return entry_set_cwd(s, value, why);
+	case KEY_ARGV: return entry_set_argv(s, value, why);
 	default: return value_set(k, key_at(k, base), value, ctx, why);
 	}
 }
@@ -263,6 +272,8 @@ int key_print(const struct key *k, const void *base, struct buf *out)
 	case KEY_RO: return paths_print(&s->spec, false, out);
 	case KEY_RW: return paths_print(&s->spec, true, out);
 	case KEY_WORK: return s->spec.work ? buf_printf(out, "%s", s->spec.work) : 0;
+	case KEY_CWD: return s->cwd ? buf_printf(out, "%s", s->cwd) : 0;
+	case KEY_ARGV: return s->entrypoint ? buf_printf(out, "%s", s->entrypoint) : 0;
 	default: return value_print(k, key_at(k, base), out);
 	}
 }

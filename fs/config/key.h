@@ -46,6 +46,8 @@ enum key_type {
 	KEY_RO,
 	KEY_RW,
 	KEY_WORK,
+	KEY_CWD, /* see entry.c */
+	KEY_ARGV,
 };
 
 #define KEY_LIVE    1u /* may be changed while a sandbox runs */

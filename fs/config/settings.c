@@ -213,6 +213,8 @@ void settings_clear(struct settings *s)
 {
 	spec_free(&s->spec);
 	free(s->from);
+	free(s->cwd);
+	free(s->entrypoint);
 	*s = (struct settings){0};
 }
 
@@ -224,8 +226,10 @@ int settings_copy(struct settings *dst, const struct settings *src)
 	if (r < 0)
 		return r;
 	copy.from = strdup(src->from ? src->from : "");
-	if (!copy.from) {
-		spec_free(&copy.spec);
+	copy.cwd = src->cwd ? strdup(src->cwd) : NULL;
+	copy.entrypoint = src->entrypoint ? strdup(src->entrypoint) : NULL;
+	if (!copy.from || (src->cwd && !copy.cwd) || (src->entrypoint && !copy.entrypoint)) {
+		settings_clear(&copy);
 		return -ENOMEM;
 	}
 	*dst = copy;
@@ -242,7 +246,8 @@ bool settings_hibernate(const struct settings *s)
 size_t settings_bytes(const struct settings *s)
 {
 	const struct sandbox_spec *spec = &s->spec;
-	const char *const texts[] = {spec->packages, spec->allow, spec->warmup};
+	const char *const texts[] = {spec->packages, spec->allow, spec->warmup, s->cwd,
+				     s->entrypoint};
 	size_t n = env_bytes(spec);
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

@@ -47,7 +47,8 @@ struct settings {
 	enum idle_action idle;
 	unsigned checkpoint_runs; /* automatic checkpoints that are kept */
 	enum save_when when;
-	char *from; /* "demo@x": as a copy of what it began; "" */
+	char *cwd, *entrypoint; /* of jobs, see entry.h; or NULL */
+	char *from;		/* "demo@x": as a copy of what it began; "" */
 };
 
 /* The administrator's limits; 0: no limit. */

@@ -318,8 +318,7 @@ static void explain_start(const struct job *j, struct problem *p)
 		problem_wrap(p, PROBLEM_NOT_STARTED,
 			     "Make another one, mkdir jobs/NAME, with a cwd that is there.",
 			     "the job could not be started: cwd = %s: %s",
-			     problem_quote(j->settings.cwd ? j->settings.cwd : "").text,
-			     old.cause + (of_cwd - p->cause));
+			     problem_quote(job_cwd(j)).text, old.cause + (of_cwd - p->cause));
 	else if (of_program)
 		problem_wrap(
 			p, PROBLEM_NOT_STARTED,

@@ -93,6 +93,14 @@ struct job *job_by_number(const struct session *s, uint32_t number);
 struct job *job_by_id(const struct session *s, uint32_t id);
 
 /* What users call it; the directory that it is in is the same with an s. */
+/* Where it begins; "" is files/. */
+static inline const char *job_cwd(const struct job *j)
+{
+	const char *own = j->settings.cwd, *of_session = j->s->settings.cwd;
+
+	return own ? own : of_session && !j->of_session ? of_session : "";
+}
+
 static inline const char *job_noun(const struct job *j)
 {
 	return j->of_session ? "run" : "job";

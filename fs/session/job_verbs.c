@@ -7,6 +7,7 @@
 
 #include "binding.h"
 #include "fs.h"
+#include "fs/config/entry.h"
 #include "job.h"
 #include "vm/base/log.h"
 
@@ -18,6 +19,11 @@ static void was_started(const struct job *j, struct problem *why)
 	problem_set(why, PROBLEM_BUSY, job_another(j),
 		    j->of_session ? "a named run takes code once, and this one has it"
 				  : "a job is started once, and this one was");
+}
+
+static bool has_entrypoint(const struct session *s)
+{
+	return s->settings.entrypoint && *s->settings.entrypoint;
 }
 
 static int may_start(const struct job *j, bool with_code, struct problem *why)
@@ -39,7 +45,7 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 			why, PROBLEM_INVALID,
 			"echo start > ctl starts it; argv = in `config` unsets it.",
 			"argv says what this job executes, so there is no code to write");
-	if (!with_code && !j->settings.argv.len)
+	if (!with_code && !j->settings.argv.len && !has_entrypoint(s))
 		return problem_set(why, PROBLEM_INVALID,
 				   "Write a program to `in`, or set argv in `config`.",
 				   "there is nothing to start");
@@ -104,6 +110,8 @@ int job_start(struct job *j, struct buf *code, const struct timespec *mtime)
 
 	if (e == 0 && j->of_session)
 		return session_submit_named(j->s, code, mtime, j);
+	if (e == 0 && !code->len && !j->settings.argv.len)
+		e = entry_argv(&j->s->settings, &j->settings.argv);
 	if (e == 0)
 		e = add_run(j, code, mtime);
 	if (e < 0)

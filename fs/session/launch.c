@@ -124,7 +124,7 @@ static int hand_over(struct job *j)
 		.argv = {with->argv.data, (uint32_t)with->argv.len},
 		.code = {r->code.data, (uint32_t)r->code.len},
 		.language = with->language ? with->language : "",
-		.cwd = with->cwd ? with->cwd : "",
+		.cwd = job_cwd(j),
 		.env = {with->env.data, (uint32_t)with->env.len},
 		.tty = with->tty,
 		.root = with->root,

@@ -322,7 +322,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `files.events` | what changes there while you read, from either side |\n"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"
-		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how "
+		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how%s "
 		"|\n"
 		"| `checkpoints/NAME/` | mkdir: saves the session%s; its `files/` can be "
 		"read, "
@@ -338,6 +338,10 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 			? "| `files.changes` | how `files/` differs from the host's directory, "
 			  "which "
 			  "`commit` changes |\n"
+			: "",
+		s->entrypoint && *s->entrypoint
+			? "; with nothing said, `echo start > jobs/NAME/ctl` starts the image's "
+			  "entry point"
 			: "",
 		s->spec.backend == VM_PROCESS ? "'s files, and of a process nothing else"
 					      : " as it is",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
-/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_again.c vm/base/record.c fs/config/daemon_template.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/network.c vm/base/problem.c fs/tree/help.c vm/base/buf.c */
+/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_again.c vm/base/record.c fs/config/daemon_template.c fs/config/daemon_image.c fs/config/daemon_init.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/network.c vm/base/problem.c fs/tree/help.c vm/base/buf.c fs/config/entry.c fs/config/words.c */
 /* modules: vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* libs: inih */
 #include <assert.h>
@@ -9,6 +9,8 @@
 
 #include "fs/config/daemon_internal.h"
 #include "fs/tree/help.h"
+
+#define BUILTIN 5 /* templates */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,7 +21,15 @@ static int read_file(struct conf *c, const uint8_t *data, size_t size, struct co
 
 	assert(file);
 	src->file = "fuzz";
+	src->only = size % 4 == 3 ? "app" : NULL; /* as an image brings it */
 	r = conf_read(c, file, src);
+	for (size_t i = 0; src->only && i < c->ntemplates; i++) {
+		const struct sandbox_spec *spec = &c->template[i].settings.spec;
+
+		assert(spec->npaths == 0 && !spec->work && !spec->root && !spec->network);
+		assert(i < BUILTIN || strcmp(c->template[i].name, "app") == 0);
+	}
+	src->only = NULL;
 	fclose(file);
 	return r;
 }

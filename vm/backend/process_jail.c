@@ -3,10 +3,13 @@
 #include "process_jail.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "vm/base/guest_net.h"
 #include "vm/base/util.h"
@@ -71,6 +74,42 @@ static void add_system(struct jail_spec *j, struct process_jail *t)
 	view_show(j, JAIL_FILE, 0, "passwd: files\ngroup: files\nhosts: files dns\n",
 		  "/etc/nsswitch.conf");
 	view_show(j, JAIL_LINK, 0, "../usr/lib/os-release", "/etc/os-release");
+}
+
+/* Does the jail have a directory of its own there, or one that add_system() has shown? */
+static bool has_own(const char *name)
+{
+	static const char *const names[] = {"dev", "etc", "home", "proc", "run",
+					    "sys", "tmp", "usr",  "var"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What an image has beside that, as /app and /opt, and /bin where it is no link. Which of them come first where there are
+ * more than fit is left to the directory. */
+static void add_more(struct jail_spec *j, struct process_jail *t)
+{
+	_cleanup_dir_ DIR *dir = *t->tree ? opendir(t->tree) : NULL;
+	struct dirent *e;
+	struct stat st;
+	size_t n = 0;
+
+	while (dir && n < PROCESS_JAIL_MORE_MAX && (e = readdir(dir))) {
+		if (!plain_name_ok(e->d_name) ||
+		    strlen(e->d_name) + 2 > sizeof(t->more[n].target) || has_own(e->d_name) ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISDIR(st.st_mode))
+			continue;
+		snprintf(t->more[n].source, sizeof(t->more[n].source), "%s/%.62s", t->tree,
+			 e->d_name);
+		snprintf(t->more[n].target, sizeof(t->more[n].target), "/%.62s", e->d_name);
+		view_show(j, JAIL_RO, JAIL_NO_LINKS, t->more[n].source, t->more[n].target);
+		n++;
+	}
 }
 
 /* The agent, and beside its file the interpreters' drivers. Return: 0 or -errno. */
@@ -167,6 +206,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->file_bytes)
 		add_limit(j, RLIMIT_FSIZE, c->file_bytes);
 	add_system(j, t);
+	add_more(j, t);
 	add_memory(j, t, c->work, memory);
 	if (c->layer)
 		view_show(j, JAIL_RO, JAIL_NO_LINKS, c->layer, PACKAGES);

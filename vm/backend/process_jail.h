@@ -11,6 +11,7 @@
 #define PROCESS_JAIL_AGENT	 "/run/xsbx/agent" /* for argv[0] */
 #define PROCESS_JAIL_STORE	 "/run/xsbx/work"  /* where changes to `work` go */
 #define PROCESS_JAIL_BIN	 "/run/xsbx/bin"
+#define PROCESS_JAIL_MORE_MAX	 16
 #define PROCESS_JAIL_OVERHEAD_MB 4 /* the agent, page tables */
 
 struct vm_path;
@@ -40,7 +41,10 @@ struct process_jail {
 	char home[96], tmp[96];
 	char tree[PATH_MAX];
 	char usr[PATH_MAX + 8], etc[10][PATH_MAX + 32];
-	char top[5][VIEW_LEADS_MAX]; /* targets of the links /bin, /lib and so on */
+	struct {
+		char source[PATH_MAX + 64], target[64];
+	} more[PROCESS_JAIL_MORE_MAX]; /* directories at the top of an image */
+	char top[5][VIEW_LEADS_MAX];   /* targets of the links /bin, /lib and so on */
 };
 
 /* Describes the jail. Return: 0, or -errno if there is no agent. */

@@ -54,6 +54,29 @@ static void test_defaults(void **state)
 	assert_int_equal(f->s.spec.limits.files_inodes, 0);
 }
 
+/* Where jobs begin, and what they execute if nothing is said. */
+static void test_entry(void **state)
+{
+	static const char *const bad[] = {"cwd = ../x", "entrypoint = a | b", "entrypoint = 'a",
+					  "entrypoint = \"\"", "entrypoint = $HOME"};
+	struct fixture *f = *state;
+	struct settings copy;
+
+	assert_int_equal(parse(f, "cwd = /app\nentrypoint = run 'a b' c\n"), 0);
+	assert_string_equal(f->s.cwd, "/app");
+	assert_string_equal(f->s.entrypoint, "run 'a b' c");
+	assert_int_equal(settings_copy(&copy, &f->s), 0);
+	assert_string_equal(copy.entrypoint, "run 'a b' c");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(parse(f, bad[i]), -EINVAL);
+	assert_string_equal(f->s.cwd, "/app");
+	/* They may change while a sandbox runs. */
+	assert_int_equal(parse(f, "cwd =\nentrypoint =\n"), 0);
+	assert_string_equal(f->s.entrypoint, "");
+	assert_false(settings_frozen_change(&f->s, &copy, &(struct settings_key){0}));
+	settings_clear(&copy);
+}
+
 static void test_takes_text(void **state)
 {
 	struct fixture *f = *state;
@@ -413,6 +436,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(fn, settings_fixture_setup, settings_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_defaults),
+		TEST(test_entry),
 		TEST(test_takes_text),
 		TEST(test_last_line_wins),
 		TEST(test_refuses_bad_values),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates that images bring along. */
+#include "daemon_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "value.h"
+#include "vm/base/problem.h"
+
+/*
+ * Theory of operation
+ * -------------------
+ * An image says itself how it wants to be used: template.conf beside its files, written by
+ * scripts/images, has a section [template NAME] with its language, and, of an image from elsewhere,
+ * its variables, its working directory and its entry point. It is read like a configuration file, and
+ * before all others, so that those have the last word.
+ *
+ * What is in it came from a stranger. scripts/images has checked it; here it may only name its own
+ * template, and keys that give a sandbox nothing of the host. It is read into a configuration of its own
+ * first: one that is wrong is left out with a note, and the mount is made without it.
+ */
+
+#define FILE_NAME "template.conf"
+
+/* Return: 0 or -ENOMEM. */
+static int leave_out(struct conf *c, const char *why)
+{
+	return buf_printf(&c->notes, "an image's template was left out: %s\n", why);
+}
+
+/* Could it have been changed by anybody else? */
+static int check_owner(int fd, const struct conf_source *src)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return conf_fail(src, EINVAL, "is not a file");
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return conf_fail(src, EACCES, "others may write to it");
+	return 0;
+}
+
+/* Reads it into @c, or says in @src what is wrong with it. */
+static int read_one(struct conf *c, const char *path, const struct conf_source *like)
+{
+	struct conf_source src = *like;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int r;
+
+	src.file = path;
+	if (fd < 0)
+		return errno == ENOENT
+			       ? 0
+			       : conf_fail(&src, errno, "cannot be read: %s", strerror(errno));
+	r = check_owner(fd, &src);
+	return r < 0 ? r : conf_read_file(c, fd, &src);
+}
+
+/* Return: 0 or -ENOMEM. */
+static int add(struct conf *c, const char *cache_dir, const char *name,
+	       const struct conf_source *outer)
+{
+	char path[PATH_MAX], why[1024] = "out of memory";
+	const struct conf_source src = {.why = why, .why_size = sizeof(why), .only = name};
+	struct conf trial = {0};
+	int r;
+
+	if (!plain_name_ok(name) ||
+	    snprintf(path, sizeof(path), "%s/images/templates/%s/" FILE_NAME, cache_dir, name) >=
+		    (int)sizeof(path))
+		return 0;
+	r = conf_init(&trial);
+	if (r == 0)
+		r = read_one(&trial, path, &src);
+	/* As a template that nobody has said anything else about. */
+	if (r == 0)
+		r = conf_settle_templates(&trial, &src);
+	conf_clear(&trial);
+	if (r == 0)
+		r = read_one(c, path, &src);
+	if (r == -ENOMEM)
+		return conf_fail(outer, ENOMEM, "out of memory");
+	return r < 0 ? leave_out(c, why) : 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+int conf_read_images(struct conf *c, const char *cache_dir, const struct conf_source *src)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct dirent **names = NULL;
+	int n, r = 0;
+
+	if (asprintf(&dir, "%s/images/templates", cache_dir) < 0)
+		return -ENOMEM;
+	n = scandir(dir, &names, NULL, by_name);
+	if (n < 0)
+		return errno == ENOMEM ? -ENOMEM : 0; /* there are none yet */
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = add(c, cache_dir, names[i]->d_name, src);
+		free(names[i]);
+	}
+	free((void *)names);
+	return r;
+}

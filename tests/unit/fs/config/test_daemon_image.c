@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates that images bring along: what they may say, and that the configuration has the last word. */
+/* modules: tests/unit/fixture/conf_fixture.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fs/config/entry.h"
+#include "tests/unit/fixture/conf_fixture.h"
+
+#define TEMPLATES "cache/images/templates"
+#define IMAGE	  TEMPLATES "/app"
+#define CONF	  IMAGE "/template.conf"
+
+static int load_args(struct conf *c, const char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return conf_load(c, argc, (char *const *)argv, why, sizeof(why));
+}
+
+#define load(c, ...) \
+	load_args(c, \
+		  (const char *[]){"xsbxfs", "-o", "cache_dir=cache", ##__VA_ARGS__, "mnt", NULL})
+
+static int setup(void **state)
+{
+	(void)state;
+	if (mkdir("cache", 0700) < 0 || mkdir("cache/images", 0700) < 0 ||
+	    mkdir(TEMPLATES, 0700) < 0 || mkdir(IMAGE, 0700) < 0)
+		return -1;
+	write_file("x.conf", "");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	(void)remove(CONF);
+	return remove(IMAGE) < 0 || remove(TEMPLATES) < 0 || remove("cache/images") < 0 ||
+			       remove("cache") < 0 || remove("x.conf") < 0
+		       ? -1
+		       : 0;
+}
+
+static void test_brings(void **state)
+{
+	struct buf words = {0};
+	struct conf c;
+	struct conf_template *t;
+
+	(void)state;
+	write_file(CONF, "# from an image\n[template app]\nlanguage = raw\nenv.A = x y\n"
+			 "env.PATH = /app/bin:/usr/bin\ncwd = /app\n"
+			 "entrypoint = /app/start 'a b'\\;' c' \"d\"\nmemory_mb = 300\n");
+	assert_int_equal(load(&c), 0);
+	t = conf_template_find(&c, "app");
+	assert_non_null(t);
+	assert_ptr_equal(t, &c.template[c.ntemplates - 1]);
+	assert_string_equal(t->settings.spec.image, "app");
+	assert_string_equal(t->settings.spec.language, "raw");
+	assert_int_equal(t->settings.spec.memory_mb, 300);
+	assert_int_equal(t->settings.spec.nenv, 2);
+	assert_string_equal(t->settings.cwd, "/app");
+	assert_int_equal(entry_argv(&t->settings, &words), 0);
+	assert_int_equal(words.len, sizeof("/app/start\0a b; c\0d"));
+	assert_memory_equal(words.data, "/app/start\0a b; c\0d", words.len);
+	/* Nobody waits for it at the mount. */
+	assert_true(t->of_image && t->asleep && !t->prepare);
+	assert_int_equal(t->settings.spec.pool.target, 0);
+	assert_int_equal(c.notes.len, 0);
+	buf_clear(&words);
+	conf_clear(&c);
+}
+
+static void test_last_word(void **state)
+{
+	struct conf_template *t;
+	char text[128];
+	struct conf c;
+
+	(void)state;
+	write_file(CONF, "[template app]\nlanguage = raw\nenv.A = image\nenv.B = image\n"
+			 "entrypoint = /start\n");
+	write_file("x.conf", "[template app]\nenv.A = mine\nentrypoint =\nroot = yes\n");
+	assert_int_equal(load(&c, "-c", "x.conf"), 0);
+	t = conf_template_find(&c, "app");
+	assert_non_null(t);
+	assert_string_equal(t->settings.spec.env[0].value, "mine");
+	assert_string_equal(t->settings.spec.env[1].value, "image");
+	assert_string_equal(t->settings.entrypoint, "");
+	assert_true(t->settings.spec.root);
+	assert_false(t->of_image);
+	conf_clear(&c);
+	/* And where the configuration says where images are. */
+	snprintf(text, sizeof(text), "cache_dir = %s/cache\n", dir);
+	write_file("x.conf", text);
+	assert_int_equal(load_args(&c, (const char *[]){"xsbxfs", "-c", "x.conf", "mnt", NULL}), 0);
+	assert_non_null(conf_template_find(&c, "app"));
+	conf_clear(&c);
+	assert_int_equal(load_args(&c, (const char *[]){"xsbxfs", "mnt", NULL}), 0);
+	assert_null(conf_template_find(&c, "app"));
+	conf_clear(&c);
+}
+
+/* Nothing of the host, nothing of another template; the mount is made without it. */
+static void test_left_out(void **state)
+{
+	static const char *const bad[][2] = {
+		{"[template python]\nlanguage = raw\n", "no other template than [template app]"},
+		{"[limits]\nallow_process = yes\n", "no section [limits]"},
+		{"allow_process = yes\n", "nothing but its own template"},
+		{"cache_dir = /etc\n[template app]\nlanguage = raw\n",
+		 "nothing but its own template"},
+		{"[template app]\nlanguage = raw\nrw = /etc\n", "rw: an image can't"},
+		{"[template app]\nlanguage = raw\nro = /etc/shadow:/x\n", "ro: an image can't"},
+		{"[template app]\nlanguage = raw\nwork = /etc\n", "work: an image can't"},
+		{"[template app]\nlanguage = raw\nroot = yes\n", "root: an image can't"},
+		{"[template app]\nlanguage = raw\nbackend = process\n", "backend: an image can't"},
+		{"[template app]\nlanguage = raw\nnetwork = on\n", "network: an image can't"},
+		{"[template app]\nlanguage = raw\nallow = *\n", "allow: an image can't"},
+		{"[template app]\nlanguage = raw\nimage = python\n", "image: an image can't"},
+		{"[template app]\nlanguage = raw\npool = 900\n", "pool: an image can't"},
+		{"[template app]\nlanguage = raw\nentrypoint = a | b\n", "template.conf:3"},
+		{"[template app]\nlanguage = raw\nentrypoint = ''\n", "first word is empty"},
+		{"[template app]\nlanguage = raw\ncwd = ../..\n", "leads out"},
+		{"[template app]\nlanguage = raw\nenv.A-B = x\n", "not a name"},
+		{"[template app]\nlanguage = cobol\n", "cobol"},
+		{"[template app]\n", "which language?"},
+		{"\x01\x02", "template.conf"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct conf c;
+
+		write_file(CONF, bad[i][0]);
+		assert_int_equal(load(&c), 0);
+		if (conf_template_find(&c, "app"))
+			fail_msg("taken: %s", bad[i][0]);
+		if (!strstr(buf_str(&c.notes), bad[i][1]))
+			fail_msg("\"%s\" does not say \"%s\"", buf_str(&c.notes), bad[i][1]);
+		assert_string_equal(conf_template_find(&c, "python")->settings.spec.language,
+				    "python");
+		assert_false(c.limits.allow_process);
+		conf_clear(&c);
+	}
+	write_file(CONF, "[template app]\nlanguage = raw\n");
+	assert_int_equal(chmod(CONF, 0666), 0);
+	struct conf c;
+	assert_int_equal(load(&c), 0);
+	assert_null(conf_template_find(&c, "app"));
+	assert_non_null(strstr(buf_str(&c.notes), "others may write"));
+	conf_clear(&c);
+	assert_int_equal(chmod(CONF, 0600), 0);
+	assert_int_equal(load(&c), 0); /* the control */
+	assert_non_null(conf_template_find(&c, "app"));
+	conf_clear(&c);
+}
+
+/* An image that wants more than is allowed does not keep the mount from being made. */
+static void test_limits(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 512\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n");
+	assert_int_equal(load(&c, "-c", "x.conf"), 0);
+	assert_null(conf_template_find(&c, "app"));
+	assert_non_null(strstr(buf_str(&c.notes), "[template app]: memory_mb: 512"));
+	assert_non_null(conf_template_find(&c, "python"));
+	conf_clear(&c);
+	/* Once the configuration has it, it is the configuration's. */
+	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\n");
+	assert_int_equal(load(&c, "-c", "x.conf"), -EINVAL);
+	conf_clear(&c);
+	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\nmemory_mb = 200\n");
+	assert_int_equal(load(&c, "-c", "x.conf"), 0);
+	assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 200);
+	conf_clear(&c);
+}
+
+/* Who goes on has what was read, and not what is there now. */
+static void test_again(void **state)
+{
+	const char *const argv[] = {"xsbxfs", "-o", "cache_dir=cache", "-c", "x.conf", "mnt", NULL};
+	struct buf kept = {0};
+	struct conf c, again;
+
+	(void)state;
+	write_file(CONF, "[template app]\nlanguage = raw\nenv.A = x\n");
+	write_file("x.conf", "[template other]\nimage = app\nlanguage = raw\n");
+	assert_int_equal(load_args(&c, argv), 0);
+	assert_int_equal(conf_put(&c, &kept), 0);
+	write_file(CONF, "[template app]\nlanguage = raw\nenv.A = changed\n");
+	assert_int_equal(conf_load_again(&again, 6, (char *const *)argv,
+					 record_reader(kept.data, kept.len), why, sizeof(why)),
+			 0);
+	assert_int_equal(again.ntemplates, c.ntemplates);
+	for (size_t i = 0; i < c.ntemplates; i++) {
+		assert_string_equal(again.template[i].name, c.template[i].name);
+		assert_int_equal(again.template[i].of_image, c.template[i].of_image);
+	}
+	assert_string_equal(conf_template_find(&again, "app")->settings.spec.env[0].value, "x");
+	buf_clear(&kept);
+	conf_clear(&c);
+	conf_clear(&again);
+}
+
+/* Images that are built when they are first needed have a language, and memory. */
+static void test_known(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	write_file("x.conf", "[limits]\nmax_memory_mb = 600\nmax_timeout_s = 100\n[template "
+			     "go]\n[template browser]\n");
+	assert_int_equal(load(&c, "-c", "x.conf"), 0);
+	assert_string_equal(conf_template_find(&c, "go")->settings.spec.language, "raw");
+	assert_int_equal(conf_template_find(&c, "go")->settings.spec.memory_mb, 512);
+	assert_int_equal(conf_template_find(&c, "browser")->settings.spec.memory_mb, 600);
+	assert_int_equal(conf_template_find(&c, "browser")->settings.timeout_s, 100);
+	assert_false(conf_template_find(&c, "go")->prepare);
+	assert_null(conf_template_find(&c, "rust"));
+	conf_clear(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_brings, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, conf_fixture_setup, conf_fixture_teardown);
+}
