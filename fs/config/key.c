@@ -9,6 +9,7 @@
 #include "network.h"
 #include "paths.h"
 #include "value.h"
+#include "vm/base/arch.h"
 #include "vm/base/problem.h"
 
 /*
@@ -43,7 +44,7 @@ static const struct key keys[] = {
 	{"survive", CONF_GLOBAL, KEY_FLAG, CONF(survive), "yes", YES_NO},
 	{"max_deaths", CONF_GLOBAL, KEY_NUMBER, CONF(max_deaths), "6", 1, 1000000},
 	{"state_dir", CONF_GLOBAL, KEY_PATH, CONF(state_dir)},
-	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},
+	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), ARCH_QEMU},
 	{"agent", CONF_GLOBAL, KEY_PATH, CONF(vm.agent)},
 	{"accel", CONF_GLOBAL, KEY_WORD, CONF(vm.accel), "auto", .words = {"auto", "kvm", "tcg"}},
 	{"image_builder", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.image_builder)},
