@@ -6,8 +6,27 @@
 export SOURCE_DATE_EPOCH=1735689600
 export LC_ALL=C.UTF-8 TZ=UTC
 
+# shellcheck disable=SC2034 # FOREIGN is for who includes this
+# set_arch [ARCH]: the architecture of the images, as Debian names it, becomes ARCH: this host's, or another one that its
+# kernel runs programs of (qemu-user-static). FOREIGN is what the names of a compiler's programs begin with then.
+set_arch()
+{
+	local host=amd64
+
+	[ "$(uname -m)" != aarch64 ] || host=arm64
+	ARCH=${1:-$host} FOREIGN=''
+	case $ARCH in
+	"$host") ;;
+	amd64) FOREIGN=x86_64-linux-gnu- ;;
+	arm64) FOREIGN=aarch64-linux-gnu- ;;
+	*) die "there are images for amd64 and arm64, and none for $ARCH" ;;
+	esac
+	export XSBXFS_ARCH=$ARCH
+}
+set_arch "${XSBXFS_ARCH:-}"
+
 # recipe_check FILE KEY...: dies at a line that is not a comment, not empty, and not `KEY = value`
-# with one of the keys.
+# with one of the keys. `KEY-ARCH = value` is for one architecture alone.
 recipe_check()
 {
 	local file=$1 line key n=0
@@ -20,6 +39,7 @@ recipe_check()
 		esac
 		key=${line%%=*}
 		key=${key%"${key##*[![:space:]]}"}
+		key=${key%-amd64} key=${key%-arm64}
 		case " $* " in
 		*" $key "*) [[ $line == *=* ]] && continue ;;
 		esac
@@ -33,7 +53,7 @@ recipe_get()
 	local key=$1
 
 	shift
-	sed -n "s/^${key}[[:space:]]*=[[:space:]]*//p" "$@" | sed 's/[[:space:]]*$//'
+	sed -nE "s/^${key}(-$ARCH)?[[:space:]]*=[[:space:]]*//p" "$@" | sed 's/[[:space:]]*$//'
 }
 
 # recipe_words KEY FILE...: the same, split into words, one a line.
@@ -42,15 +62,18 @@ recipe_words()
 	recipe_get "$@" | tr -s '[:space:]' '\n'
 }
 
-# hash_of FILE...: 16 hex digits that change when the content or the name of a file does.
+# hash_of FILE...: 16 hex digits that change when the content or the name of a file does, or the architecture.
 hash_of()
 {
 	local file
 
-	for file in "$@"; do
-		printf '%s ' "${file##*/}"
-		sha256sum <"$file"
-	done | sha256sum | cut -c 1-16
+	{
+		[ "$ARCH" = amd64 ] || echo "$ARCH"
+		for file in "$@"; do
+			printf '%s ' "${file##*/}"
+			sha256sum <"$file"
+		done
+	} | sha256sum | cut -c 1-16
 }
 
 # sha512_of_integrity TEXT: npm's "sha512-BASE64" as the hexadecimal that sha512sum wants.
@@ -156,8 +179,8 @@ apt_open()
 			Dir::Cache "$dir/cache";
 			Dir::Etc "$dir/etc";
 			Dir::Etc::sourcelist "$dir/sources.list";
-			APT::Architecture "amd64";
-			APT::Architectures { "amd64"; };
+			APT::Architecture "$ARCH";
+			APT::Architectures { "$ARCH"; };
 			APT::Sandbox::User "root";
 			APT::Get::List-Cleanup "false";
 			Acquire::Languages "none";

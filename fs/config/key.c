@@ -10,6 +10,7 @@
 #include "network.h"
 #include "paths.h"
 #include "value.h"
+#include "vm/base/arch.h"
 #include "vm/base/problem.h"
 
 /*
@@ -53,7 +54,7 @@ static const struct key keys[] = {
 	{"audit_code", CONF_GLOBAL, KEY_FLAG, CONF(audit_code), "no", YES_NO},
 	{"otlp_program", CONF_GLOBAL, KEY_PATH, CONF(vm.trace.program)},
 	{"otlp_url", CONF_GLOBAL, KEY_URL, CONF(vm.trace.url)},
-	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), "qemu-system-x86_64"},
+	{"qemu", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.qemu), ARCH_QEMU},
 	{"agent", CONF_GLOBAL, KEY_PATH, CONF(vm.agent)},
 	{"accel", CONF_GLOBAL, KEY_WORD, CONF(vm.accel), "auto", .words = {"auto", "kvm", "tcg"}},
 	{"image_builder", CONF_GLOBAL, KEY_PROGRAM, CONF(vm.image_builder)},

@@ -15,6 +15,7 @@
 #include "vm/order/order.h"
 #include "qemu_argv.h"
 #include "qemu_jail.h"
+#include "vm/base/arch.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 
@@ -75,7 +76,8 @@ static void decide(struct probe *p)
 			    p->qemu_unclear
 				    ? "It is asked again soon; if that goes on, see whether the "
 				      "host is short of memory or processes."
-				    : "Install QEMU (Debian: qemu-system-x86), or set `qemu` to "
+				    : "Install QEMU (Debian: " ARCH_QEMU_PACKAGE
+				      "), or set `qemu` to "
 				      "the program; then mount again.",
 			    "%s", p->qemu);
 	} else if (!new_enough(p->qemu)) {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vm/base/arch.h"
 #include "vm/order/order.h"
 
 #define QEMU_AGENT_PORT "xsbx.agent" /* name of the virtio port */
@@ -27,14 +28,15 @@ enum qemu_fd {
 };
 
 struct qemu_machine {
+	enum arch arch;
 	const char *qemu;    /* program */
 	const char *version; /* as it reports it */
 	const char *name;    /* shown by ps; must have no comma */
 	enum machine_mode mode;
 	bool kvm;
 	bool packages;	  /* a second disk, QEMU_FD_PACKAGES */
-	bool own_kernel;  /* devices by the command line, not by ACPI */
-	uint64_t tsc_khz; /* of the host; only used with emulation */
+	bool own_kernel;  /* devices by the command line, not by ACPI; of x86-64 alone */
+	uint64_t tsc_khz; /* of the host; only used with emulation of x86-64 */
 	unsigned memory_mb, cpus;
 	bool network;
 	bool root; /* its root file system can be changed */

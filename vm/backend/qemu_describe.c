@@ -10,13 +10,18 @@
 /* With KVM the guest sees the processor as it is. */
 static void put_processor(struct buf *out)
 {
+	static const char *const keys[] = {
+		"model name", "flags",	  "microcode", /* x86-64 */
+		"CPU ",	      "Features",	       /* arm64 */
+	};
 	_cleanup_file_ FILE *f = fopen("/proc/cpuinfo", "re");
 	char line[8192];
 
 	while (f && fgets(line, sizeof(line), f) && line[0] != '\n') {
-		if (strncmp(line, "model name", 10) == 0 || strncmp(line, "flags", 5) == 0 ||
-		    strncmp(line, "microcode", 9) == 0)
-			buf_append(out, line, strlen(line));
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+			if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+				buf_append(out, line, strlen(line));
+		}
 	}
 }
 
@@ -24,6 +29,7 @@ int qemu_describe(struct backends *all, const struct backend_spec *spec, struct 
 		  const char **ret_why)
 {
 	struct qemu_machine machine = {
+		.arch = ARCH_HOST,
 		.qemu = all->qemu,
 		.version = all->probe.qemu,
 		.name = "",

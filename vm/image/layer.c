@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/buf.h"
 #include "vm/base/io.h"
 #include "vm/base/path.h"
@@ -229,7 +230,7 @@ int layer_key(struct images *images, const struct layer_need *n, char ret_key[DI
 	else
 		r = put_image(images, n, &text, ret_why);
 	if (r == 0)
-		r = buf_printf(&text, "layer %u %s %s x86_64\n%s\n%s\n", PROCEDURE,
+		r = buf_printf(&text, "layer %u %s %s " ARCH_NAME "\n%s\n%s\n", PROCEDURE,
 			       form_str[n->form], n->language, n->source, n->packages);
 	if (r == 0)
 		r = digest_of(text.data, text.len, ret_key);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/conf_fixture.h"
+#include "vm/base/arch.h"
 
 static const struct {
 	const char *name, *image, *language;
@@ -25,7 +26,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(read_text(&c, "\n"), 0);
 	assert_int_equal(c.action, CONF_MOUNT);
-	assert_string_equal(c.vm.qemu, "qemu-system-x86_64");
+	assert_string_equal(c.vm.qemu, ARCH_QEMU);
 	assert_string_equal(c.vm.accel, "auto");
 	assert_string_equal(c.vm.kernel, "auto");
 	assert_true(c.output_bytes == 64u << 20);

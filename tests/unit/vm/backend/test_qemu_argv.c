@@ -20,6 +20,7 @@ static const char *value(const struct qemu_argv *a, const char *option, unsigned
 }
 
 static const struct qemu_machine machine = {
+	.arch = ARCH_X86_64,
 	.qemu = "qemu-system-x86_64",
 	.version = "10.0.2 (Debian 1:10.0.2)",
 	.name = "python-demo",
@@ -124,6 +125,40 @@ static void own_kernel(void **state)
 	}
 }
 
+/* On arm64 the machine, its processor, console and kernel's arguments differ, and nothing else; whatever is asked for. */
+static void arm64(void **state)
+{
+	static const char *const differ[] = {"-M", "-cpu", "-append"};
+	struct qemu_machine m = machine;
+	struct qemu_argv x86, arm;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		m.kvm = i & 1;
+		m.network = i & 2;
+		m.mode = i & 4 ? MACHINE_RECORD : MACHINE_COLD;
+		m.arch = ARCH_X86_64;
+		qemu_argv(&m, &x86);
+		m.arch = ARCH_ARM64;
+		qemu_argv(&m, &arm);
+		assert_int_equal(x86.argc, arm.argc);
+		assert_string_equal(value(&arm, "-cpu", 0), m.kvm ? "host" : "cortex-a76");
+		assert_int_equal(strncmp(value(&arm, "-M", 0), "virt,", 5), 0);
+		assert_int_equal(!!strstr(value(&arm, "-M", 0), ",memory-backend=ram"), !!(i & 4));
+		assert_non_null(strstr(value(&arm, "-append", 0), "console=ttyAMA0"));
+		assert_int_equal(!!strstr(value(&arm, "-append", 0), "mitigations=off"), !m.kvm);
+		assert_null(strstr(value(&arm, "-append", 0), "tsc"));
+		for (size_t k = 1; k < x86.argc; k++) {
+			bool may = false;
+
+			for (size_t d = 0; d < sizeof(differ) / sizeof(differ[0]); d++)
+				may |= strcmp(x86.argv[k - 1], differ[d]) == 0;
+			if (!may)
+				assert_string_equal(x86.argv[k], arm.argv[k]);
+		}
+	}
+}
+
 /* What a machine is to have reaches the agent in it as variables. */
 static void variables(void **state)
 {
@@ -172,9 +207,10 @@ static void closed_world(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(emulated),  cmocka_unit_test(with_kvm),
-		cmocka_unit_test(mistakes),  cmocka_unit_test(own_kernel),
-		cmocka_unit_test(variables), cmocka_unit_test(closed_world),
+		cmocka_unit_test(emulated),	cmocka_unit_test(with_kvm),
+		cmocka_unit_test(mistakes),	cmocka_unit_test(own_kernel),
+		cmocka_unit_test(arm64),	cmocka_unit_test(variables),
+		cmocka_unit_test(closed_world),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
