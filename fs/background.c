@@ -24,7 +24,6 @@ int background_enter(void)
 	}
 	if (pid == 0) {
 		close(fds[0]);
-		setsid();
 		return fds[1];
 	}
 	close(fds[1]);
@@ -36,6 +35,12 @@ int background_enter(void)
 	waitpid(pid, &status, 0);
 	fprintf(stderr, "xsbxfs: error: the daemon died while it started\n");
 	_exit(1);
+}
+
+void background_mounted(int parent)
+{
+	if (parent >= 0)
+		setsid();
 }
 
 void background_ready(int parent)

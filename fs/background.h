@@ -8,7 +8,11 @@
  * return; it exits with the result of the start. */
 int background_enter(void);
 
-/* Both do nothing for @parent -1, which is the foreground. */
+/* These do nothing for @parent -1, which is the foreground. */
+
+/* The mount is there: a session of its own. Not before, for autofs, which may have us mount, knows by the process group whom it must
+ * not have wait for that. */
+void background_mounted(int parent);
 
 /* The start went well: goes on without a terminal. */
 void background_ready(int parent);

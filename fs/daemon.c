@@ -131,6 +131,7 @@ static void start(struct daemon *d)
 		daemon_open_store(d);
 	if (mounts) {
 		mount_fuse(d);
+		background_mounted(d->parent);
 		daemon_prepare_survival(d);
 	}
 	if (mounts && d->conf.survive)

@@ -40,24 +40,12 @@ static void detach(const char *path)
 			;
 }
 
-/* Is it one of ours that is mounted there, alive or dead? If that is not known, it may be. */
-static bool may_be_ours(const char *path)
-{
-	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ char *table = fd < 0 ? NULL : mount_table_read(fd);
-	char device[MOUNT_DEVICE_MAX];
-
-	return !table || (mount_table_at(table, path, device) &&
-			  mount_table_has_type(table, device, "fuse.xsbxfs"));
-}
-
-/* As stat(2), but a mount whose daemon is dead fails although the kernel still knows its attributes. Nothing else is
- * asked about: where autofs has us mount, it would wait for that to be done. */
+/* As stat(2), but a mount whose daemon is dead fails although the kernel still knows its attributes. */
 static int stat_live(const char *path, struct stat *ret_st)
 {
 	struct statfs fs;
 
-	return stat(path, ret_st) < 0 || (may_be_ours(path) && statfs(path, &fs) < 0) ? -1 : 0;
+	return stat(path, ret_st) < 0 || statfs(path, &fs) < 0 ? -1 : 0;
 }
 
 int mountpoint_prepare(const char *path, char *ret_why, size_t why_size)

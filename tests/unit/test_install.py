@@ -108,6 +108,8 @@ def places():
                 sys.exit(f"{unit} has another mode")
         if shutil.which("systemd-analyze"):
             verify(dest)
+        else:
+            print("systemd was not asked about its units: there is no systemd-analyze")
         make(build, "uninstall", *args)
         left = [f"{d}/{f}" for d, _, files in os.walk(dest) for f in files]
         if left:
