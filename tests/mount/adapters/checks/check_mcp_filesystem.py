@@ -34,7 +34,8 @@ async def main():
             "import os\nprint(open('data.txt').read(), end='')\nopen('sub/deep/made.bin', 'wb').write(bytes(range(256)))\n"
             "os.symlink('/etc/passwd', 'link')\n"))
         assert await call("read_text_file", "stdout") == "one\nthree\n"
-        assert sorted((await call("list_directory", "files")).splitlines()) == ["[DIR] sub", "[FILE] data.txt", "[FILE] link"]
+        listing = await call("list_directory", "files")
+        assert sorted(listing.splitlines()) == ["[DIR] sub", "[FILE] data.txt", "[FILE] link"], listing
         assert "made.bin" in await call("directory_tree", "files") and "made.bin" in await call("search_files", "files", pattern="**/*.bin")
         assert "size: 256" in await call("get_file_info", "files/sub/deep/made.bin")
         result = await client.call_tool("read_media_file", {"path": f"{SESSION}/files/sub/deep/made.bin"})
