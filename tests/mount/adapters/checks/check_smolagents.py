@@ -2,7 +2,7 @@
 """What an agent can meet: errors, answers of many kinds, ends of the interpreter, hostile output."""
 import os
 
-from smolagents import Tool
+from smolagents import AgentLogger, LogLevel, Tool
 from smolagents.default_tools import FinalAnswerTool
 from smolagents.utils import AgentError
 from xsbx_smolagents import XsbxExecutor
@@ -23,7 +23,7 @@ def error_of(code):
         return str(error)
 
 
-executor = XsbxExecutor(os.environ["XSBX_TEMPLATE"], timeout_s=60)
+executor = XsbxExecutor(os.environ["XSBX_TEMPLATE"], timeout_s=60, logger=AgentLogger(level=LogLevel.OFF))
 executor.send_variables({"given": [1, {"a": 2.5}], "word": "é"})
 executor.send_tools({"final_answer": FinalAnswerTool(), "triple": Triple()})
 result = executor("x = triple(number=given[0])\nprint('say', word)\nx")
