@@ -46,7 +46,7 @@ void page_mount_header(struct page *p, struct fs *fs)
 static void tile_sandboxes(struct buf *out, const struct vm_status *st,
 			   const struct vm_admission *a)
 {
-	page_tile(out, "Sandboxes, admission");
+	page_tile(out, "Sandboxes");
 	buf_printf(out, "<div class=\"big\">%u <small>of %u places</small></div>", st->running,
 		   a->places);
 	page_meter(out, "places taken", st->running, 0, a->places, true);

@@ -166,11 +166,10 @@ def picture():
     """The one of README.md."""
     if not PICTURES:
         return
-    browser.look(1000, 900, "light")
     with contextlib.suppress(FileNotFoundError):
         os.rmdir(f"{MNT}/shell/evil")
+    browser.look(1200, 880, "light")
     browser.goto(f"{ROOT}/status.html")
-    browser.call("Emulation.setDeviceMetricsOverride", width=1000, height=820, deviceScaleFactor=1, mobile=False)
     browser.picture(f"{PICTURES}/status.png", whole=False)
 
 
