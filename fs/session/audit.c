@@ -75,7 +75,7 @@ char *audit_directory(const struct conf *conf, char *path)
 
 	if (!conf->audit_file || !conf->audit_rotate_mb || strlen(conf->audit_file) >= PATH_MAX)
 		return NULL;
-	strcpy(path, conf->audit_file);
+	snprintf(path, PATH_MAX, "%s", conf->audit_file);
 	slash = strrchr(path, '/');
 	slash[slash == path] = '\0';
 	return path;

@@ -58,7 +58,7 @@ struct audit {
  * Before the daemon is confined. Return: 0, -errno.
  */
 int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t size);
-/* The directory that the daemon writes to, or NULL: it needs none. @path: of the file, shortened. */
+/* The directory that the daemon writes to, in @path, which has PATH_MAX bytes; or NULL: it needs none. */
 char *audit_directory(const struct conf *conf, char *path);
 void audit_close(struct fs *fs);
 

@@ -53,7 +53,7 @@ int rotated_open(struct rotated *r, const char *path, uint64_t most, unsigned ke
 	if (!slash || !slash[1] || strlen(slash + 1) >= sizeof(r->name) ||
 	    strlen(path) >= sizeof(dir))
 		return -EINVAL;
-	strcpy(r->name, slash + 1);
+	snprintf(r->name, sizeof(r->name), "%s", slash + 1);
 	e = take(r, open(path, flags_of(r), 0600));
 	if (e < 0 || !most)
 		return e;
