@@ -202,16 +202,27 @@ static bool same_dir(const char *a, const char *b)
 	       sa.st_ino == sb.st_ino;
 }
 
+/* Where it is: by the configuration, or by the environment, or where it usually is. Return: allocated, or NULL. */
+static char *shared_path(const struct conf *c)
+{
+	const char *value = getenv("XSBXFS_SHARED");
+
+	if (c->vm.shared_dir)
+		return strdup(c->vm.shared_dir);
+	if (value && (*value == '/' || strcmp(value, "none") == 0))
+		return strdup(value);
+	return join(SYSTEM_DIR, SHARED_NAME);
+}
+
 /* Who fills the shared directory has it as his cache. What goes into a bundle is that of the cache alone. */
 static int settle_shared(struct conf *c)
 {
-	const char *value = getenv("XSBXFS_SHARED");
-	const bool said = value && (*value == '/' || strcmp(value, "none") == 0);
+	char *path = shared_path(c);
 	bool none;
 
-	if (!c->vm.shared_dir)
-		c->vm.shared_dir = said ? strdup(value) : join(SYSTEM_DIR, SHARED_NAME);
-	if (!c->vm.shared_dir)
+	free((char *)c->vm.shared_dir);
+	c->vm.shared_dir = path;
+	if (!path)
 		return -ENOMEM;
 	c->vm.publish = same_dir(c->vm.cache_dir, c->vm.shared_dir);
 	none = c->vm.publish || c->action == CONF_EXPORT || c->action == CONF_IMPORT ||
@@ -524,6 +535,18 @@ static int read_options(struct conf *c, const struct arguments *a, struct conf_s
 	return r;
 }
 
+/* As @first says where they are. */
+static int read_images(struct conf *c, const struct conf *first, const char *standard,
+		       const struct conf_source *src)
+{
+	const char *const cache = first->vm.cache_dir ? first->vm.cache_dir : standard;
+	_cleanup_free_ char *shared = shared_path(first);
+
+	if (!shared)
+		return -ENOMEM;
+	return conf_read_images(c, cache, strcmp(shared, "none") == 0 ? NULL : shared, src);
+}
+
 /* Images come before the configuration, which says where they are: it is read first, and then, as it was read, applied
  * behind them. */
 static int read_first(struct conf *c, const struct arguments *a, struct conf_source *src)
@@ -538,7 +561,7 @@ static int read_first(struct conf *c, const struct arguments *a, struct conf_sou
 	if (r >= 0)
 		r = read_options(&first, a, src);
 	if (r >= 0 && c->action != CONF_TAKEOVER && c->action != CONF_IMPORT)
-		r = conf_read_images(c, first.vm.cache_dir ? first.vm.cache_dir : standard, src);
+		r = read_images(c, &first, standard, src);
 	if (r >= 0)
 		r = conf_read_kept(c, &first.files, src);
 	conf_clear(&first);

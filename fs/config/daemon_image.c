@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "value.h"
 #include "vm/base/problem.h"
@@ -20,6 +21,8 @@
  * scripts/images, has a section [template NAME] with its language, and, of an image from elsewhere,
  * its variables, its working directory and its entry point. It is read like a configuration file, and
  * before all others, so that those have the last word.
+ *
+ * A user's own images come first, then those that root has built for all, of which nobody else may have written this file.
  *
  * What is in it came from a stranger. scripts/images has checked it; here it may only name its own
  * template, and keys that give a sandbox nothing of the host. It is read into a configuration of its own
@@ -34,8 +37,8 @@ static int leave_out(struct conf *c, const char *why)
 	return buf_printf(&c->notes, "an image's template was left out: %s\n", why);
 }
 
-/* Could it have been changed by anybody else? */
-static int check_owner(int fd, const struct conf_source *src)
+/* Could it have been changed by anybody but root and @owner? */
+static int check_owner(int fd, uid_t owner, const struct conf_source *src)
 {
 	struct stat st;
 
@@ -43,13 +46,13 @@ static int check_owner(int fd, const struct conf_source *src)
 		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return conf_fail(src, EINVAL, "is not a file");
-	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+	if ((st.st_uid != 0 && st.st_uid != owner) || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		return conf_fail(src, EACCES, "others may write to it");
 	return 0;
 }
 
 /* Reads it into @c, or says in @src what is wrong with it. */
-static int read_one(struct conf *c, const char *path, const struct conf_source *like)
+static int read_one(struct conf *c, const char *path, uid_t owner, const struct conf_source *like)
 {
 	struct conf_source src = *like;
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -60,12 +63,12 @@ static int read_one(struct conf *c, const char *path, const struct conf_source *
 		return errno == ENOENT
 			       ? 0
 			       : conf_fail(&src, errno, "cannot be read: %s", strerror(errno));
-	r = check_owner(fd, &src);
+	r = check_owner(fd, owner, &src);
 	return r < 0 ? r : conf_read_file(c, fd, &src);
 }
 
 /* Return: 0 or -ENOMEM. */
-static int add(struct conf *c, const char *cache_dir, const char *name,
+static int add(struct conf *c, const char *dir, uid_t owner, const char *name,
 	       const struct conf_source *outer)
 {
 	char path[PATH_MAX], why[1024] = "out of memory";
@@ -74,18 +77,17 @@ static int add(struct conf *c, const char *cache_dir, const char *name,
 	int r;
 
 	if (!plain_name_ok(name) ||
-	    snprintf(path, sizeof(path), "%s/images/templates/%s/" FILE_NAME, cache_dir, name) >=
-		    (int)sizeof(path))
+	    snprintf(path, sizeof(path), "%s/%s/" FILE_NAME, dir, name) >= (int)sizeof(path))
 		return 0;
 	r = conf_init(&trial);
 	if (r == 0)
-		r = read_one(&trial, path, &src);
+		r = read_one(&trial, path, owner, &src);
 	/* As a template that nobody has said anything else about. */
 	if (r == 0)
 		r = conf_settle_templates(&trial, &src);
 	conf_clear(&trial);
 	if (r == 0)
-		r = read_one(c, path, &src);
+		r = read_one(c, path, owner, &src);
 	if (r == -ENOMEM)
 		return conf_fail(outer, ENOMEM, "out of memory");
 	return r < 0 ? leave_out(c, why) : 0;
@@ -96,22 +98,42 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-int conf_read_images(struct conf *c, const char *cache_dir, const struct conf_source *src)
+/* Has the user an image of that name? It is used then, and not the shared one. */
+static bool has_own(const char *own, const char *name)
 {
-	_cleanup_free_ char *dir = NULL;
-	struct dirent **names = NULL;
-	int n, r = 0;
+	char path[PATH_MAX];
 
-	if (asprintf(&dir, "%s/images/templates", cache_dir) < 0)
-		return -ENOMEM;
-	n = scandir(dir, &names, NULL, by_name);
+	return snprintf(path, sizeof(path), "%s/%s", own, name) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+/* Those of one directory, but what is in @own, if that is not NULL. Return: 0 or -errno. */
+static int read_dir(struct conf *c, const char *dir, uid_t owner, const char *own,
+		    const struct conf_source *src)
+{
+	struct dirent **names = NULL;
+	int n = scandir(dir, &names, NULL, by_name), r = 0;
+
 	if (n < 0)
 		return errno == ENOMEM ? -ENOMEM : 0; /* there are none yet */
 	for (int i = 0; i < n; i++) {
-		if (r == 0)
-			r = add(c, cache_dir, names[i]->d_name, src);
+		if (r == 0 && !(own && has_own(own, names[i]->d_name)))
+			r = add(c, dir, owner, names[i]->d_name, src);
 		free(names[i]);
 	}
 	free((void *)names);
 	return r;
+}
+
+int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_dir,
+		     const struct conf_source *src)
+{
+	_cleanup_free_ char *own = NULL, *shared = NULL;
+	int r;
+
+	if (asprintf(&own, "%s/images/templates", cache_dir) < 0 ||
+	    asprintf(&shared, "%s/images/templates", shared_dir ? shared_dir : "") < 0)
+		return -ENOMEM;
+	r = read_dir(c, own, geteuid(), NULL, src);
+	return r < 0 || !shared_dir ? r : read_dir(c, shared, 0, own, src);
 }

@@ -58,14 +58,16 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 
 /**
- * conf_read_images() - Read the templates that images in the cache bring along
+ * conf_read_images() - Read the templates that images bring along
  * @c: Configuration with its built-in defaults; one that is wrong is left out, and noted in `notes`
- * @cache_dir: The cache directory
+ * @cache_dir: The user's own images
+ * @shared_dir: Those that root has built for all, or NULL; of a name that is in both, the user's own
  * @src: For a message
  *
  * Return: 0 or -ENOMEM.
  */
-int conf_read_images(struct conf *c, const char *cache_dir, const struct conf_source *src);
+int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_dir,
+		     const struct conf_source *src);
 
 /* Reads those files that another configuration has read: its `files`. @src has no file. Return: as
  * conf_read_again(). */

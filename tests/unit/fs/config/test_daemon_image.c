@@ -233,6 +233,44 @@ static void test_known(void **state)
 	conf_clear(&c);
 }
 
+/* Those that root has built for all come behind one's own, and only if they are root's. */
+static void test_for_all(void **state)
+{
+	static const char *const dirs[] = {"shared", "shared/images", "shared/images/templates",
+					   "shared/images/templates/app",
+					   "shared/images/templates/other"};
+	static const char other[] = "shared/images/templates/other/template.conf";
+	static const char app[] = "shared/images/templates/app/template.conf";
+	char place[128];
+	struct conf c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		assert_int_equal(mkdir(dirs[i], 0755), 0);
+	snprintf(place, sizeof(place), "shared_dir=%s/shared", dir);
+	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 300\n");
+	write_file(app, "[template app]\nlanguage = raw\nmemory_mb = 400\ntimeout_s = 7\n");
+	write_file(other, "[template other]\nlanguage = raw\nmemory_mb = 500\n");
+	for (int roots = 1; roots >= 0; roots--) {
+		if (chown(other, roots ? 0 : 12001, 0) < 0) {
+			print_message("only as root: whose the files of all are\n");
+			break;
+		}
+		assert_int_equal(load(&c, "-o", place), 0);
+		assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 300);
+		assert_int_not_equal(conf_template_find(&c, "app")->settings.timeout_s, 7);
+		assert_int_equal(!!conf_template_find(&c, "other"), roots);
+		assert_int_equal(c.notes.len > 0, !roots);
+		conf_clear(&c);
+	}
+	assert_int_equal(load(&c, "-o", "shared_dir=none"), 0);
+	assert_null(conf_template_find(&c, "other"));
+	conf_clear(&c);
+	assert_int_equal(remove(app) | remove(other), 0);
+	for (size_t i = sizeof(dirs) / sizeof(dirs[0]); i > 0; i--)
+		assert_int_equal(remove(dirs[i - 1]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_for_all, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, conf_fixture_setup, conf_fixture_teardown);
