@@ -3,7 +3,7 @@
 """make install PREFIX=... after a build for another prefix: what was built knows the new places. What make install
 installs is what is needed there, put where it belongs, with the names of these places in it, and make uninstall takes all of
 it away."""
-# needs: xsbxfs xsbxfs-net xsbxfs-dial xsbxfs-store xsbx-agent drivers
+# needs: xsbxfs xsbxfs-net xsbxfs-dial xsbxfs-store xsbxfs-trace xsbx-agent drivers
 import os
 import shutil
 import subprocess
@@ -91,7 +91,7 @@ def places():
     with tempfile.TemporaryDirectory() as top:
         build, dest = f"{top}/build", f"{top}/dest"
         # Nothing is built: only the recipe itself is what is looked at.
-        for name in ("xsbxfs", "xsbxfs-net", "xsbxfs-dial", "xsbxfs-store", "xsbx-agent"):
+        for name in ("xsbxfs", "xsbxfs-net", "xsbxfs-dial", "xsbxfs-store", "xsbxfs-trace", "xsbx-agent"):
             os.makedirs(build, exist_ok=True)
             open(f"{build}/{name}", "w").close()
         args = [f"DESTDIR={dest}", "PREFIX=/opt/x", "drivers=LICENSE"]

@@ -94,7 +94,7 @@ def check_keys():
     lines = [line.split("\t") for line in text.splitlines()]
     with open(f"{ROOT}/fs/config/key.c") as file:
         rows = re.findall(r'^\t\{"(\w+)", CONF_', file.read(), re.M)
-    with open(f"{ROOT}/fs/config/daemon.c") as file:
+    with open(f"{ROOT}/fs/config/daemon_init.c") as file:
         builtin = re.search(r"builtin\[\] = \{(.*?)\}", file.read())[1]
     with open(f"{FILES}/xsbxfs.bash") as file:
         known = re.search(r'_XSBXFS_TEMPLATES="(.*)"', file.read())[1]

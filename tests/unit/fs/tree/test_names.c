@@ -15,19 +15,19 @@ static void test_listings(void **state)
 	struct fixture *fx = *state;
 
 	assert_string_equal(fx_ls(fx, ""), "README.md status.json isolation doctor metrics events "
-					   "error ctl python raw ");
+					   "error ctl status.html python raw ");
 	assert_string_equal(fx_ls(fx, "python"), "template.json README.md demo ");
 	assert_string_equal(fx_ls(fx, "raw"), "template.json README.md ");
 	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output summary state status.json error config "
 			    "ctl console files.events files runs README.md net ports events jobs "
-			    "checkpoints ");
+			    "checkpoints status.html ");
 	fx_put(fx, TOP "temp", "x");
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
 	assert_string_equal(fx_ls(fx, "python/demo"),
 			    "in stdin stdout stderr output exit_code summary state status.json "
 			    "error config ctl console files.events files runs README.md net ports "
-			    "events jobs checkpoints temp ");
+			    "events jobs checkpoints status.html temp ");
 	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 ");
 	assert_string_equal(fx_ls(fx, TOP "runs/1"),
 			    "in stdout stderr output exit_code state status.json summary wait ");
