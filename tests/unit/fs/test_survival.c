@@ -49,11 +49,6 @@ static struct {
 
 /* ---- what it is about ---- */
 
-void audit_flush(struct fs *fs)
-{
-	(void)fs;
-}
-
 int handover_commit(struct fs *fs, struct estate *e, struct fdbag *fds)
 {
 	const unsigned n = ++t.written;
