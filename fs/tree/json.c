@@ -11,9 +11,10 @@
 
 int status_put(struct buf *out, json_t *o)
 {
-	char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
-					       JSON_REAL_PRECISION(REAL_DIGITS))
-		       : NULL;
+	char *text = o && json_object_set_new(o, "schema_version", json_integer(STATUS_SCHEMA)) == 0
+			     ? json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+						     JSON_REAL_PRECISION(REAL_DIGITS))
+			     : NULL;
 	int e;
 
 	json_decref(o);

@@ -11,7 +11,10 @@ struct problem;
 struct saved;
 struct session;
 
-/* Appends an object and a newline; takes it over. Return: 0 or -ENOMEM. */
+/* As man/status.schema.json has it. Members are added under the same number; one that goes, or means something else, makes the next. */
+#define STATUS_SCHEMA 1
+
+/* Appends an object, which gets the number of its schema, and a newline; takes it over. Return: 0 or -ENOMEM. */
 int status_put(struct buf *out, json_t *o);
 
 /* Seconds since 1970, or null. */
