@@ -145,6 +145,9 @@ $(O)/test/obj/%.o: %.c
 # gcc's own fork() looks after the counters by what a static program has not.
 $(if $(COV),$(call objs,obj,$(agent_c)): XCFLAGS += -fno-builtin-fork)
 
+# What it takes in as it is, which the compiler does not tell of.
+$(foreach d,obj fuzz/obj,$(O)/$(d)/fs/tree/page_static.o): $(wildcard fs/tree/page/*)
+
 # As they are compiled in an image.
 $(O)/obj/images/drivers/%.o: XCFLAGS += -Iagent/interp
 
@@ -427,7 +430,7 @@ format-check:
 
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
-	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 755 $(O)/xsbxfs scripts/xsbx-tty scripts/xsbx-top $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 755 $(O)/xsbxfs-net $(O)/xsbxfs-dial $(O)/xsbxfs-store $(O)/xsbx-agent \
 		$(DESTDIR)$(LIBEXECDIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(LIBEXECDIR)/drivers $(drivers)
@@ -436,13 +439,14 @@ install: all
 	done
 	$(INSTALL) -d $(DESTDIR)$(DATADIR)
 	cp -R --preserve=mode images scripts $(DESTDIR)$(DATADIR)/
+	$(INSTALL) -m 644 man/status.schema.json $(DESTDIR)$(DATADIR)/
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DATADIR)/agent/interp $(driver_h)
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/xsbxfs $(DESTDIR)$(BINDIR)/xsbx-tty
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbx-tty xsbx-top)
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 
