@@ -97,7 +97,9 @@ enum node_kind {
 	NODE_CHECKPOINT_WAIT,
 	NODE_CHECKPOINT_FILES,
 	NODE_CHECKPOINT_FILE, /* below that: an index, as of NODE_FILE, but into another table */
-	NODE_CHECKPOINT_ERROR, /* the last: an heir of another version knows the others by their numbers */
+	NODE_CHECKPOINT_ERROR,
+	NODE_ROOT_PAGE, /* `sub` is whose */
+	NODE_PAGE,	/* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
 

@@ -68,6 +68,12 @@ static int scratch_stat(const struct node *n, struct stat *st)
 	return 0;
 }
 
+/* Is it one of the root's that everybody has one of his own of? */
+static bool is_callers(enum node_kind kind)
+{
+	return kind == NODE_ROOT_ERROR || kind == NODE_ROOT_PAGE;
+}
+
 int dir_stat(const struct node *n, struct stat *ret_st)
 {
 	struct stat st = {
@@ -81,8 +87,8 @@ int dir_stat(const struct node *n, struct stat *ret_st)
 	uint64_t size = 0;
 	int e;
 
-	assert(n->s || n->kind < NODE_SESSION);
-	if (n->kind == NODE_ROOT_ERROR)
+	assert(n->s || n->kind < NODE_SESSION || n->kind == NODE_ROOT_PAGE);
+	if (is_callers(n->kind))
 		st.st_uid = n->sub;
 	if (n->kind == NODE_FILES) {
 		files_root_stat(n->s, ret_st);
@@ -122,7 +128,7 @@ static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET ||
 		     kind == NODE_JOBS || kind == NODE_CHECKPOINTS;
 
-	if (kind == NODE_ROOT_ERROR)
+	if (is_callers(kind))
 		return node_sibling(dir, kind, dir->fs->caller);
 	return node_sibling(dir, kind, epoch ? dir->s->dir_epoch : dir->sub);
 }

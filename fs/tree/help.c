@@ -218,9 +218,11 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
-		"\nMore: `doctor` (what is wrong with this host), `isolation` (what is enforced),\n"
+		"\nMore: `doctor` (is this host in order?), `isolation` (what is enforced), "
+		"`status.html` (browser),\n"
 		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "
-		"man 5 xsbxfs.\n",
+		"man 5 "
+		"xsbxfs.\n",
 		network_words(c), PLAIN_NAME_MAX, c->template[0].name, bytes(c->output_bytes).text,
 		c->history_runs, bytes(c->history_bytes).text,
 		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,
@@ -326,6 +328,7 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"read, "
 		"`wait` waits until it is saved, `error` says why it was not |\n"
 		"| `console` | boot log |\n"
+		"| `status.html` | all there is to see, with a browser |\n"
 		"| `status.json` | all there is to know; `stands_still`: the machine has nothing "
 		"to do, "
 		"and takes no processor time until something reaches it |\n\n"

@@ -40,6 +40,10 @@ int status_run(const struct node *n, struct buf *out);
 int status_checkpoint(const struct node *n, struct buf *out);
 int status_job(const struct node *n, struct buf *out);
 
+/* status.html, for who looks at it with a browser; see page.h. */
+int page_root(const struct node *n, struct buf *out);
+int page_session(const struct node *n, struct buf *out);
+
 /* All metrics, in the text exposition format 0.0.4. */
 int metrics_render(const struct node *n, struct buf *out);
 

@@ -74,6 +74,16 @@ static struct timespec summary_time(const struct node *n)
 	return time_compare(&saved, &run) > 0 ? saved : run;
 }
 
+/* It tells of all there is. What goes on by itself, as the use of memory, is no change. */
+static struct timespec page_time(const struct node *n)
+{
+	struct timespec t = summary_time(n);
+
+	t = time_compare(&n->s->state_mtime, &t) > 0 ? n->s->state_mtime : t;
+	t = time_compare(&n->front->error_mtime, &t) > 0 ? n->front->error_mtime : t;
+	return time_compare(&n->s->jobs_mtime, &t) > 0 ? n->s->jobs_mtime : t;
+}
+
 static struct timespec in_time(const struct node *n)
 {
 	const struct handle *w = input_writer(n->front);
@@ -324,6 +334,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_CHECKPOINT_FILE] = {NULL, NODE_CHECKPOINT_FILES, FILE_ | 0600, NULL},
 	[NODE_CHECKPOINT_ERROR] = {TEXT("error", NODE_CHECKPOINT, 0400, text_checkpoint_error,
 					checkpoint_time)},
+	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
+	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 };
 
 enum node_kind node_child(enum node_kind parent, const char *name)
