@@ -227,20 +227,21 @@ const char *host_check_kvm_fix(const char *root, enum kvm_state state, bool priv
  * Virtual machines have packages installed by their image's own program. Those of processes that see
  * this host's programs are installed by the one in PATH, or the image's. Where they come from is what
  * the configuration says, or else what the host's own tools say when they are asked, which is when
- * packages are first installed: here it is only seen whether there is a tool to ask. Without one it is the
- * registry that the tool would ask by itself (images/packages/prepare).
+ * packages are first installed: here it is only seen whether there is a tool to ask.
  */
 static const struct {
 	const char *what, *installer, *image, *asked;
 	const char *keys;  /* of the configuration that say where from */
 	const char *build; /* how to have the installer */
-	const char *registry;
+	const char *source;
 } kinds[] = {
 	[HOST_CHECK_PYTHON] = {"Python's", "uv", "python", "pip3", "python_index, python_hosts",
-			       "Build the image, which has it: scripts/images python.", "index.example"},
+			       "Build the image, which has it: scripts/images python.",
+			       "Install pip (python3-pip), or set python_index or python_hosts in "
+			       "[packages]."},
 	[HOST_CHECK_NPM] = {"npm's", "bun", "javascript", "npm", "npm_registry",
 			    "Build the image, which has it: scripts/images javascript.",
-			    "npm.example"},
+			    "Install npm, or set npm_registry in [packages]."},
 };
 static_assert(ARRAY_SIZE(kinds) == HOST_CHECK_NREGISTRIES, "each registry");
 
@@ -285,9 +286,11 @@ static const char *tell_registry(enum host_check_registry which, const struct vm
 	else if (asked)
 		snprintf(out, size, ", from where this host's %s says", kinds[which].asked);
 	else
-		snprintf(out, size, ", from %s, for there is no %s, and [packages] is silent",
-			 kinds[which].registry, kinds[which].asked);
-	return host || image ? "" : kinds[which].build;
+		snprintf(out, size, ", from where is not known: no %s, and [packages] is silent",
+			 kinds[which].asked);
+	if (!host && !image)
+		return kinds[which].build;
+	return set || asked ? "" : kinds[which].source;
 }
 
 static bool has_file(const char *dir, const char *name, int mode)

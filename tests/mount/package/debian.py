@@ -250,7 +250,7 @@ def images():
         names = call("dpkg-deb", "-f", deb, "Recommends")
         names = " ".join(name.split()[0] for name in names.split(",") if "qemu" not in name)
         fresh.sh(f"apt-get -q update; apt-get -q -y --no-install-recommends install {fresh.put(deb)} {names}; useradd -m user")
-        fresh.sh("! command -v gcc; ! command -v pip; ! command -v npm")
+        fresh.sh("! command -v gcc")
         said = fresh.sh("xsbxfs-images raw 2>&1", user="user")
         has(f"{suite}: a user builds images", said, "images: built kernel raw")
         ok(f"{suite}: and has them", fresh.sh("stat -L -c %s ~/.cache/xsbxfs/images/templates/raw/rootfs.erofs", user="user"))

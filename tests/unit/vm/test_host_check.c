@@ -218,14 +218,13 @@ static void packages(void **state)
 		"from where this host's npm says",
 		"");
 	packages_say(
-		&cfg, programs("some", some), true, VM_OK,
+		&cfg, programs("some", some), true, VM_WARN,
 		"Python's by uv of image python, from where this host's pip3 says; npm's by bun "
-		"of image javascript, from npm.example, for there is no npm",
-		"");
+		"of image javascript, from where is not known: no npm",
+		"set npm_registry");
 	packages_say(&cfg, programs("some", some), false, VM_WARN,
 		     "Python's can't be installed: no uv", "scripts/images python");
-	packages_say(&cfg, NULL, true, VM_OK,
-		     "uv of image python, from index.example, for there is no pip3", "");
+	packages_say(&cfg, NULL, true, VM_WARN, "no pip3", "set python_index");
 	cfg.python_hosts = "files.example.org";
 	cfg.npm_registry = "https://user:secret@npm.example.org/";
 	packages_say(
