@@ -28,7 +28,7 @@
 #define TRIALS	      3u
 #define SHARED_FIX                                                                                \
 	"Everything in it, and each directory that leads there, must be root's, and writable by " \
-	"nobody else: scripts/images --shared, as root. Until then each user has his own."
+	"nobody else: xsbxfs-images --shared, as root. Until then each user has his own."
 
 /* Files of layers that are counted while the loop waits: some milliseconds. */
 #define FILES_IN_A_HURRY 4000
@@ -90,7 +90,7 @@ static void check_image(const struct doctor *d, struct images *images, const cha
 		finding(d, check, VM_OK, "", "complete, %s: %.400s", shared ? "shared" : "your own",
 			path);
 	else
-		finding(d, check, d->lack, "Build the images: scripts/images", "%s", why);
+		finding(d, check, d->lack, "Build the images: " IMAGES_COMMAND, "%s", why);
 }
 
 static void check_kernel(const struct doctor *d, struct images *images)
@@ -99,7 +99,7 @@ static void check_kernel(const struct doctor *d, struct images *images)
 	const char *why;
 
 	if (images_kernel(images, text, sizeof(text), &why) < 0)
-		finding(d, "kernel", d->lack, "Build the images: scripts/images", "%s", why);
+		finding(d, "kernel", d->lack, "Build the images: " IMAGES_COMMAND, "%s", why);
 	else
 		finding(d, "kernel", VM_OK, "", "%s", text);
 }
@@ -137,7 +137,7 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 	if (shared_dir)
 		n += check_images_in(d, images, shared_dir, cache_dir);
 	if (!n)
-		finding(d, "images", d->lack, "Build the images: scripts/images",
+		finding(d, "images", d->lack, "Build the images: " IMAGES_COMMAND,
 			"there are none in %.300s/images/templates", cache_dir);
 }
 

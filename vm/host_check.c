@@ -236,11 +236,11 @@ static const struct {
 	const char *source;
 } kinds[] = {
 	[HOST_CHECK_PYTHON] = {"Python's", "uv", "python", "pip3", "python_index, python_hosts",
-			       "Build the image, which has it: scripts/images python.",
+			       "Build the image, which has it: xsbxfs-images python.",
 			       "Install pip (python3-pip), or set python_index or python_hosts in "
 			       "[packages]."},
 	[HOST_CHECK_NPM] = {"npm's", "bun", "javascript", "npm", "npm_registry",
-			    "Build the image, which has it: scripts/images javascript.",
+			    "Build the image, which has it: xsbxfs-images javascript.",
 			    "Install npm, or set npm_registry in [packages]."},
 };
 static_assert(ARRAY_SIZE(kinds) == HOST_CHECK_NREGISTRIES, "each registry");

@@ -168,7 +168,7 @@ static int begin(struct backend *b, const struct backend_spec *spec, int *ret_st
 	if (r < 0) {
 		problem_set(ret_problem, r == -ENOEXEC ? PROBLEM_NO_AGENT : PROBLEM_NO_IMAGE,
 			    r == -ENOEXEC ? "Build the agent (make), or set `agent` to it."
-					  : "Build the images: scripts/images",
+					  : "Build the images: " IMAGES_COMMAND,
 			    "%s", why);
 		return r;
 	}

@@ -42,6 +42,9 @@ struct vm_packages {
 	uint64_t layer_bytes; /* disk space limit for installed packages; 0: none */
 };
 
+/* What builds images: on the PATH where xsbxfs is installed, and in its sources. */
+#define IMAGES_COMMAND "xsbxfs-images (in the sources, scripts/images)"
+
 struct vm_config {
 	const char *cache_dir;	 /* contains images/templates/NAME */
 	const char *shared_dir;	 /* likewise, made by root for all; NULL: none */

@@ -206,7 +206,7 @@
 	  "there.") \
 	X(WAITING, IMAGE_FAILED, "image-failed", LATER, \
 	  "The image can't be built.", \
-	  "Do what the builder's last words say, and run `scripts/images` by hand.") \
+	  "Do what the builder's last words say, and run `xsbxfs-images` by hand.") \
 	X(WAITING, PACKAGES_INSTALLING, "packages-installing", LATER, \
 	  "The packages are being installed: wait.", \
 	  "") \
@@ -227,7 +227,7 @@
 	  "Mount again.") \
 	X(START, NO_IMAGE, "no-image", LATER, \
 	  "The image is missing or damaged.", \
-	  "Build the images: `scripts/images`.") \
+	  "Build the images: `xsbxfs-images`, in the sources `scripts/images`.") \
 	X(START, NO_AGENT, "no-agent", LATER, \
 	  "The agent's program is missing, or is none.", \
 	  "Build it, or set `agent`.") \

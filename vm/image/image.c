@@ -478,7 +478,7 @@ int images_tree(struct images *im, const char *name, char ret_path[PATH_MAX], co
 	    trusted_dir(path, ret_path) == 0)
 		return 0;
 	return fail(im, -ENOENT,
-		    "the image '%s' was not unpacked in %s; scripts/images --unpack %s does it",
+		    "the image '%s' was not unpacked in %s; xsbxfs-images --unpack %s does it",
 		    name, im->templates, name);
 }
 

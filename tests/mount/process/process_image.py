@@ -83,7 +83,7 @@ def missing():
     s = host.session("one", template="raw")
     s.run("true\n")
     same("it does not start", s.word(), "failed")
-    has("and says how it would", s.text("error"), "scripts/images --unpack raw")
+    has("and says how it would", s.text("error"), "xsbxfs-images --unpack raw")
     host.close()
 
 

@@ -223,7 +223,7 @@ static void packages(void **state)
 		"of image javascript, from where is not known: no npm",
 		"set npm_registry");
 	packages_say(&cfg, programs("some", some), false, VM_WARN,
-		     "Python's can't be installed: no uv", "scripts/images python");
+		     "Python's can't be installed: no uv", "xsbxfs-images python");
 	packages_say(&cfg, NULL, true, VM_WARN, "no pip3", "set python_index");
 	cfg.python_hosts = "files.example.org";
 	cfg.npm_registry = "https://user:secret@npm.example.org/";
@@ -236,7 +236,7 @@ static void packages(void **state)
 	packages_say(&cfg, NULL, true, VM_WARN, "can't be read", "offline");
 	put("/mirror/a.whl", "");
 	packages_say(&cfg, NULL, true, VM_OK, "; all from /", "");
-	packages_say(&cfg, NULL, false, VM_WARN, "no uv; ", "scripts/images python");
+	packages_say(&cfg, NULL, false, VM_WARN, "no uv; ", "xsbxfs-images python");
 }
 
 static void layers(void **state)
