@@ -447,6 +447,8 @@ format-check:
 
 # Commands of their own.
 user_scripts := $(wildcard scripts/xsbx-*)
+# Those that complete by the file of xsbxfs.
+completed := xsbxfs-images $(notdir $(user_scripts))
 # What works where it is installed. What the scripts need of each other is beside them there, too.
 installed_scripts := $(filter-out $(addprefix scripts/,completion layers man-codes package quickstart service test),$(wildcard scripts/*))
 link_to = $(shell realpath -m -s --relative-to=$(1) $(2))
@@ -480,7 +482,7 @@ install: all
 	$(INSTALL) -D -m 644 scripts/service/xsbxfs.tmpfiles $(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf
 	$(INSTALL) -D -m 644 scripts/service/xsbxfs.sysusers $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf
 	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.bash $(DESTDIR)$(BASHCOMPDIR)/xsbxfs
-	ln -sf xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty
+	for name in $(completed); do ln -sf xsbxfs $(DESTDIR)$(BASHCOMPDIR)/$$name || exit 1; done
 	$(INSTALL) -D -m 644 scripts/completion/xsbxfs.zsh $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	sed 's,/usr/local/libexec/xsbxfs,$(LIBEXECDIR),; s,/usr/local/share/xsbxfs,$(DATADIR),' \
 		man/xsbxfs.conf.example >$(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
@@ -491,7 +493,7 @@ uninstall:
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	rm -f $(DESTDIR)$(UNITDIR)/xsbxfs@.service $(DESTDIR)$(USERUNITDIR)/xsbxfs.service \
 		$(DESTDIR)$(TMPFILESDIR)/xsbxfs.conf $(DESTDIR)$(SYSUSERSDIR)/xsbxfs.conf \
-		$(DESTDIR)$(BASHCOMPDIR)/xsbxfs $(DESTDIR)$(BASHCOMPDIR)/xsbx-tty $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
+		$(addprefix $(DESTDIR)$(BASHCOMPDIR)/,xsbxfs $(completed)) $(DESTDIR)$(ZSHCOMPDIR)/_xsbxfs
 	for page in $(man); do rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 
 # ---- packages ----

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Completion for bash: of xsbxfs and xsbx-tty; and, for who wants it, of what is written to `config` and `ctl` in the directory of
+# Completion for bash: of xsbxfs and the commands beside it; and, for who wants it, of what is written to `config` and `ctl` in the directory of
 # a session. In ~/.bashrc, behind this file:
 #
 #	complete -o default -F _xsbx_config echo
@@ -118,6 +118,26 @@ _xsbx_tty()
 	fi
 }
 
+# Options as --help has them, the recipes of images, and directories: what a mount is.
+_xsbx_help()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} recipes name
+
+	COMPREPLY=()
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
+	elif [[ $1 == *xsbxfs-images ]]; then
+		recipes=$(readlink -f "$(command -v "$1")")
+		for name in "${recipes%/*/*}"/images/*.conf; do
+			name=${name##*/}
+			[[ $name == common.conf || $name != "$cur"* ]] || COMPREPLY+=("${name%.conf}")
+		done
+	else
+		type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+	fi
+}
+
 # echo KEY = VALUE >> config, echo VERB > ctl: in the directory of a session.
 _xsbx_config()
 {
@@ -137,3 +157,4 @@ _xsbx_config()
 
 complete -F _xsbxfs xsbxfs
 complete -o default -F _xsbx_tty xsbx-tty
+complete -o default -F _xsbx_help xsbx-top xsbx-remote xsbxfs-images

@@ -1,6 +1,6 @@
-#compdef xsbxfs xsbx-tty
+#compdef xsbxfs xsbx-tty xsbx-top xsbx-remote xsbxfs-images
 # SPDX-License-Identifier: Apache-2.0
-# Completion for zsh: of xsbxfs and xsbx-tty; and, for who wants it, of what is written to `config` and `ctl` in the directory of
+# Completion for zsh: of xsbxfs and the commands beside it; and, for who wants it, of what is written to `config` and `ctl` in the directory of
 # a session. In ~/.zshrc, behind compinit:
 #
 #	autoload -Uz _xsbxfs; compdef '_xsbxfs config' echo
@@ -87,6 +87,19 @@ _xsbxfs()
 	fi
 	if [[ $service == xsbx-tty ]]; then
 		_arguments '1:session:_directories' '*::program:_normal'
+		return
+	fi
+	if [[ $service == xsbxfs-images ]]; then
+		if [[ $words[CURRENT] == -* ]]; then
+			long=(${(f)"$(_call_program options xsbxfs-images --help 2>/dev/null | grep -oE -- '--[a-z-]+')"})
+			compadd -- ${(u)long}
+		else
+			long=(${commands[xsbxfs-images]:A:h:h}/images/*.conf(N:t:r))
+			compadd -- ${long:#common}
+		fi
+		return
+	elif [[ $service == (xsbx-top|xsbx-remote) ]]; then
+		_arguments -- '*:mount:_directories'
 		return
 	fi
 	case $words[CURRENT-1] in

@@ -82,7 +82,8 @@ def main():
 # Everything that is installed beside programs, manual pages and what is below libexec and share/xsbxfs.
 PLACED = """
 lib/systemd/system/xsbxfs@.service lib/systemd/user/xsbxfs.service lib/tmpfiles.d/xsbxfs.conf lib/sysusers.d/xsbxfs.conf
-share/bash-completion/completions/xsbxfs share/bash-completion/completions/xsbx-tty share/zsh/site-functions/_xsbxfs
+share/bash-completion/completions/xsbxfs share/bash-completion/completions/xsbx-tty share/bash-completion/completions/xsbx-top
+share/bash-completion/completions/xsbx-remote share/bash-completion/completions/xsbxfs-images share/zsh/site-functions/_xsbxfs
 """.split()
 
 

@@ -30,6 +30,9 @@ CASES = [
     ("D", "xsbxfs -f -c oth", "xsbxfs -f -c other"),
     ("D", "xsbxfs -f dire", "xsbxfs -f directory/"),
     ("D", "xsbx-tty dire", "xsbx-tty directory/"),
+    ("D", "xsbx-top --onc", "xsbx-top --once"),
+    ("D", "xsbxfs-images --shar", "xsbxfs-images --shared"),
+    ("D", "xsbxfs-images jav", "xsbxfs-images java"),
     ("D", "echo timeou", "echo timeou"),
     ("S", "echo timeou", "echo timeout_s"),
     ("S", "echo idle = hib", "echo idle = hibernate"),
@@ -116,6 +119,8 @@ def main():
         for file in "S/config", "S/ctl", "S/in", "D/other":
             open(f"{home}/{file}", "w").close()
         os.symlink(f"{BUILD}/xsbxfs", f"{home}/bin/xsbxfs")
+        os.symlink(f"{ROOT}/scripts/xsbx-top", f"{home}/bin/xsbx-top")
+        os.symlink(f"{ROOT}/scripts/images", f"{home}/bin/xsbxfs-images")
         os.symlink(f"{FILES}/xsbxfs.zsh", f"{home}/fpath/_xsbxfs")
         with open(f"{home}/bin/print_line", "w") as file:
             file.write("#!/bin/sh\nprintf '<<%s>>\\n' \"$1\"\n")
