@@ -8,6 +8,7 @@
 
 #include "qemu_argv.h"
 #include "qemu_internal.h"
+#include "vm/base/config.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 #include "vm/checkpoint/point.h"

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -547,6 +548,15 @@ static int trace_job(const struct policy *p, struct spawn_job *job)
 	return 0;
 }
 
+/* The configuration's, or what the environment says. */
+static void pass_registries(const struct policy *p, struct spawn_job *job)
+{
+	static const char python[] = "XSBXFS_PYTHON_INDEX", npm[] = "XSBXFS_NPM_REGISTRY";
+
+	pass_one(job, python, p->python_index ? p->python_index : getenv(python));
+	pass_one(job, npm, p->npm_registry ? p->npm_registry : getenv(npm));
+}
+
 static int image_job(const struct policy *p, const struct order_image *o, struct spawn_job *job)
 {
 	static const char *const names[] = {
@@ -564,6 +574,7 @@ static int image_job(const struct policy *p, const struct order_image *o, struct
 	policy_args(job, o->image);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass_one(job, "XSBXFS_SHARED", p->shared ? p->shared : "none");
+	pass_registries(p, job);
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL;
 	return 0;

@@ -520,6 +520,23 @@ static void planted(void **state)
 	assert_int_equal(ask(alone, &o), -EPERM);
 }
 
+/* What builds images asks the same registries as what installs packages: the configuration's, or the environment's. */
+static void registries(void **state)
+{
+	struct order o = image("python");
+
+	(void)state;
+	setenv("XSBXFS_PYTHON_INDEX", "https://other", 1);
+	setenv("XSBXFS_NPM_REGISTRY", "https://npm", 1);
+	assert_int_equal(ask(alone, &o), 0);
+	assert_true(has_arg(job.envp, "XSBXFS_PYTHON_INDEX=https://index"));
+	assert_true(has_arg(job.envp, "XSBXFS_NPM_REGISTRY=https://npm"));
+	unsetenv("XSBXFS_PYTHON_INDEX");
+	unsetenv("XSBXFS_NPM_REGISTRY");
+	assert_int_equal(ask(alone, &o), 0);
+	assert_false(has_arg(job.envp, "XSBXFS_NPM_REGISTRY=https://npm"));
+}
+
 /* A policy whose cache is at @cache. */
 static struct policy *cached_at(const char *cache)
 {
@@ -685,7 +702,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(shapes),  T(names),	    T(sizes), T(not_configured), T(programs),
 		T(key),	    T(variables),   T(views), T(planted),	 T(owners),
-		T(commits), T(finds_views), T(sums),  T(linked),
+		T(commits), T(finds_views), T(sums),  T(linked),	 T(registries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
