@@ -4,6 +4,7 @@
 #   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
 #   SHADOW=1 with a second look at what a daemon leaves if it dies, into build/shadow: see fs/survival.h
 #   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
+#   MACHINES=arm64 with machines of that architecture, emulated, into build/arm64: what tests them where there is no such host
 #   DEV=1    warnings are errors
 #   V=1      show commands
 #   O=DIR    build somewhere else
@@ -24,7 +25,7 @@ BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 # Debian's zsh looks below /usr for what packages bring.
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
+O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)$(if $(MACHINES),/$(MACHINES))
 ifndef VERSION
 VERSION := $(shell scripts/package/version)
 endif
@@ -85,13 +86,16 @@ instrument := $(if $(SAN),-fsanitize=address$(,)undefined -fno-sanitize-recover=
 	-fno-omit-frame-pointer) $(if $(COV),--coverage -O0)
 defines := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-DXSBX_VERSION='"$(VERSION)"' -DXSBX_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-DXSBX_DATADIR='"$(DATADIR)"' $(if $(SHADOW),-DXSBX_SHADOW)
+	-DXSBX_DATADIR='"$(DATADIR)"' $(if $(SHADOW),-DXSBX_SHADOW) $(if $(filter arm64,$(MACHINES)),-DXSBX_MACHINES_ARM64)
 
 XCFLAGS := -std=gnu11 $(warnings) $(hardening) $(places_of_files) $(defines) -I. $(call pkg,--cflags $(pkgs) slirp) \
 	$(CFLAGS) $(instrument) $(CPPFLAGS)
 XLDFLAGS := -fPIE -pie -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS)
 LIBS := $(call pkg,--libs $(pkgs))
 
+# What runs in machines is built by a compiler for them.
+guest_cc := $(if $(filter arm64,$(MACHINES)),aarch64-linux-gnu-gcc,$(CC))
+guest_obj := $(if $(MACHINES),guest,obj)
 # The sanitizers have no static runtime, so such an agent is only for tests on the host.
 agent_link := $(if $(SAN),-pie,-static-pie)
 
@@ -110,9 +114,9 @@ $(O)/xsbxfs: $(call objs,obj,$(daemon_c))
 	$(call say,LD,$@)
 	$(Q)$(link) $(LIBS)
 
-$(O)/xsbx-agent: $(call objs,obj,$(agent_c))
+$(O)/xsbx-agent: $(call objs,$(guest_obj),$(agent_c))
 	$(call say,LD,$@)
-	$(Q)$(CC) $(agent_link) -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS) -o $@ $^
+	$(Q)$(guest_cc) $(agent_link) -Wl,-z,relro,-z,now $(instrument) $(LDFLAGS) -o $@ $^
 
 $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 	$(call say,LD,$@)
@@ -152,6 +156,11 @@ $(O)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(XCFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/guest/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc) $(filter-out -fcf-protection,$(XCFLAGS)) -MMD -MP -c -o $@ $<
 
 $(O)/test/obj/%.o: %.c
 	$(call say,CC,$< (test))
@@ -240,10 +249,10 @@ endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
 # Runs in sandboxes, with any view of files.
-$(O)/test/probe: $(call objs,obj,$(wildcard tests/hostile/*.c))
+$(O)/test/probe: $(call objs,$(guest_obj),$(wildcard tests/hostile/*.c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
+	$(Q)$(guest_cc) $(agent_link) $(instrument) $(LDFLAGS) -o $@ $^
 
 # Runs in machines and on the host; the results are compared.
 $(O)/test/vectors: $(call objs,obj,$(wildcard tests/vectors/*.c))

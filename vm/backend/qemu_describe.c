@@ -29,7 +29,7 @@ int qemu_describe(struct backends *all, const struct backend_spec *spec, struct 
 		  const char **ret_why)
 {
 	struct qemu_machine machine = {
-		.arch = ARCH_HOST,
+		.arch = ARCH_MACHINES,
 		.qemu = all->qemu,
 		.version = all->probe.qemu,
 		.name = "",

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "kvm_trial.h"
+#include "vm/base/arch.h"
 #include "vm/base/util.h"
 
 /*
@@ -174,7 +175,9 @@ static void try_kvm(struct kvm_verdict *v)
 	struct trial t = {.kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC)};
 	int r;
 
-	if (t.kvm < 0 && errno == ENOENT)
+	if (ARCH_FOREIGN)
+		verdict(v, KVM_UNUSABLE, "Machines are of another architecture than this host.");
+	else if (t.kvm < 0 && errno == ENOENT)
 		verdict(v, KVM_UNUSABLE, "This host has no KVM (/dev/kvm does not exist).");
 	else if (t.kvm < 0)
 		verdict(v, errno == EACCES || errno == EPERM ? KVM_DENIED : KVM_UNUSABLE,

@@ -188,7 +188,7 @@ static int machine_job(const struct policy *p, const struct order_machine *o, st
 	struct qemu_jail *jail = &scratch.machine.jail;
 	struct qemu_argv *argv = &scratch.machine.argv;
 	const struct qemu_machine machine = {
-		.arch = ARCH_HOST,
+		.arch = ARCH_MACHINES,
 		.qemu = jail->program,
 		.version = o->version,
 		.name = o->name,

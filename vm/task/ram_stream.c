@@ -10,8 +10,8 @@
 #include "vm/base/util.h"
 
 /* Of QEMU's migration/savevm.c and ram.c; all numbers have their highest byte first. */
-#define MACHINE	      ARCH_MACHINE /* QEMU compares no more than is there, and so no version */
-#define BLOCK	      "ram"	   /* of the memory backend that all copies have */
+#define MACHINE	      ARCH_KIND /* QEMU compares no more than is there, and so no version */
+#define BLOCK	      "ram"	/* of the memory backend that all copies have */
 #define CONFIGURATION 0x07
 #define SECTION_START 0x01
 #define SECTION_END   0x03

@@ -312,9 +312,9 @@ static void assert_stream(const uint8_t *p, size_t len, bool with_pages)
 
 	assert_int_equal(take(&p, 8), 0x5145564d00000003);
 	assert_int_equal(take(&p, 1), 7);
-	assert_int_equal(take(&p, 4), strlen(ARCH_MACHINE));
-	assert_memory_equal(p, ARCH_MACHINE, strlen(ARCH_MACHINE));
-	p += strlen(ARCH_MACHINE);
+	assert_int_equal(take(&p, 4), strlen(ARCH_KIND));
+	assert_memory_equal(p, ARCH_KIND, strlen(ARCH_KIND));
+	p += strlen(ARCH_KIND);
 	assert_int_equal(take(&p, 1), 1);
 	assert_int_equal(take(&p, 4), 0x7000);
 	assert_memory_equal(p, "\3ram\0\0\0\0\0\0\0\4", 12);
