@@ -206,6 +206,11 @@ int main(int argc, char **argv)
 	}
 	spans_init(&t.queue);
 	run(&t);
+	/* To take a transfer apart is to wait for a name server that does not answer, and the mount's end waits for this. */
+	if (t.sender.easy) {
+		fflush(stdout);
+		_exit(0);
+	}
 	spans_fini(&t.queue);
 	sender_fini(&t.sender);
 	return 0;

@@ -160,4 +160,24 @@ def deaths():
     c.close()
 
 
-main(spans, joins, away, deaths)
+SILENT = """ip link set lo up; mount --bind resolv.conf /etc/resolv.conf
+python3 -c 'import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("127.0.0.1", 53)); print(flush=True); time.sleep(600)' >bound &
+until [ -s bound ]; do sleep 0.1; done
+echo 'S{"name":"x"}' | timeout $1 "$2" --url http://collector.example.com:4318; echo "status $?"
+kill %1
+"""
+
+
+def silent_name_server():
+    """The end waits for no name server: one that does not answer is asked for minutes."""
+    if os.getuid():
+        print("only as root: a name server that does not answer", flush=True)
+        return
+    write(f"{SCRATCH}/resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
+    done = subprocess.run(["unshare", "-nm", "bash", "-c", SILENT, "bash", str(min(SOON, 100)), f"{BUILD}/xsbxfs-trace"],
+                          cwd=SCRATCH, check=False, stdout=subprocess.PIPE, text=True)
+    same("it ends, and says what is lost", done.stdout, "dropped 1\nstatus 0\n")
+
+
+main(spans, joins, away, deaths, silent_name_server)
