@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Types the recipes of xsbxfs(7) into a shell, and wants what the page says."""
+# night: vm
 # backends: local vm
 # timeout: 120
 from examples import *

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """status.html: what sandboxes print is text in it, whatever it is; each user has his own; reading it wakes nobody."""
+# night: vm
 # backends: local vm
 # option: allow_other
 import html.parser

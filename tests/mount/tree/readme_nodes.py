@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every command in the README.md nodes works as it stands there: those to copy, and those within sentences."""
+# night: vm
 # backends: local vm
 # timeout: 120
 import re
