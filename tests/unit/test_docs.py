@@ -154,6 +154,16 @@ want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
 want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/daemon_setup.c") + read("fs/daemon.c")))
 want("man/xsbxfs.1", "variables", set(re.findall(r'(?:getenv|xdg_path)\("(\w+)"', conf)))
 
+# From the page that people find the others are found; and what is in the pages has the names that installed commands have.
+named = read("man/xsbxfs.1").split(".Sh SEE ALSO")[1].split(".Sh ")[0]
+for page in sorted(glob.glob(f"{ROOT}/man/*.[1-8]")):
+    name, section = os.path.basename(page).rsplit(".", 1)
+    if f".Xr {name} {section}" not in named and (name, section) != ("xsbxfs", "1"):
+        failures.append(f"man/xsbxfs.1, SEE ALSO, lacks {name} {section}")
+for page in "man/xsbxfs.1", "man/xsbxfs.5", "man/xsbxfs.conf.5", "man/xsbxfs.conf.example":
+    for line in re.findall(r".*\bscripts/images --.*", read(page)):
+        failures.append(f"{page}: xsbxfs-images --, for there is no scripts/images where it is installed: {line}")
+
 # What a command's --help says, its page says: options, values and variables.
 for command in "images", "xsbx-remote", "xsbx-top", "xsbx-tty":
     said = subprocess.run([f"{ROOT}/scripts/{command}", "--help"], stdout=subprocess.PIPE, check=False, encoding="utf-8",
