@@ -6,16 +6,10 @@
 # An image from elsewhere, by the name it has there, or the one it shall have.
 import_image()
 {
-	local source=$1 name=$NAME digest base start=$SECONDS
+	local source=$1 name digest base start=$SECONDS
 
-	[ -n "$name" ] || name=$(name_of "$source")
-	name_ok "$name" || die "'$name' can't be the name of an image" "Choose another one: --name NAME"
-	case $name in
-	shell | README.md | status.* | isolation | doctor | metrics | events | error | ctl) ;;
-	*) [ -e "$TOP/images/$name.conf" ] ;;
-	esac && die "the name '$name' is taken" "Choose another one: --name NAME"
+	name=$(name_of "$source")
 	begin
-	check_import
 	step "$name: reading ${source#docker://}"
 	mkdir "$BUILD/base"
 	"$TOP/images/build-oci" fetch "$source" "$TAG" "$BUILD/base"
@@ -48,11 +42,28 @@ make_import()
 	make_image "$1" raw "$2" "$2/template" "$BASH" "$(readlink -f "$(command -v busybox)")"
 }
 
-# name_of SOURCE: registry.example/x/busybox:latest and busybox.tar are busybox.
+# check_source SOURCE: what can be said of it before anything is fetched for it.
+check_source()
+{
+	local name
+
+	[[ $1 == docker://* || -e $1 ]] || die "there is no file or directory $1"
+	[[ $1 == docker://* || -r $1 ]] || die "$1 can't be read"
+	name=$(name_of "$1")
+	name_ok "$name" || die "'$name' can't be the name of an image" "Choose another one: --name NAME"
+	case $name in
+	shell | README.md | status.* | isolation | doctor | metrics | events | error | ctl) ;;
+	*) [ -e "$TOP/images/$name.conf" ] ;;
+	esac && die "the name '$name' is taken" "Choose another one: --name NAME"
+	check_import
+}
+
+# name_of SOURCE: what was wished; else registry.example/x/busybox:latest and busybox.tar are busybox.
 name_of()
 {
 	local name=${1%/}
 
+	[ -z "$NAME" ] || { echo "$NAME"; return; }
 	name=${name##*/}
 	name=${name%%@*}
 	case $1 in
@@ -67,6 +78,9 @@ name_of()
 
 check_import()
 {
+	# The interpreter in such an image is a copy of this host's.
+	[ -z "$FOREIGN" ] || die "images from elsewhere can't be made for $ARCH on this host" \
+		"Their bash is the host's: build them on a host of $ARCH, without --arch."
 	need skopeo skopeo
 	need umoci umoci
 	need busybox busybox-static

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts share: messages, the cache directory, running things as root.
 
+# What builds images: where xsbxfs is installed, and no Makefile is, there is a command for it.
+IMAGES_COMMAND=scripts/images
+[ -e "$(dirname "${BASH_SOURCE[0]}")/../Makefile" ] || IMAGES_COMMAND=xsbxfs-images
+
 # Colours only for people.
 if [ -t 2 ]; then
 	BOLD=$'\e[1m' RED=$'\e[31m' YELLOW=$'\e[33m' GREEN=$'\e[32m' PLAIN=$'\e[0m'
@@ -22,9 +26,11 @@ warn()
 	[ $# -eq 0 ] || printf '         %s\n' "$@" >&2
 }
 
-# die MESSAGE [REMEDY...]: what failed, and one line each on how to mend it.
+# die MESSAGE [REMEDY...]: what failed, and one line each on how to mend it. What names images by its own content
+# (images/lib.sh, build-base) says scripts/images there, for another text would have all of them built anew.
 die()
 {
+	set -- "${@/ scripts\/images/ $IMAGES_COMMAND}"
 	printf '%serror: %s%s\n' "$RED" "$1" "$PLAIN" >&2
 	shift
 	[ $# -eq 0 ] || printf '       %s\n' "$@" >&2
@@ -133,7 +139,7 @@ adopt_image()
 	shared=$(shared_dir)
 	[ -n "$shared" ] && is_roots "$shared/images/templates/$1/rootfs.erofs" || return 1
 	shared=$(readlink -e "$shared/images/templates/$1")
-	note "the shared image '$1' is not unpacked, so a copy of it is; scripts/images --shared --unpack $1," \
+	note "the shared image '$1' is not unpacked, so a copy of it is; $IMAGES_COMMAND --shared --unpack $1," \
 		"as root, would do it for all"
 	top=$(cache_dir)/images
 	tmp=$top/.adopt.$$
@@ -159,7 +165,7 @@ unpack_image()
 		return 0
 	fi
 	[ -f "$image/rootfs.erofs" ] || image=$(adopt_image "$1") ||
-		die "there is no image '$1'" "Build it: scripts/images $1"
+		die "there is no image '$1'" "Build it: $IMAGES_COMMAND $1"
 	# Whoever can open it can hold it.
 	(umask 077 && : >>"$image/.lock")
 	exec {lock}>"$image/.lock"

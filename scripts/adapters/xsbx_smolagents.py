@@ -90,12 +90,17 @@ class XsbxExecutor(RemotePythonExecutor):
             if done.status["truncated"]:
                 why = "it printed more than the mount keeps"
             raise AgentError(f"{logs}\nThe code was ended: {why}. Variables may be lost.", self.logger)
-        told = json.loads(told)
-        if "error" in told:
-            raise AgentError(f"{logs}\nExecuting code yielded an error:\n{told['error']}", self.logger)
-        if "final" in told:
-            return CodeOutput(self._deserialize_final_answer(told["final"], self.allow_pickle), logs, is_final_answer=True)
-        return CodeOutput(told["value"], logs, is_final_answer=False)
+        try:  # code can find the mark, and print it with anything behind it
+            told = json.loads(told)
+            if "final" in told:
+                answer = self._deserialize_final_answer(told["final"], self.allow_pickle)
+                return CodeOutput(answer, logs, is_final_answer=True)
+            if "error" not in told:
+                return CodeOutput(told["value"], logs, is_final_answer=False)
+            why = str(told["error"])
+        except Exception as error:
+            raise AgentError(f"{logs}\nWhat came of the code can't be read: {error!r:.200}", self.logger) from error
+        raise AgentError(f"{logs}\nExecuting code yielded an error:\n{why}", self.logger)
 
     def install_packages(self, additional_imports):
         """Nothing can be installed any more. Some that tools are said to need they can do without, so this is no error."""

@@ -124,7 +124,10 @@ _xsbx_help()
 	local cur=${COMP_WORDS[COMP_CWORD]} recipes name
 
 	COMPREPLY=()
-	if [[ $cur == -* ]]; then
+	if [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbx-top,@(-s|--sort) ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
+			sed -n 's/.*-s {\([a-z,]*\)}.*/\1/p' | sed 1q | tr , ' ')" -- "$cur")
+	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 	elif [[ $1 == *xsbxfs-images ]]; then
 		recipes=$(readlink -f "$(command -v "$1")")

@@ -99,7 +99,17 @@ _xsbxfs()
 		fi
 		return
 	elif [[ $service == (xsbx-top|xsbx-remote) ]]; then
-		_arguments -- '*:mount:_directories'
+		if [[ $service == xsbx-top && $words[CURRENT-1] == (-s|--sort) ]]; then
+			long=(${(s:,:)"$(_call_program orders xsbx-top --help 2>/dev/null |
+				sed -n 's/.*-s {\([a-z,]*\)}.*/\1/p' | sed 1q)"})
+			compadd -- $long
+			return
+		elif [[ $words[CURRENT] == -* ]]; then
+			long=(${(f)"$(_call_program options $service --help 2>/dev/null | grep -oE -- '--[a-z-]+')"})
+			compadd -- ${(u)long}
+			return
+		fi
+		_directories
 		return
 	fi
 	case $words[CURRENT-1] in

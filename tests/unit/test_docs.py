@@ -4,6 +4,7 @@
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,8 @@ if sorted(lines) != sorted(name for _, name in codes) or len(codes) < 80:
 if len(set(lines)) != len(lines):
     failures.append("man/xsbxfs.5 has a code of errors twice")
 both = sources("fs/**/*.[ch]") + sources("vm/**/*.[ch]") + read("tests/unit/fixture/backend_local.c")
-idle = [name for enum, name in codes if not re.search(rf"\bPROBLEM_{enum}\b", both)]
+used = set(re.findall(r"\bPROBLEM_(\w+)", both))
+idle = [name for enum, name in codes if enum not in used]
 if idle:
     failures.append(f"vm/base/problem_codes.h has codes that nothing gives: {' '.join(idle)}")
 
@@ -78,7 +80,8 @@ FIXTURE = "tests/unit/fixture/backend_local.c"
 
 def given_in(files, codes):
     """For each code, the files that give it: those that name it, but not to compare with it."""
-    return {name: {path for path, text in files.items() if re.search(rf"(?<![!=]= )\bPROBLEM_{enum}\b", text)}
+    return {name: {path for path, text in files.items() if f"PROBLEM_{enum}" in text and
+                   re.search(rf"(?<![!=]= )\bPROBLEM_{enum}\b", text)}
             for enum, name in codes}
 
 
@@ -150,6 +153,44 @@ want("man/xsbxfs.1", "mount options", ["allow_other", "notify"] + re.findall(
     r'"(\w+)"', re.search(r"generic\[\] = \{(.*?)\};", read("fs/config/daemon_key.c"), re.S).group(1)))
 want("man/xsbxfs.1", "signals", re.findall(r"\bSIG(?!_)[A-Z]+\b", read("fs/daemon_setup.c") + read("fs/daemon.c")))
 want("man/xsbxfs.1", "variables", set(re.findall(r'(?:getenv|xdg_path)\("(\w+)"', conf)))
+
+# From the page that people find the others are found; and what is in the pages has the names that installed commands have.
+named = read("man/xsbxfs.1").split(".Sh SEE ALSO")[1].split(".Sh ")[0]
+for page in sorted(glob.glob(f"{ROOT}/man/*.[1-8]")):
+    name, section = os.path.basename(page).rsplit(".", 1)
+    if f".Xr {name} {section}" not in named and (name, section) != ("xsbxfs", "1"):
+        failures.append(f"man/xsbxfs.1, SEE ALSO, lacks {name} {section}")
+for page in "man/xsbxfs.1", "man/xsbxfs.5", "man/xsbxfs.conf.5", "man/xsbxfs.conf.example":
+    for line in re.findall(r".*\bscripts/images --.*", read(page)):
+        failures.append(f"{page}: xsbxfs-images --, for there is no scripts/images where it is installed: {line}")
+
+# What a command's --help says, its page says: options, values and variables.
+for command in "images", "xsbx-remote", "xsbx-top", "xsbx-tty":
+    said = subprocess.run([f"{ROOT}/scripts/{command}", "--help"], stdout=subprocess.PIPE, check=False, encoding="utf-8",
+                          env={**os.environ, "COLUMNS": "200"})
+    page = f"man/{'xsbxfs-images' if command == 'images' else command}.1"
+    flags = set(re.findall(r"(?<![\w-])-(-[a-z][a-z-]+|[a-zA-Z0-9]\b)", re.sub(r"\(.*?\)", "", said.stdout)))
+    missing = sorted(flags - set(re.findall(r"\bFl (-?\w[\w-]*)", re.sub(r", (?=-)", ", Fl ", read(page)))))
+    if said.returncode or not said.stdout.startswith("usage: ") or missing or not (flags or command == "xsbx-tty"):
+        failures.append(f"{page} lacks options of --help, or that fails: {said.returncode} {missing}")
+    variables = set(re.findall(r"\bXSBXFS_\w+", said.stdout))
+    if variables:
+        want(page, "variables", variables)
+
+# Where xsbxfs is installed, and no Makefile is, what builds images has another name.
+with tempfile.TemporaryDirectory() as tree:
+    shutil.copytree(f"{ROOT}/scripts", f"{tree}/scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(f"{ROOT}/images", f"{tree}/images", ignore=shutil.ignore_patterns("__pycache__"))
+    for makefile, name in (False, "xsbxfs-images"), (True, "scripts/images"):
+        if makefile:
+            open(f"{tree}/Makefile", "w", encoding="utf-8").close()
+        for script in (f". {tree}/scripts/lib.sh; cache_dir() {{ echo {tree}; }}; XSBXFS_SHARED=none unpack_image nothing",
+                       f". {tree}/scripts/lib.sh; . {tree}/images/lib.sh; host_repository() {{ :; }}; XSBXFS_MIRROR= apt_mirror",
+                       f"{tree}/scripts/images --help"):
+            said = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  encoding="utf-8").stdout
+            if f" {name} " not in said:
+                failures.append(f"not called {name}: {said}")
 
 for failure in failures:
     print(failure)

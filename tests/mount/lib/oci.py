@@ -96,6 +96,18 @@ class Layout:
                 tar.add(f"{self.path}/{name}", name)
 
 
+def save(path, **images):
+    """What docker save wrote before it wrote layouts. `images`: a layer, a configuration and its names, for each."""
+    files, listed = [], []
+    for name, (one, config, *tags) in images.items():
+        files += entry(f"{name}/layer.tar", one), entry(f"{name}.json", json.dumps(
+            {"architecture": "amd64", "os": "linux", "config": config, "rootfs": {
+                "type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(one).hexdigest()]}}).encode())
+        listed.append({"Config": f"{name}.json", "RepoTags": tags or None, "Layers": [f"{name}/layer.tar"]})
+    with open(path, "wb") as file:
+        file.write(layer(*files, entry("manifest.json", json.dumps(listed).encode())))
+
+
 def busybox(*more):
     """A layer as small images have it: busybox alone, under all its names."""
     with open(shutil.which("busybox"), "rb") as file:

@@ -127,9 +127,37 @@ def forms():
     both.image([layer(entry("hello", b"\x7fELF"))], {"Cmd": ["/hello"]})
     both.index()
     said = images("--oci", both.path)
+    several()
     has("this host's platform", template("both"), "entrypoint = /hello")
     has("busybox, where there is no shell", said, "busybox (")
     has("which its manifest says", read(f"{IMAGES}/templates/both/manifest.json", "r"), "laid over")
+
+
+def several():
+    """--tag, of an archive of docker save with several images, in its old form and its new one."""
+    one = layer(entry("x", b"y"))
+    old = f"{SCRATCH}/a:b.tar"  # skopeo takes no such name
+    oci.save(old, a=(one, {"Cmd": ["a"]}, "app:1.1"), b=(one, {"Cmd": ["b"]}, "registry.example/me/app:1.2", "app:new"),
+             c=(layer(entry("z", b"y")), {"Cmd": ["c"]}, "registry.example:5000/me/tool:1.1"), d=(one, {"Cmd": ["d"]}))
+    new = Layout(f"{SCRATCH}/new:er")
+    for letter, name in ("a", "app:1.1"), ("b", "registry.example/me/app:1.2"), ("c", "registry.example:5000/me/tool:1.1"):
+        new.image([one], {"Cmd": [letter]}, tag=name.rpartition(":")[2])["annotations"]["io.containerd.image.name"] = name
+    new.image([one], {"Cmd": ["d"]})
+    new.tar(f"{SCRATCH}/new.tar")
+    for source, newest in (old, "app:new"), (new.path, "registry.example/me/app:1.2"), (f"{SCRATCH}/new.tar", "registry.example/me/app:1.2"):
+        for tag, want in ("1.2", "b"), ("app:1.1", "a"), ("me/tool:1.1", "c"), ("@3", "d"):
+            same(f"{source} {tag}", fetch(source, tag), f"entrypoint = {want}\n")
+        if source.endswith("new.tar"):  # which becomes a layout
+            break
+        for tag, words in ("", "more than one image"), ("1.3", "no image 1.3"), ("1.1", "more than one image 1.1"), \
+                ("app", "no image app"), ("p:1.2", "no image p:1.2"), ("@4", "no image @4"):
+            has(f"{source} {tag}: which there are", fetch(source, tag),
+                f"{words}: app:1.1 {newest} registry.example:5000/me/tool:1.1 @3")
+    same("another name of the same", fetch(old, "new"), "entrypoint = b\n")
+    oci.save(f"{SCRATCH}/alone.tar", a=(one, {"Cmd": ["a"]}, "app:latest"))
+    for tag in "", "app", "latest":
+        same(f"the only one, {tag}", fetch(f"{SCRATCH}/alone.tar", tag), "entrypoint = a\n")
+    has("twice", fetch("docker://127.0.0.1:9/app:1", "2"), "says already which one")
 
 
 def spoil_size(manifest, _):
@@ -221,9 +249,18 @@ def mutated():
 def names():
     for name in "raw", "kernel", "status.json", "-x", "a/b", "shell":
         has(name, images("--oci", f"{SCRATCH}/app.tar", "--name", name, code=1), "name")
-    has("no such file", images("--oci", f"{SCRATCH}/none.tar", code=1), "there is no file")
+    # Before anything is fetched: there is no kernel in this cache.
+    empty = folder("empty")
+    for arguments, words in ([f"{SCRATCH}/none.tar"], "there is no file"), ([f"{SCRATCH}/app.tar", "--name", "raw"], "is taken"), \
+            ([f"{SCRATCH}/app.tar", "--arch", "arm64"], "can't be made for arm64"):
+        said = images("--oci", *arguments, code=1, XSBXFS_CACHE=empty)
+        ok(f"{arguments}: nothing is begun", words in said and "==>" not in said, said)
     write(f"{SCRATCH}/text.tar", "hello")
     has("no archive", images("--oci", f"{SCRATCH}/text.tar", code=1), "can't be read as an archive")
+    for text in b"", b"[", b"{}", b"[1]", b"[]", b'[{"RepoTags": 1}]', b'[{"RepoTags": [1]}]', b"[" * 100000, b"\xff":
+        write(f"{SCRATCH}/saved.tar", layer(entry("manifest.json", text)))
+        said = fetch(f"{SCRATCH}/saved.tar", "1")
+        ok(f"manifest.json: {text[:20]}", "error: " in said and "Traceback" not in said, said)
 
 
 need("skopeo", "umoci", "busybox", "patchelf", "mkfs.erofs", "fsck.erofs", "zstd")

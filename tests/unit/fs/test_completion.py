@@ -31,6 +31,11 @@ CASES = [
     ("D", "xsbxfs -f dire", "xsbxfs -f directory/"),
     ("D", "xsbx-tty dire", "xsbx-tty directory/"),
     ("D", "xsbx-top --onc", "xsbx-top --once"),
+    ("D", "xsbx-top -s st", "xsbx-top -s state"),
+    ("D", "xsbx-top --sort n", "xsbx-top --sort name"),
+    ("D", "xsbx-remote --he", "xsbx-remote --help"),
+    ("D", "xsbx-top dire", "xsbx-top directory/"),
+    ("D", "xsbx-remote host dire", "xsbx-remote host directory/"),
     ("D", "xsbxfs-images --shar", "xsbxfs-images --shared"),
     ("D", "xsbxfs-images jav", "xsbxfs-images java"),
     ("D", "echo timeou", "echo timeou"),
@@ -119,7 +124,8 @@ def main():
         for file in "S/config", "S/ctl", "S/in", "D/other":
             open(f"{home}/{file}", "w").close()
         os.symlink(f"{BUILD}/xsbxfs", f"{home}/bin/xsbxfs")
-        os.symlink(f"{ROOT}/scripts/xsbx-top", f"{home}/bin/xsbx-top")
+        for name in "xsbx-top", "xsbx-remote":
+            os.symlink(f"{ROOT}/scripts/{name}", f"{home}/bin/{name}")
         os.symlink(f"{ROOT}/scripts/images", f"{home}/bin/xsbxfs-images")
         os.symlink(f"{FILES}/xsbxfs.zsh", f"{home}/fpath/_xsbxfs")
         with open(f"{home}/bin/print_line", "w") as file:
