@@ -402,6 +402,7 @@ check-night: tests
 		$(run_tests) $(PARTS:%=--%) --night $(T) || failed="$$failed; tests"; \
 		$(call night,fuzz-smoke FUZZ_SECONDS=$(NIGHT_FUZZ_SECONDS)); $(call night,coverage T=); \
 		echo "== check-lab"; tests/lab/run || [ $$? -eq 77 ] || failed="$$failed; check-lab"; \
+		tests/lab/here package || [ $$? -eq 77 ] || failed="$$failed; the package where systemd is"; \
 		[ -z "$$failed" ] || { echo "failed:$${failed#;}" >&2; exit 1; }
 
 # ---- lint ----

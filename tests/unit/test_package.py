@@ -190,12 +190,46 @@ def packages():
          [])
 
 
+def image():
+    """What the image of a container has besides the package, which recommends more than belongs into it: as much as without one."""
+    asked = re.findall(r"apt-get -q -y install --no-install-recommends ([^;]*);", text("scripts/containers/Containerfile"))
+    of_package, of_tree = ({x for x in line.split() if x[0].isalpha() and not x.startswith("lib")} for line in asked)
+    same("what the image lacks that is made of a package", of_tree - of_package - field("Depends"), set())
+    ok("an image without QEMU", "qemu-system-x86" in of_package & of_tree)
+    for path in "Containerfile", "README.md":
+        for found in re.findall(r"\S*/xsbxfs_\S*\.deb", text(f"scripts/containers/{path}")):
+            ok(f"{path}: not where make deb puts it: {found}", found.startswith("build/deb/"))
+
+
+def services():
+    """Units that were replaced, or are gone, are what systemd is told of; debhelper does so for those that it starts."""
+    reload = "systemctl --system daemon-reload"
+    for script, when in (("postinst", "configure"), ("postrm", "remove"), ("postrm", "purge")):
+        with tempfile.TemporaryDirectory() as top:
+            for name, body in (("systemctl", f'echo systemctl "$@" >>{top}/said; exit 1'), ("rm", "")):
+                with open(f"{top}/{name}", "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/sh\n{body}\n")
+                os.chmod(f"{top}/{name}", 0o755)
+            # As if systemd were there, and without the directory of the real one.
+            code = text(f"{DEBIAN}/xsbxfs.{script}").replace("/run/systemd/system", top)
+            for there, want in ((code, [reload]), (code.replace(top, f"{top}/nothing"), [])):
+                call("sh", "-c", there, "sh", when, env={"PATH": f"{top}:{os.environ['PATH']}"})
+                said = []
+                if os.path.exists(f"{top}/said"):
+                    with open(f"{top}/said", encoding="utf-8") as file:
+                        said = file.read().splitlines()
+                    os.unlink(f"{top}/said")
+                same(f"{script} {when}", said, want)
+
+
 def main():
     with tempfile.TemporaryDirectory() as top:
         versions(f"{top}/versions/here")
         tree = tarball(f"{top}/one", f"{top}/two")
         debian(tree, f"{top}/deb")
     packages()
+    image()
+    services()
     for failure in failures:
         print(failure)
     print(f"{len(failures)} failures")

@@ -192,7 +192,7 @@ def removed(fresh, suite, deb, before):
     ok(f"{suite}: what root's mounts keep is kept", fresh.sh("find /var/lib/xsbxfs -type f"))
     fresh.sh(f"apt-get -q -y --no-install-recommends install {deb} && xsbxfs /sbx")
     same(f"{suite}: a session of then", run(fresh, "cat f", "/sbx/shell/f"), "hi\n")
-    fresh.sh("umount /sbx; for i in $(seq 300); do test -e /run/xsbxfs || break; sleep 0.1; done")
+    fresh.sh("umount /sbx; for i in $(seq 300); do cat /proc/[0-9]*/stat 2>/dev/null | grep -q '(xsbxfs) [^ZX]' || exit 0; sleep 0.1; done; exit 1")
     # What an administrator has made of it; and what only looks like it.
     fresh.sh("mkdir /etc/xsbxfs; touch /etc/xsbxfs/a.conf /etc/xsbxfs.key /etc/xsbxfsx; "
              "ln -s /usr/lib/systemd/system/xsbxfs@.service /etc/systemd/system/multi-user.target.wants/xsbxfs@a.service")
@@ -243,7 +243,8 @@ def packages():
 
 
 def images():
-    """What the package recommends is enough to build them, without a compiler; QEMU is left out here, which takes no part in it."""
+    """What the package recommends is enough to build them, without what that recommends in turn (pip: a compiler); QEMU is left out
+    here, which takes no part in it."""
     suite, deb = list(BUILT.items())[-1]
     fresh = Fresh(suite)
     try:
