@@ -67,6 +67,37 @@ int conf_template_index(struct conf *c, const char *name)
 	return t ? (int)(t - c->template) : -1;
 }
 
+/* Leaves template @i out. Return: 0 or -ENOMEM. */
+static int drop(struct conf *c, size_t i, const char *why)
+{
+	struct conf_template *t = &c->template[i];
+	int r = conf_leave_out(c, why);
+
+	free(t->name);
+	settings_clear(&t->settings);
+	c->ntemplates--;
+	memmove(t, t + 1, (c->ntemplates - i) * sizeof(*t));
+	return r;
+}
+
+/* Images come first, and must not take all places from the configuration. Return: 0, -ENOENT: no template is an
+ * image's; -ENOMEM. */
+static int make_place(struct conf *c)
+{
+	char why[PLAIN_NAME_MAX + 100];
+
+	for (size_t i = c->ntemplates; i-- > 0;) {
+		if (!c->template[i].of_image)
+			continue;
+		snprintf(why, sizeof(why),
+			 "[template %s]: %d templates are the most, and the configuration has "
+			 "others",
+			 c->template[i].name, CONF_TEMPLATES_MAX);
+		return drop(c, i, why);
+	}
+	return -ENOENT;
+}
+
 struct conf_template *conf_template_get(struct conf *c, const char *name,
 					const struct conf_source *src)
 {
@@ -88,7 +119,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		conf_fail(src, EINVAL, "template %s: the mount has a file of that name", name);
 		return NULL;
 	}
-	if (c->ntemplates == CONF_TEMPLATES_MAX) {
+	if (c->ntemplates == CONF_TEMPLATES_MAX && (src->only || make_place(c) < 0)) {
 		conf_fail(src, EINVAL, "template %s: %d templates are the most", name,
 			  CONF_TEMPLATES_MAX);
 		return NULL;
@@ -266,19 +297,6 @@ static int settle_prepare(struct conf *c, const struct conf_source *src)
 	return 0;
 }
 
-/* Leaves template @i out; @src says why. Return: 0 or -ENOMEM. */
-static int drop(struct conf *c, size_t i, const struct conf_source *src)
-{
-	struct conf_template *t = &c->template[i];
-	int r = buf_printf(&c->notes, "an image's template was left out: %s\n", src->why);
-
-	free(t->name);
-	settings_clear(&t->settings);
-	c->ntemplates--;
-	memmove(t, t + 1, (c->ntemplates - i) * sizeof(*t));
-	return r;
-}
-
 int conf_settle_templates(struct conf *c, const struct conf_source *src)
 {
 	int r = 0;
@@ -287,7 +305,7 @@ int conf_settle_templates(struct conf *c, const struct conf_source *src)
 		r = settle_one(&c->template[i], c, src);
 		/* What is wrong with an image's is no fault of the configuration, whose limits it may exceed. */
 		if (r == -EINVAL && c->template[i].of_image)
-			r = drop(c, i--, src);
+			r = drop(c, i--, src->why);
 	}
 	return r < 0 ? r : settle_prepare(c, src);
 }
