@@ -165,27 +165,65 @@ static void test_left_out(void **state)
 	conf_clear(&c);
 }
 
-/* An image that wants more than is allowed does not keep the mount from being made. */
+/* An image that wants more than is allowed has what is allowed, whoever else has said something of its template. */
 static void test_limits(void **state)
 {
+	static const char limits[] =
+		"[limits]\nmax_memory_mb = 256\nmax_timeout_s = 60\nmax_cpus = "
+		"1\n";
+	static const char *const sections[] = {"", "[template app]\n",
+					       "[template app]\ncpus = 1\n"};
+	const struct conf_template *t;
+	char text[256];
 	struct conf c;
 
 	(void)state;
-	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 512\n");
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n");
-	assert_int_equal(load(&c, "-c", "x.conf"), 0);
-	assert_null(conf_template_find(&c, "app"));
-	assert_non_null(strstr(buf_str(&c.notes), "[template app]: memory_mb: 512"));
-	assert_non_null(conf_template_find(&c, "python"));
-	conf_clear(&c);
-	/* Once the configuration has it, it is the configuration's. */
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\n");
+	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 512\ntimeout_s = 0\ncpus = "
+			 "1\n");
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		snprintf(text, sizeof(text), "%s%s", limits, sections[i]);
+		write_file("x.conf", text);
+		assert_string_equal(load(&c, "-c", "x.conf") < 0 ? why : "", "");
+		t = conf_template_find(&c, "app");
+		assert_non_null(t);
+		assert_int_equal(t->settings.spec.memory_mb, 256);
+		assert_int_equal(t->settings.timeout_s, 60);
+		assert_non_null(strstr(buf_str(&c.notes), "image app wants memory_mb = 512: it "
+							  "has 256"));
+		assert_non_null(strstr(buf_str(&c.notes), "app wants timeout_s = 0, which is no "
+							  "limit: it has 60"));
+		assert_null(strstr(buf_str(&c.notes), "cpus"));
+		conf_clear(&c);
+	}
+	/* What the configuration says itself is not lowered behind its back. */
+	snprintf(text, sizeof(text), "%s[template app]\nmemory_mb = 300\ntimeout_s = 5\n", limits);
+	write_file("x.conf", text);
 	assert_int_equal(load(&c, "-c", "x.conf"), -EINVAL);
+	assert_non_null(strstr(why, "[template app]: memory_mb: 300"));
 	conf_clear(&c);
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\nmemory_mb = 200\n");
+	snprintf(text, sizeof(text), "%s[template app]\nmemory_mb = 200\ntimeout_s = 5\n", limits);
+	write_file("x.conf", text);
 	assert_int_equal(load(&c, "-c", "x.conf"), 0);
 	assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 200);
+	assert_int_equal(c.notes.len, 0);
 	conf_clear(&c);
+}
+
+/* Nor does one that is called as a template that there always is keep the mount from being made. */
+static void test_limits_builtin(void **state)
+{
+	static const char place[] = TEMPLATES "/python", conf[] = TEMPLATES "/python/template.conf";
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(mkdir(place, 0700), 0);
+	write_file(conf, "[template python]\nmemory_mb = 4096\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 1024\n");
+	assert_string_equal(load(&c, "-c", "x.conf") < 0 ? why : "", "");
+	assert_int_equal(conf_template_find(&c, "python")->settings.spec.memory_mb, 1024);
+	assert_non_null(strstr(buf_str(&c.notes), "image python wants memory_mb = 4096"));
+	conf_clear(&c);
+	assert_int_equal(remove(conf) | remove(place), 0);
 }
 
 /* Who goes on has what was read, and not what is there now. */
@@ -363,6 +401,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_last_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits_builtin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_wrong, setup, teardown),
