@@ -115,6 +115,33 @@ static void start_machinery(struct daemon *d)
 		open_keeper(d);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct conf_template *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* In an order that does not change when an image brings a template along: the heir has to permit the same. */
+static void put_views(const struct conf *conf, struct policy_view *views)
+{
+	const struct conf_template *t[CONF_TEMPLATES_MAX];
+
+	for (size_t i = 0; i < conf->ntemplates; i++)
+		t[i] = &conf->template[i];
+	qsort((void *)t, conf->ntemplates, sizeof(t[0]), by_name);
+	for (size_t i = 0; i < conf->ntemplates; i++) {
+		const struct sandbox_spec *spec = &t[i]->settings.spec;
+
+		views[i] = (struct policy_view){
+			.path = spec->paths,
+			.npaths = spec->npaths,
+			.work = spec->work,
+			.image = spec->image_view ? spec->image : NULL,
+		};
+	}
+}
+
 /* What the configuration permits the spawner to start. Return: 0 or -ENOMEM. */
 static int permit(struct daemon *d)
 {
@@ -135,16 +162,8 @@ static int permit(struct daemon *d)
 
 	vm.runtime_dir = d->runtime_dir;
 	vm.ca_path = d->fs->netenv.ca_path;
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const struct sandbox_spec *spec = &conf->template[i].settings.spec;
-
-		views[i] = (struct policy_view){
-			.path = spec->paths,
-			.npaths = spec->npaths,
-			.work = spec->work,
-			.image = spec->image_view ? spec->image : NULL,
-		};
-	}
+	if (r == 0)
+		put_views(conf, views);
 	policy_prepare(vm.cache_dir, vm.publish);
 	if (r == 0)
 		r = policy_new(&cfg, &d->policy);

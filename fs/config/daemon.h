@@ -18,7 +18,9 @@ struct conf_template {
 	struct settings settings;
 	bool asleep;   /* not prepared until it is used, or `prepare` names it */
 	bool of_image; /* brought along by an image, and not mentioned by the configuration */
-	bool prepare;  /* named by `prepare`: prepared at mount time */
+	unsigned
+		by_image; /* its keys that an image has set, and the configuration not: bits, see image_bit() */
+	bool prepare; /* named by `prepare`: prepared at mount time */
 };
 
 enum conf_action {

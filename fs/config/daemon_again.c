@@ -52,6 +52,14 @@ static int parse(struct conf *c, const char *data, size_t len, struct conf_sourc
 	return file ? conf_read(c, file, src) : -errno;
 }
 
+/* What is wrong is not kept: nobody is to read it again. */
+static int apply(struct conf *c, const struct buf *text, struct conf_source *src)
+{
+	int r = parse(c, text->data, text->len, src);
+
+	return r < 0 ? r : keep(c, src, text);
+}
+
 int conf_read_file(struct conf *c, int fd, struct conf_source *src)
 {
 	struct buf text = {0};
@@ -60,9 +68,7 @@ int conf_read_file(struct conf *c, int fd, struct conf_source *src)
 	if (r < 0 && r != -ENOMEM)
 		r = conf_fail(src, -r, "cannot be read: %s", strerror(-r));
 	if (r == 0)
-		r = keep(c, src, &text);
-	if (r == 0)
-		r = parse(c, text.data, text.len, src);
+		r = apply(c, &text, src);
 	buf_clear(&text);
 	return r;
 }
@@ -95,9 +101,10 @@ static int get_file(struct conf *c, struct record_reader fields, struct conf_sou
 	src->file = name;
 	src->only = *only ? only : NULL;
 	if (r == 0)
-		r = keep(c, src, &text);
-	if (r == 0)
-		r = parse(c, text.data, text.len, src);
+		r = apply(c, &text, src);
+	/* As at the mount: that goes on without. */
+	if (r == -EINVAL && src->only)
+		r = conf_leave_out(c, src->why);
 	src->file = src->only = NULL;
 	buf_clear(&text);
 	return r;

@@ -31,8 +31,7 @@
 
 #define FILE_NAME "template.conf"
 
-/* Return: 0 or -ENOMEM. */
-static int leave_out(struct conf *c, const char *why)
+int conf_leave_out(struct conf *c, const char *why)
 {
 	return buf_printf(&c->notes, "an image's template was left out: %s\n", why);
 }
@@ -90,7 +89,7 @@ static int add(struct conf *c, const char *dir, uid_t owner, const char *name,
 		r = read_one(c, path, owner, &src);
 	if (r == -ENOMEM)
 		return conf_fail(outer, ENOMEM, "out of memory");
-	return r < 0 ? leave_out(c, why) : 0;
+	return r < 0 ? conf_leave_out(c, why) : 0;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)

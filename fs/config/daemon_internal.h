@@ -46,7 +46,8 @@ int conf_set(struct conf *c, enum conf_section section, const char *key, const c
 /* Sets all options of one `-o a,b=c`; a comma is escaped by a backslash. Return: as conf_set(). */
 int conf_set_options(struct conf *c, const char *text, const struct conf_source *src);
 
-/* Finds the template called @name, or adds it. Return: NULL on failure, with a message in @src. */
+/* Finds the template called @name, or adds it; one of the configuration has the place of one of an image, if there is
+ * no other. Return: NULL on failure, with a message in @src. */
 struct conf_template *conf_template_get(struct conf *c, const char *name,
 					const struct conf_source *src);
 
@@ -69,15 +70,19 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_dir,
 		     const struct conf_source *src);
 
+/* Notes that an image's template is left out, and why. Return: 0 or -ENOMEM. */
+int conf_leave_out(struct conf *c, const char *why);
+
 /* Reads those files that another configuration has read: its `files`. @src has no file. Return: as
  * conf_read_again(). */
 int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src);
 
-/* Reads a whole file, at most one byte more than it may have, and keeps it. @src has its name.
+/* Reads a whole file, at most one byte more than it may have, and keeps it unless it is wrong. @src has its name.
  * Return: as conf_set(), -EIO. */
 int conf_read_file(struct conf *c, int fd, struct conf_source *src);
 
-/* Reads those that conf_put() wrote, and the mount point. Return: likewise, -EBADMSG. */
+/* Reads those that conf_put() wrote, and the mount point; of an image, one that is wrong is left out. Return: likewise,
+ * -EBADMSG. */
 int conf_read_again(struct conf *c, struct record_reader fields, struct conf_source *src);
 
 /* Fills in what of the templates follows from other values, checks their settings against the

@@ -67,6 +67,37 @@ int conf_template_index(struct conf *c, const char *name)
 	return t ? (int)(t - c->template) : -1;
 }
 
+/* Leaves template @i out. Return: 0 or -ENOMEM. */
+static int drop(struct conf *c, size_t i, const char *why)
+{
+	struct conf_template *t = &c->template[i];
+	int r = conf_leave_out(c, why);
+
+	free(t->name);
+	settings_clear(&t->settings);
+	c->ntemplates--;
+	memmove(t, t + 1, (c->ntemplates - i) * sizeof(*t));
+	return r;
+}
+
+/* Images come first, and must not take all places from the configuration. Return: 0, -ENOENT: no template is an
+ * image's; -ENOMEM. */
+static int make_place(struct conf *c)
+{
+	char why[PLAIN_NAME_MAX + 100];
+
+	for (size_t i = c->ntemplates; i-- > 0;) {
+		if (!c->template[i].of_image)
+			continue;
+		snprintf(why, sizeof(why),
+			 "[template %s]: %d templates are the most, and the configuration has "
+			 "others",
+			 c->template[i].name, CONF_TEMPLATES_MAX);
+		return drop(c, i, why);
+	}
+	return -ENOENT;
+}
+
 struct conf_template *conf_template_get(struct conf *c, const char *name,
 					const struct conf_source *src)
 {
@@ -88,7 +119,7 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 		conf_fail(src, EINVAL, "template %s: the mount has a file of that name", name);
 		return NULL;
 	}
-	if (c->ntemplates == CONF_TEMPLATES_MAX) {
+	if (c->ntemplates == CONF_TEMPLATES_MAX && (src->only || make_place(c) < 0)) {
 		conf_fail(src, EINVAL, "template %s: %d templates are the most", name,
 			  CONF_TEMPLATES_MAX);
 		return NULL;
@@ -123,13 +154,19 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 static const char *const of_images[] = {"language",  "memory_mb", "cpus",	"timeout_s",
 					"processes", "cwd",	  "entrypoint", "open_files"};
 
-static bool image_may_set(const char *key)
+/* Return: its bit in `by_image`, or 0. */
+static unsigned image_bit(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(of_images); i++) {
 		if (strcmp(of_images[i], key) == 0)
-			return true;
+			return 1u << i;
 	}
-	return strncmp(key, "env.", 4) == 0;
+	return 0;
+}
+
+static bool image_may_set(const char *key)
+{
+	return image_bit(key) || strncmp(key, "env.", 4) == 0;
 }
 
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
@@ -153,6 +190,9 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 		r = settings_set(&t->settings, key, value, NULL, &why);
 	else
 		r = settings_refuse_key(key, true, &why);
+	if (r == 0)
+		t->by_image =
+			src->only ? t->by_image | image_bit(key) : t->by_image & ~image_bit(key);
 	return conf_refuse(src, r, "", &why);
 }
 
@@ -205,8 +245,30 @@ static void lower(struct conf_template *t, const struct settings_limits *limits)
 	}
 }
 
+/* The administrator's limits are no reason not to have an image, nor is the image one not to have the mount. Return: 0 or
+ * -ENOMEM. */
+static int lower_of_image(struct conf *c, struct conf_template *t)
+{
+	int r = 0;
+
+	for_each_key(k, CONF_SESSION)
+	{
+		unsigned *n = key_at(k, &t->settings), was;
+
+		if (!k->limit || !(t->by_image & image_bit(k->name)))
+			continue;
+		was = *n;
+		if (r == 0 && value_lower(k, n, &c->limits))
+			r = buf_printf(
+				&c->notes,
+				"image %s wants %s = %u%s: it has %u, the most that is allowed\n",
+				t->name, k->name, was, was ? "" : ", which is no limit", *n);
+	}
+	return r;
+}
+
 /* Fills in what follows from other values, and holds the settings against the limits. */
-static int settle_one(struct conf_template *t, const struct conf *c, const struct conf_source *src)
+static int settle_one(struct conf_template *t, struct conf *c, const struct conf_source *src)
 {
 	struct sandbox_spec *spec = &t->settings.spec;
 	char whose[PLAIN_NAME_MAX + sizeof("[template ]: ")];
@@ -232,7 +294,10 @@ static int settle_one(struct conf_template *t, const struct conf *c, const struc
 				 "would never be full",
 				 t->name, spec->pool.low, spec->pool.target);
 	lower(t, &c->limits);
-	r = packages_settle((char **)&spec->packages, spec->language, &c->packages, false, &why);
+	r = lower_of_image(c, t);
+	if (r == 0)
+		r = packages_settle((char **)&spec->packages, spec->language, &c->packages, false,
+				    &why);
 	if (r == 0)
 		r = settings_fit(&t->settings, &c->limits, &why);
 	snprintf(whose, sizeof(whose), "[template %s]: ", t->name);
@@ -266,28 +331,15 @@ static int settle_prepare(struct conf *c, const struct conf_source *src)
 	return 0;
 }
 
-/* Leaves template @i out; @src says why. Return: 0 or -ENOMEM. */
-static int drop(struct conf *c, size_t i, const struct conf_source *src)
-{
-	struct conf_template *t = &c->template[i];
-	int r = buf_printf(&c->notes, "an image's template was left out: %s\n", src->why);
-
-	free(t->name);
-	settings_clear(&t->settings);
-	c->ntemplates--;
-	memmove(t, t + 1, (c->ntemplates - i) * sizeof(*t));
-	return r;
-}
-
 int conf_settle_templates(struct conf *c, const struct conf_source *src)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < c->ntemplates && r == 0; i++) {
 		r = settle_one(&c->template[i], c, src);
-		/* What is wrong with an image's is no fault of the configuration, whose limits it may exceed. */
+		/* What is wrong with an image's is no fault of the configuration, which has said nothing about it. */
 		if (r == -EINVAL && c->template[i].of_image)
-			r = drop(c, i--, src);
+			r = drop(c, i--, src->why);
 	}
 	return r < 0 ? r : settle_prepare(c, src);
 }

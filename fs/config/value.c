@@ -49,6 +49,12 @@ static unsigned limit_of(const struct key *k, const struct settings_limits *limi
 	return limits && k->limit ? *(const unsigned *)((const char *)limits + k->limit) : 0;
 }
 
+/* Is it more than @limit, if there is one? */
+static bool exceeds(const struct key *k, uint64_t n, unsigned limit)
+{
+	return limit && (n > limit || ((k->flags & KEY_ENDLESS) && n == 0));
+}
+
 /* Return: 0, or -EINVAL if @n is more than is allowed. */
 static int check_limit(const struct key *k, uint64_t n, const struct settings_limits *limits,
 		       struct problem *why)
@@ -57,7 +63,7 @@ static int check_limit(const struct key *k, uint64_t n, const struct settings_li
 	const unsigned limit = limit_of(k, limits);
 	char fix[256];
 
-	if (!limit || (n <= limit && !(endless && n == 0)))
+	if (!exceeds(k, n, limit))
 		return 0;
 	snprintf(fix, sizeof(fix),
 		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
@@ -109,6 +115,16 @@ int value_fit(const struct key *k, unsigned *n, const struct settings_limits *li
 		return r;
 	*n = limit_of(k, limits);
 	return 0;
+}
+
+bool value_lower(const struct key *k, unsigned *n, const struct settings_limits *limits)
+{
+	const unsigned limit = limit_of(k, limits);
+
+	if (!exceeds(k, *n, limit))
+		return false;
+	*n = limit;
+	return true;
 }
 
 static int set_size(const struct value *v)

@@ -92,7 +92,6 @@ struct job *job_by_number(const struct session *s, uint32_t number);
 /* The job whose run has this id in the sandbox, or NULL. */
 struct job *job_by_id(const struct session *s, uint32_t id);
 
-/* What users call it; the directory that it is in is the same with an s. */
 /* Where it begins; "" is files/. */
 static inline const char *job_cwd(const struct job *j)
 {
@@ -101,6 +100,7 @@ static inline const char *job_cwd(const struct job *j)
 	return own ? own : of_session && !j->of_session ? of_session : "";
 }
 
+/* What users call it; the directory that it is in is the same with an s. */
 static inline const char *job_noun(const struct job *j)
 {
 	return j->of_session ? "run" : "job";

@@ -103,6 +103,11 @@ static void note_writable(struct sealed_view *v, const char *source)
 	v->roots_groups = v->roots_groups && there && st.st_gid == 0;
 }
 
+static bool is_empty(const struct policy_view *v)
+{
+	return !v->npaths && !v->work && !v->image;
+}
+
 static void seal_view(struct sealed_view *to, const struct policy_view *from, bool *bad)
 {
 	to->roots = to->roots_groups = true;
@@ -211,7 +216,6 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 		.memory_mb = least(cfg->max_memory_mb, MEMORY_MAX_MB),
 		.cpus = least(cfg->max_cpus, CPUS_MAX),
 		.processes = least(cfg->max_processes, PROCESSES_MAX),
-		.nviews = (uint32_t)cfg->nviews,
 		.kvm = wish != ACCEL_TCG,
 #ifdef XSBX_LOCAL_BACKEND
 		.local = true,
@@ -219,9 +223,12 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 	};
 	seal_vm(p, cfg->vm, &bad);
 	p->view = calloc(cfg->nviews + 1, sizeof(*p->view));
-	p->nviews = p->view ? cfg->nviews : 0;
-	for (size_t i = 0; i < p->nviews; i++)
-		seal_view(&p->view[i], &cfg->view[i], &bad);
+	/* What shows nothing has no number: there may be more of these by the next daemon, from new images. */
+	for (size_t i = 0; p->view && i < cfg->nviews; i++) {
+		if (!is_empty(&cfg->view[i]))
+			seal_view(&p->view[p->nviews++], &cfg->view[i], &bad);
+	}
+	p->most.nviews = (uint32_t)p->nviews;
 	if (bad || !p->view) {
 		policy_free(p);
 		return -ENOMEM;

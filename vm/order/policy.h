@@ -15,7 +15,7 @@ struct sandbox_spec;
 struct vm_config;
 struct vm_path;
 
-/* Paths of the host that a template makes visible. */
+/* Paths of the host that a template makes visible; what shows nothing is none, and has no number. */
 struct policy_view {
 	const struct vm_path *path;
 	size_t npaths;

@@ -165,27 +165,65 @@ static void test_left_out(void **state)
 	conf_clear(&c);
 }
 
-/* An image that wants more than is allowed does not keep the mount from being made. */
+/* An image that wants more than is allowed has what is allowed, whoever else has said something of its template. */
 static void test_limits(void **state)
 {
+	static const char limits[] =
+		"[limits]\nmax_memory_mb = 256\nmax_timeout_s = 60\nmax_cpus = "
+		"1\n";
+	static const char *const sections[] = {"", "[template app]\n",
+					       "[template app]\ncpus = 1\n"};
+	const struct conf_template *t;
+	char text[256];
 	struct conf c;
 
 	(void)state;
-	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 512\n");
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n");
-	assert_int_equal(load(&c, "-c", "x.conf"), 0);
-	assert_null(conf_template_find(&c, "app"));
-	assert_non_null(strstr(buf_str(&c.notes), "[template app]: memory_mb: 512"));
-	assert_non_null(conf_template_find(&c, "python"));
-	conf_clear(&c);
-	/* Once the configuration has it, it is the configuration's. */
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\n");
+	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 512\ntimeout_s = 0\ncpus = "
+			 "1\n");
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		snprintf(text, sizeof(text), "%s%s", limits, sections[i]);
+		write_file("x.conf", text);
+		assert_string_equal(load(&c, "-c", "x.conf") < 0 ? why : "", "");
+		t = conf_template_find(&c, "app");
+		assert_non_null(t);
+		assert_int_equal(t->settings.spec.memory_mb, 256);
+		assert_int_equal(t->settings.timeout_s, 60);
+		assert_non_null(strstr(buf_str(&c.notes), "image app wants memory_mb = 512: it "
+							  "has 256"));
+		assert_non_null(strstr(buf_str(&c.notes), "app wants timeout_s = 0, which is no "
+							  "limit: it has 60"));
+		assert_null(strstr(buf_str(&c.notes), "cpus"));
+		conf_clear(&c);
+	}
+	/* What the configuration says itself is not lowered behind its back. */
+	snprintf(text, sizeof(text), "%s[template app]\nmemory_mb = 300\ntimeout_s = 5\n", limits);
+	write_file("x.conf", text);
 	assert_int_equal(load(&c, "-c", "x.conf"), -EINVAL);
+	assert_non_null(strstr(why, "[template app]: memory_mb: 300"));
 	conf_clear(&c);
-	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template app]\nmemory_mb = 200\n");
+	snprintf(text, sizeof(text), "%s[template app]\nmemory_mb = 200\ntimeout_s = 5\n", limits);
+	write_file("x.conf", text);
 	assert_int_equal(load(&c, "-c", "x.conf"), 0);
 	assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 200);
+	assert_int_equal(c.notes.len, 0);
 	conf_clear(&c);
+}
+
+/* Nor does one that is called as a template that there always is keep the mount from being made. */
+static void test_limits_builtin(void **state)
+{
+	static const char place[] = TEMPLATES "/python", conf[] = TEMPLATES "/python/template.conf";
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(mkdir(place, 0700), 0);
+	write_file(conf, "[template python]\nmemory_mb = 4096\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 1024\n");
+	assert_string_equal(load(&c, "-c", "x.conf") < 0 ? why : "", "");
+	assert_int_equal(conf_template_find(&c, "python")->settings.spec.memory_mb, 1024);
+	assert_non_null(strstr(buf_str(&c.notes), "image python wants memory_mb = 4096"));
+	conf_clear(&c);
+	assert_int_equal(remove(conf) | remove(place), 0);
 }
 
 /* Who goes on has what was read, and not what is there now. */
@@ -213,6 +251,91 @@ static void test_again(void **state)
 	buf_clear(&kept);
 	conf_clear(&c);
 	conf_clear(&again);
+}
+
+/* Makes, or removes, images a00, a01 ... */
+static void many(unsigned n, bool there)
+{
+	char at[64], text[64];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(at, sizeof(at), TEMPLATES "/a%02u", i);
+		if (there)
+			assert_int_equal(mkdir(at, 0700), 0);
+		snprintf(at, sizeof(at), TEMPLATES "/a%02u/template.conf", i);
+		snprintf(text, sizeof(text), "[template a%02u]\nlanguage = raw\n", i);
+		if (there) {
+			write_file(at, text);
+			continue;
+		}
+		assert_int_equal(remove(at), 0);
+		*strrchr(at, '/') = '\0';
+		assert_int_equal(remove(at), 0);
+	}
+}
+
+/* Those that there is no place for are left out, and who goes on has the same. */
+static void test_too_many(void **state)
+{
+	const char *const argv[] = {"xsbxfs", "-o", "cache_dir=cache", "-c", "x.conf", "mnt", NULL};
+	struct buf kept = {0};
+	struct conf c, again;
+
+	(void)state;
+	many(71, true);
+	for (int own = 0; own < 2; own++) {
+		/* The configuration's come behind them, and have a place. */
+		write_file("x.conf", own ? "[template x]\nlanguage = raw\n[template y]\nlanguage = "
+					   "raw\n[template a00]\n"
+					 : "");
+		assert_string_equal(load_args(&c, argv) < 0 ? why : "", "");
+		assert_int_equal(c.ntemplates, CONF_TEMPLATES_MAX);
+		assert_int_equal(!!conf_template_find(&c, "x"), own);
+		assert_int_equal(!!conf_template_find(&c, "y"), own);
+		assert_non_null(conf_template_find(&c, "a00"));
+		assert_int_equal(!!conf_template_find(&c, "a58"), !own);
+		assert_null(conf_template_find(&c, "a70"));
+		assert_non_null(strstr(buf_str(&c.notes), "template a70: 64 templates"));
+		assert_int_equal(conf_put(&c, &kept), 0);
+		assert_string_equal(conf_load_again(&again, 6, (char *const *)argv,
+						    record_reader(kept.data, kept.len), why,
+						    sizeof(why)) < 0
+					    ? why
+					    : "",
+				    "");
+		assert_int_equal(again.ntemplates, c.ntemplates);
+		for (size_t i = 0; i < c.ntemplates; i++)
+			assert_string_equal(again.template[i].name, c.template[i].name);
+		buf_clear(&kept);
+		conf_clear(&c);
+		conf_clear(&again);
+	}
+	many(71, false);
+}
+
+/* Nor does it end the mount if another program finds something wrong with what was kept. */
+static void test_kept_wrong(void **state)
+{
+	const char *const argv[] = {"xsbxfs", "-o", "cache_dir=cache", "mnt", NULL};
+	static const char from[] = "language = raw", to[] = "language = rwa";
+	struct buf kept = {0};
+	struct conf c;
+	char *at;
+
+	(void)state;
+	write_file(CONF, "[template app]\nlanguage = raw\n");
+	assert_int_equal(load(&c), 0);
+	assert_int_equal(conf_put(&c, &kept), 0);
+	conf_clear(&c);
+	at = memmem(kept.data, kept.len, from, strlen(from));
+	assert_non_null(at);
+	memcpy(at, to, strlen(to));
+	assert_int_equal(conf_load_again(&c, 4, (char *const *)argv,
+					 record_reader(kept.data, kept.len), why, sizeof(why)),
+			 0);
+	assert_non_null(strstr(buf_str(&c.notes), "left out"));
+	conf_clear(&c);
+	buf_clear(&kept);
 }
 
 /* Images that are built when they are first needed have a language, and memory. */
@@ -278,7 +401,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_last_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits_builtin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_for_all, setup, teardown),
 	};

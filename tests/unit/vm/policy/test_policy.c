@@ -30,7 +30,7 @@
 #define USER   12345u
 #define LAYERS (3ull << 30)
 
-enum { PLAIN = ORDER_VIEW_FIRST, SHOWN, WORK, ROOTS, IMAGE, BEYOND };
+enum { PLAIN = ORDER_VIEW_NONE, SHOWN = ORDER_VIEW_FIRST, WORK, ROOTS, IMAGE, BEYOND };
 
 static char dir[64], agent[96], roots[96], users[96];
 static struct policy *alone, *shared; /* of one user, of many */
@@ -51,11 +51,13 @@ static void make(const char *path)
 	close(fd);
 }
 
-static struct policy *new_policy(bool others, const char *accel)
+/* @nothing: so many more templates that show nothing */
+static struct policy *new_policy_beside(size_t nothing, bool others, const char *accel)
 {
 	const struct vm_path paths[] = {{"/usr/share", "/shown", false}, {users, "/mine", true}};
 	const struct vm_path theirs[] = {{roots, "/theirs", true}};
 	const struct policy_view views[] = {
+		{0},
 		{0},
 		{.path = paths, .npaths = 2},
 		{.work = users},
@@ -81,14 +83,19 @@ static struct policy *new_policy(bool others, const char *accel)
 					  .max_cpus = 4,
 					  .max_processes = 1000,
 					  .others = others,
-					  .view = views,
-					  .nviews = ARRAY_SIZE(views)};
+					  .view = &views[2 - nothing],
+					  .nviews = ARRAY_SIZE(views) - 2 + nothing};
 	struct policy *p;
 
 	snprintf(runtime, sizeof(runtime), "%s/run", dir);
 	snprintf(prepare, sizeof(prepare), "%s/packages", dir);
 	assert_int_equal(policy_new(&cfg, &p), 0);
 	return p;
+}
+
+static struct policy *new_policy(bool others, const char *accel)
+{
+	return new_policy_beside(1, others, accel);
 }
 
 static int setup(void **state)
@@ -670,6 +677,13 @@ static void sums(void **state)
 		      *again = new_policy(false, "tcg");
 
 	(void)state;
+	/* Images that are built meanwhile bring templates along that show nothing of the host. */
+	for (size_t n = 0; n <= 2; n += 2) {
+		struct policy *beside = new_policy_beside(n, false, "tcg");
+
+		assert_true(permit_the_same(same, beside));
+		policy_free(beside);
+	}
 	assert_true(permit_the_same(same, again));
 	assert_false(permit_the_same(same, kvm));
 	assert_false(permit_the_same(alone, shared));
