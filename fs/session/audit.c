@@ -17,9 +17,10 @@
 #include "vm/base/log.h"
 #include "vm/base/turn.h"
 
-#define ROOM	 (64u << 10) /* bytes that there has to be room for, where lines are required */
-#define HEAD	 "{\"seq\":%" PRIu64
-#define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
+#define ENDING_MS 2000u	      /* for the daemon before to be gone */
+#define ROOM	  (64u << 10) /* bytes that there has to be room for, where lines are required */
+#define HEAD	  "{\"seq\":%" PRIu64
+#define LAST_MAX  64u /* of the last line, all that counts is at its beginning */
 
 /* ---- the file ---- */
 
@@ -43,7 +44,15 @@ static uint64_t last_number(struct audit *a)
 	return at.next ? at.next - 1 : 0;
 }
 
-int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t size)
+static void say_why(const struct conf *conf, int err, char *ret_why, size_t size)
+{
+	snprintf(ret_why, size, "audit_file %s: %s", conf->audit_file,
+		 err == -EBUSY ? "another mount writes it, and each needs one of its own"
+			       : strerror(-err));
+}
+
+int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,
+	       size_t size)
 {
 	struct audit *a;
 	int e = -ENOMEM;
@@ -53,9 +62,11 @@ int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t siz
 	a = calloc(1, sizeof(*a));
 	if (a)
 		e = rotated_open(&a->file, conf->audit_file, (uint64_t)conf->audit_rotate_mb << 20,
-				 conf->audit_keep, conf->audit_sync);
-	if (e < 0) {
-		snprintf(ret_why, size, "audit_file %s: %s", conf->audit_file, strerror(-e));
+				 conf->audit_keep,
+				 (conf->audit_sync ? ROTATED_SYNC : 0u) |
+					 (how == AUDIT_FIRST ? 0u : ROTATED_HEIR));
+	if (e < 0 && (!a || how != AUDIT_REVIVES)) {
+		say_why(conf, e, ret_why, size);
 		if (a)
 			rotated_close(&a->file);
 		free(a);
@@ -69,15 +80,21 @@ int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t siz
 	return 0;
 }
 
-char *audit_directory(const struct conf *conf, char *path)
+char *audit_directory(const struct audit *a, char *path)
 {
 	char *slash;
+	int fd;
 
-	if (!conf->audit_file || !conf->audit_rotate_mb || strlen(conf->audit_file) >= PATH_MAX)
+	if (!a || (!a->file.most && a->file.fd >= 0) || strlen(a->file.path) >= PATH_MAX)
 		return NULL;
-	snprintf(path, PATH_MAX, "%s", conf->audit_file);
+	snprintf(path, PATH_MAX, "%s", a->file.path);
 	slash = strrchr(path, '/');
 	slash[slash == path] = '\0';
+	/* One that nobody can reach is no reason to fail: lines are lost then, which is said. */
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	close(fd);
 	return path;
 }
 
@@ -106,15 +123,29 @@ static void put_time(char *out, size_t size)
 	snprintf(out + n, size - n, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
+static void tell_failing(struct audit *a, int err)
+{
+	if (!a->failing)
+		log_error("audit_file: %s; what happens has no line there%s",
+			  err == -EBUSY ? "another process writes it" : strerror(-err),
+			  a->required ? ", and nothing is begun" : "");
+	a->failing = true;
+}
+
 static void failed(struct audit *a, int err)
 {
 	a->lost++;
 	a->untold++;
 	a->changed = true;
-	if (!a->failing)
-		log_error("audit_file: %s; what happens has no line there%s", strerror(-err),
-			  a->required ? ", and nothing is begun" : "");
-	a->failing = true;
+	tell_failing(a, err);
+}
+
+/* It grows beyond what is allowed, and nothing is lost. */
+static void tell_stuck(struct audit *a)
+{
+	if (a->file.stuck && !a->stuck)
+		log_warn("audit_file can't be rotated, and grows: %s", strerror(-a->file.stuck));
+	a->stuck = a->file.stuck;
 }
 
 /* The first line behind those that were lost says how many. Its number is that of the last of them. */
@@ -147,6 +178,7 @@ static void write_line(struct audit *a, uint64_t seq, const char *line, size_t l
 		return;
 	}
 	a->lines++;
+	tell_stuck(a);
 	if (a->failing)
 		log_info("audit_file can be written again");
 	a->failing = false;
@@ -416,12 +448,14 @@ static void drop_written(struct audit *a, uint64_t last)
 void audit_go(struct fs *fs)
 {
 	struct audit *a = fs->audit;
+	int e;
 
 	if (!a || a->going)
 		return;
 	a->going = true;
-	/* It may have been rotated since this one has opened it. */
-	(void)rotated_reserve(&a->file, 0);
+	e = rotated_own(&a->file, ENDING_MS);
+	if (e < 0)
+		tell_failing(a, e);
 	drop_written(a, last_number(a));
 	find_number(a);
 	audit_flush(fs);

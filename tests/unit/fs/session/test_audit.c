@@ -39,13 +39,13 @@ static void test_text(void **state)
 	expect_text("\xc0\x80", 2, REPLACED REPLACED);		    /* too long for what it is */
 }
 
-static void open_log(struct fs *fs, struct conf *conf)
+static void open_log(struct fs *fs, struct conf *conf, enum audit_how how)
 {
 	char why[256];
 
 	conf->audit_file = path;
 	conf->audit_keep = 1;
-	assert_int_equal(audit_open(fs, conf, why, sizeof(why)), 0);
+	assert_int_equal(audit_open(fs, conf, how, why, sizeof(why)), 0);
 	fs->audit->mount = "/mnt";
 }
 
@@ -73,7 +73,7 @@ static void begin(struct fixture *fx)
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	audit_go(fx->fs);
 }
 
@@ -88,7 +88,7 @@ static void end(struct fixture *fx, struct fs *fs)
 static void succeed(struct fixture *fx, struct buf *fields)
 {
 	audit_close(fx->fs);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	assert_int_equal(audit_get(fx->fs->audit, record_reader(fields->data, fields->len)), 0);
 	audit_go(fx->fs);
 }
@@ -137,7 +137,7 @@ static void test_goes_on(void **state)
 	begin(fx);
 	audit_mount(fx->fs, "one");
 	audit_close(fx->fs);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	audit_go(fx->fs);
 	audit_mount(fx->fs, "two");
 	expect_numbers("1 2 ");
