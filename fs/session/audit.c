@@ -17,10 +17,13 @@
 #include "vm/base/log.h"
 #include "vm/base/turn.h"
 
-#define ENDING_MS 2000u	      /* for the daemon before to be gone */
-#define ROOM	  (64u << 10) /* bytes that there has to be room for, where lines are required */
-#define HEAD	  "{\"seq\":%" PRIu64
-#define LAST_MAX  64u /* of the last line, all that counts is at its beginning */
+#define ENDING_MS 2000u /* for the daemon before to be gone */
+#define KEEP_MAX \
+	(64u     \
+	 << 10) /* of lines, bytes that are kept while it is not known which of them the file has */
+#define ROOM	 (64u << 10) /* bytes that there has to be room for, where lines are required */
+#define HEAD	 "{\"seq\":%" PRIu64
+#define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
 
 /* ---- the file ---- */
 
@@ -184,12 +187,45 @@ static void write_line(struct audit *a, uint64_t seq, const char *line, size_t l
 	a->failing = false;
 }
 
+/* Of what was left, the lines that are there already go. */
+static void drop_written(struct audit *a, uint64_t last)
+{
+	char *end;
+	size_t len;
+
+	while (a->pending.len && a->first <= last) {
+		end = memchr(a->pending.data, '\n', a->pending.len);
+		len = end ? (size_t)(end + 1 - a->pending.data) : a->pending.len;
+		memmove(a->pending.data, a->pending.data + len, a->pending.len - len);
+		a->pending.len -= len;
+		a->first++;
+	}
+}
+
+/* Is it known what the file has? From when this is the daemon and has got hold of it. */
+static bool see(struct audit *a, unsigned patience_ms)
+{
+	int e;
+
+	if (!a->blind)
+		return true;
+	e = rotated_own(&a->file, patience_ms);
+	if (e < 0) {
+		tell_failing(a, e);
+		return false;
+	}
+	a->blind = false;
+	drop_written(a, last_number(a));
+	find_number(a);
+	return true;
+}
+
 void audit_flush(struct fs *fs)
 {
 	struct audit *a = fs->audit;
 	const char *line, *end;
 
-	if (!a || !a->going || !a->pending.len)
+	if (!a || !a->going || !a->pending.len || (!see(a, 0) && a->pending.len < KEEP_MAX))
 		return;
 	line = a->pending.data;
 	while (line < a->pending.data + a->pending.len) {
@@ -430,33 +466,13 @@ int audit_get(struct audit *a, struct record_reader fields)
 	return r;
 }
 
-/* Of what was left, the lines that are there already go. */
-static void drop_written(struct audit *a, uint64_t last)
-{
-	char *end;
-	size_t len;
-
-	while (a->pending.len && a->first <= last) {
-		end = memchr(a->pending.data, '\n', a->pending.len);
-		len = end ? (size_t)(end + 1 - a->pending.data) : a->pending.len;
-		memmove(a->pending.data, a->pending.data + len, a->pending.len - len);
-		a->pending.len -= len;
-		a->first++;
-	}
-}
-
 void audit_go(struct fs *fs)
 {
 	struct audit *a = fs->audit;
-	int e;
 
 	if (!a || a->going)
 		return;
-	a->going = true;
-	e = rotated_own(&a->file, ENDING_MS);
-	if (e < 0)
-		tell_failing(a, e);
-	drop_written(a, last_number(a));
-	find_number(a);
+	a->going = a->blind = true;
+	(void)see(a, ENDING_MS);
 	audit_flush(fs);
 }

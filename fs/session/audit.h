@@ -37,12 +37,13 @@ struct settings;
 
 struct audit {
 	struct rotated file;
-	const char *mount;    /* its path; the configuration's */
-	bool required, code;  /* of the configuration */
-	bool going;	      /* it is the daemon: lines are written */
-	bool failing;	      /* the last line could not be written */
-	int stuck;	      /* 0; -errno: why it can't be rotated, which was told */
-	uint64_t next;	      /* number of the next line, from 1 */
+	const char *mount;   /* its path; the configuration's */
+	bool required, code; /* of the configuration */
+	bool going;	     /* it is the daemon: lines are written */
+	bool blind;	     /* it has not got hold of the file yet: what is pending may be there */
+	bool failing;	     /* the last line could not be written */
+	int stuck;	     /* 0; -errno: why it can't be rotated, which was told */
+	uint64_t next;	     /* number of the next line, from 1 */
 	uint64_t lost, lines; /* since the mount: that could not be, and were written */
 	uint64_t untold;      /* of those lost, that no line tells of */
 	struct buf pending;   /* lines that are not in the file yet */
@@ -53,7 +54,7 @@ struct audit {
 enum audit_how {
 	AUDIT_FIRST,	  /* nobody has the file: if another process has, it is refused */
 	AUDIT_TAKES_OVER, /* the daemon before has it, and this may be refused: it goes on then */
-	AUDIT_REVIVES, /* the daemon before is dead: without the file, its lines are lost, and each line tries again */
+	AUDIT_REVIVES, /* the daemon before is dead: without the file it goes on, keeps some lines, loses more, and tries again with each */
 };
 
 /**
