@@ -49,9 +49,19 @@ static uint64_t last_number(struct audit *a)
 
 static void say_why(const struct conf *conf, int err, char *ret_why, size_t size)
 {
-	snprintf(ret_why, size, "audit_file %s: %s", conf->audit_file,
+	const char *where = conf->audit_where;
+	const bool for_all =
+		where && strncmp(where, CONF_SYSTEM_FILE ":", strlen(CONF_SYSTEM_FILE ":")) == 0;
+
+	snprintf(ret_why, size, "%s%saudit_file %s: %s%s", where ? where : "", where ? ": " : "",
+		 conf->audit_file,
 		 err == -EBUSY ? "another mount writes it, and each needs one of its own"
-			       : strerror(-err));
+			       : strerror(-err),
+		 for_all ? ". " CONF_SYSTEM_FILE
+			   " is of all mounts of all users: name the file of one "
+			   "mount in /etc/xsbxfs/NAME.conf, which xsbxfs@NAME.service reads, or in "
+			   "a file for -c"
+			 : "");
 }
 
 int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,

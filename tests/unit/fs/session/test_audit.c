@@ -175,13 +175,33 @@ static void test_requests(void **state)
 	end(fx, fx->fs);
 }
 
+/* Where it was named is where that is mended. */
+static void test_where(void **state)
+{
+	struct fixture *fx = *state;
+	char why[1024];
+
+	fx->conf.audit_file = (char *)"/proc/none/x.jsonl";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_FIRST, why, sizeof(why)), -ENOENT);
+	assert_string_equal(why, "audit_file /proc/none/x.jsonl: No such file or directory");
+	fx->conf.audit_where = (char *)"/home/me/x.conf:7";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_FIRST, why, sizeof(why)), -ENOENT);
+	assert_string_equal(why, "/home/me/x.conf:7: audit_file /proc/none/x.jsonl: No such file "
+				 "or directory");
+	fx->conf.audit_where = (char *)"/etc/xsbxfs.conf:12";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_TAKES_OVER, why, sizeof(why)),
+			 -ENOENT);
+	assert_non_null(strstr(why, "/etc/xsbxfs.conf:12: audit_file"));
+	assert_non_null(strstr(why, "/etc/xsbxfs/NAME.conf"));
+	assert_null(fx->fs->audit);
+	fx->conf.audit_file = fx->conf.audit_where = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		fx_test(test_heirs),
-		fx_test(test_goes_on),
-		fx_test(test_requests),
+		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
+		fx_test(test_requests),	     fx_test(test_where),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
