@@ -99,11 +99,11 @@ static int begin(struct rotated *r)
 
 static int open_all(struct rotated *r)
 {
+	const ptrdiff_t len = strrchr(r->path, '/') - r->path;
 	char dir[PATH_MAX];
 
 	if (r->most && r->dir < 0) {
-		snprintf(dir, sizeof(dir), "%.*s",
-			 (int)MAX(strrchr(r->path, '/') - r->path, (ptrdiff_t)1), r->path);
+		snprintf(dir, sizeof(dir), "%.*s", (int)MAX(len, (ptrdiff_t)1), r->path);
 		r->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (r->dir < 0)
 			return -errno;

@@ -301,6 +301,9 @@ def full_disk():
             write(s / "config", "timeout_s = 9\n")
         with raises("no verbs", errno.ENOSPC):
             write(s / "ctl", "close\n")
+        with raises("nor the mount's", errno.ENOSPC):
+            write(f"{a.mnt}/ctl", "debug\n")
+        has("the reason", read(f"{a.mnt}/error", "r"), "not-audited")
         same("nothing has run", s.runs(), [])
         os.unlink(f"{disk}/filler")
         same("it goes on", s.run("echo again\n").out, "again\n")
