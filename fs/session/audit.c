@@ -323,12 +323,28 @@ static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return (size_t)n;
 }
 
+/* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
+static void read_cgroup(struct who *w)
+{
+	char text[1024], *at;
+
+	if (!read_proc(w->ctx.pid, "cgroup", text, sizeof(text)))
+		return;
+	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!at)
+		return;
+	at += *at == '\n' ? 4 : 3;
+	snprintf(w->cgroup, sizeof(w->cgroup), "%.*s", (int)strcspn(at, "\n"), at);
+}
+
 struct who audit_asker(struct fs *fs)
 {
 	struct who *w = &fs->who;
 
-	if (fs->audit && w->known && !*w->program)
+	if (fs->audit && w->known && !*w->program) {
 		(void)read_proc(w->ctx.pid, "comm", w->program, sizeof(w->program));
+		read_cgroup(w);
+	}
 	return *w;
 }
 
@@ -336,20 +352,6 @@ static void put_text(json_t *o, const char *key, const char *text, size_t len)
 {
 	if (len)
 		json_object_set_new(o, key, audit_text(text, len));
-}
-
-/* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
-static void put_cgroup(json_t *o, pid_t pid)
-{
-	char text[1024], *at;
-
-	if (!read_proc(pid, "cgroup", text, sizeof(text)))
-		return;
-	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!at)
-		return;
-	at += *at == '\n' ? 4 : 3;
-	put_text(o, "cgroup", at, strcspn(at, "\n"));
 }
 
 static void put_who(struct fs *fs, json_t *o)
@@ -365,7 +367,7 @@ static void put_who(struct fs *fs, json_t *o)
 	if (w.ctx.pid > 0)
 		json_object_set_new(o, "pid", json_integer(w.ctx.pid));
 	put_text(o, "program", w.program, strlen(w.program));
-	put_cgroup(o, w.ctx.pid);
+	put_text(o, "cgroup", w.cgroup, strlen(w.cgroup));
 }
 
 /* Return: the line, or NULL if out of memory. */
