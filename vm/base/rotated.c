@@ -238,7 +238,7 @@ static int find_back(const struct rotated *r, uint64_t end, int64_t *ret_at)
 	return 0;
 }
 
-int rotated_last(struct rotated *r, char *ret_line, size_t size)
+static int last_in(const struct rotated *r, char *ret_line, size_t size)
 {
 	int64_t end, before;
 	ssize_t n;
@@ -255,6 +255,26 @@ int rotated_last(struct rotated *r, char *ret_line, size_t size)
 		return -errno;
 	ret_line[n] = '\0';
 	return (int)n;
+}
+
+int rotated_last(struct rotated *r, char *ret_line, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	struct rotated older = {.fd = -1};
+	char name[NAME_MAX];
+	int n = last_in(r, ret_line, size);
+
+	if (n != 0 || r->dir < 0)
+		return n;
+	put_older(r, 1, name, sizeof(name));
+	fd = openat(r->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	older.fd = fd;
+	n = measure(&older);
+	if (n == 0)
+		n = last_in(&older, ret_line, size);
+	return MAX(n, 0);
 }
 
 /* All of it or nothing: half a line is taken back, and if that can't be, ended by the next one. */

@@ -52,7 +52,7 @@ int rotated_open(struct rotated *r, const char *path, uint64_t most, unsigned ke
 int rotated_own(struct rotated *r, unsigned patience_ms);
 void rotated_close(struct rotated *r);
 
-/* The beginning of the last whole line, as much as there is room for. Return: its bytes, 0: there is none; -errno. */
+/* The beginning of the last whole line, of PATH.1 if the file has none and names may be looked at, as much as there is room for. Return: its bytes, 0: there is none; -errno. */
 int rotated_last(struct rotated *r, char *ret_line, size_t size);
 
 /* Appends a line, which ends with a line feed; the file is rotated first, if need be and it can be. Return: 0, -ENOSPC, -errno. */

@@ -175,6 +175,37 @@ static void test_requests(void **state)
 	end(fx, fx->fs);
 }
 
+/* Lines of what a process has asked for have what it was then, and not what has its number now. */
+static void test_asker(void **state)
+{
+	struct fixture *fx = *state;
+	struct who who;
+	char line[2048];
+	FILE *f;
+
+	begin(fx);
+	fx->fs->who = (struct who){.known = true, .ctx.pid = getpid()};
+	who = audit_asker(fx->fs);
+	assert_string_not_equal(who.program, "");
+	f = fopen("/proc/self/cgroup", "r");
+	if (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3) == 0 &&
+	    strlen(line) - 4 < sizeof(who.cgroup)) {
+		line[strcspn(line, "\n")] = '\0';
+		assert_string_equal(who.cgroup, line + 3);
+	}
+	if (f)
+		fclose(f);
+	strcpy(who.cgroup, "/as/it/was");
+	fx->fs->who = who;
+	audit_mount(fx->fs, "x");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_non_null(strstr(line, "\"cgroup\":\"/as/it/was\""));
+	end(fx, fx->fs);
+}
+
 /* Where it was named is where that is mended. */
 static void test_where(void **state)
 {
@@ -201,7 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
-		fx_test(test_requests),	     fx_test(test_where),
+		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -319,6 +319,34 @@ static void test_cant_be_moved(void **state)
 	rotated_close(&r);
 }
 
+/* A file that has none yet goes on behind the one before. */
+static void test_last_of_older(void **state)
+{
+	struct rotated r;
+	char one[128], line[8];
+
+	(void)state;
+	snprintf(one, sizeof(one), "%s.1", path);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	rotated_close(&r);
+	assert_int_equal(rename(path, one), 0);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 3);
+	assert_string_equal(line, "bbb");
+	put(&r, "cc\n");
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 2);
+	assert_int_equal(truncate(path, 0), 0);
+	rotated_close(&r);
+	/* Hostile ones are none. */
+	assert_int_equal(unlink(one), 0);
+	assert_int_equal(mkfifo(one, 0600), 0);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 0);
+	rotated_close(&r);
+}
+
 /* A gap is as far as older ones are moved. */
 static void test_gap(void **state)
 {
@@ -373,11 +401,11 @@ static void test_reserves_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_appends),	    TEST(test_half_a_line),   TEST(test_long_lines),
-		TEST(test_rotates),	    TEST(test_taken_away),    TEST(test_refused),
-		TEST(test_reserves),	    TEST(test_locks),	      TEST(test_comes_later),
-		TEST(test_stuck),	    TEST(test_cant_be_moved), TEST(test_gap),
-		TEST(test_reserves_behind),
+		TEST(test_appends),	  TEST(test_half_a_line),     TEST(test_long_lines),
+		TEST(test_rotates),	  TEST(test_taken_away),      TEST(test_refused),
+		TEST(test_reserves),	  TEST(test_locks),	      TEST(test_comes_later),
+		TEST(test_stuck),	  TEST(test_cant_be_moved),   TEST(test_gap),
+		TEST(test_last_of_older), TEST(test_reserves_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
