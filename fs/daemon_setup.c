@@ -35,7 +35,7 @@ static void confine_daemon(struct daemon *d)
 		.agent = d->conf.vm.agent,
 		.state_dir = d->keeper ? d->conf.state_dir : NULL,
 		.notify = d->conf.notify,
-		.audit_dir = audit_directory(&d->conf, audit),
+		.audit_dir = audit_directory(d->fs->audit, audit),
 	};
 	const char *step;
 	char why[256];
@@ -83,6 +83,11 @@ static void open_keeper(struct daemon *d)
 		die_of(d, &p);
 }
 
+static enum audit_how how_audited(const struct daemon *d)
+{
+	return !d->heir ? AUDIT_FIRST : d->revival.revives ? AUDIT_REVIVES : AUDIT_TAKES_OVER;
+}
+
 static void start_machinery(struct daemon *d)
 {
 	_cleanup_free_ char *resource = traces_resource(d->conf.mountpoint);
@@ -103,7 +108,8 @@ static void start_machinery(struct daemon *d)
 			 strerror(-e));
 		daemon_die(d, why);
 	}
-	if (d->conf.action == CONF_MOUNT && audit_open(d->fs, &d->conf, why, sizeof(why)) < 0)
+	if (d->conf.action == CONF_MOUNT &&
+	    audit_open(d->fs, &d->conf, how_audited(d), why, sizeof(why)) < 0)
 		daemon_die(d, why);
 	e = vm_new(&d->loop, d->spawner, &cfg,
 		   d->conf.action == CONF_MOUNT ? &vm_events : &prefetch_events, d->fs, &d->fs->vm);

@@ -22,7 +22,6 @@
 #define XSBX_DATADIR "/usr/local/share/xsbxfs"
 #endif
 
-#define SYSTEM_FILE "/etc/xsbxfs.conf"
 #define SYSTEM_DIR  "/var/lib/xsbxfs"
 #define SHARED_NAME "shared" /* in it, of images for all; see default_state_dir() */
 
@@ -517,7 +516,7 @@ static int read_files(struct conf *c, const struct arguments *a, struct conf_sou
 
 	if (!user)
 		return -ENOMEM;
-	r = read_file(c, SYSTEM_FILE, true, src);
+	r = read_file(c, CONF_SYSTEM_FILE, true, src);
 	if (r >= 0)
 		r = read_file(c, user, true, src);
 	for (size_t i = 0; i < a->nfiles && r >= 0; i++)

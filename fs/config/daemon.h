@@ -10,6 +10,7 @@
 #include "vm/base/record.h"
 
 #define CONF_TEMPLATES_MAX 64
+#define CONF_SYSTEM_FILE   "/etc/xsbxfs.conf" /* which all mounts of all users read */
 
 /* A template: a directory at the root of the mount. */
 struct conf_template {
@@ -60,6 +61,7 @@ struct conf {
 	char *state_dir; /* where they are meanwhile; default by the mountpoint's name */
 	/* The audit log: its file, or NULL; size at which it is rotated, 0: never; older ones that are kept. */
 	char *audit_file;
+	char *audit_where; /* "FILE:LINE" that has named it; NULL: an option, or nothing */
 	unsigned audit_rotate_mb, audit_keep;
 	bool audit_sync, audit_required, audit_code;
 	enum vm_backend backend;   /* default of templates */

@@ -24,6 +24,7 @@ int conf_init(struct conf *c)
 void conf_clear(struct conf *c)
 {
 	free(c->mountpoint);
+	free(c->audit_where);
 	key_clear(CONF_GLOBAL, CONF_OPTION, c);
 	for (size_t i = 0; i < PACKAGES_NKINDS; i++)
 		packages_clear(&c->packages.list[i]);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vm/base/problem.h"
@@ -42,18 +44,29 @@ int conf_refuse(const struct conf_source *src, int r, const char *whose, const s
 			    : r;
 }
 
+/* Who can't open it is to be told which file to mend. Return: 0 or -ENOMEM. */
+static int note_audit(struct conf *c, const struct conf_source *src)
+{
+	free(c->audit_where);
+	c->audit_where = NULL;
+	return src->file && asprintf(&c->audit_where, "%s:%u", src->file, src->line) < 0 ? -ENOMEM
+											 : 0;
+}
+
 static int set_key(struct conf *c, const struct key *k, const char *value,
 		   const struct conf_source *src)
 {
 	const struct key_context ctx = {.option = !src->file};
 	struct problem why;
+	int r;
 
 	if (!value && k->type == KEY_FLAG)
 		value = "yes";
 	if (!value)
 		return conf_fail(src, EINVAL, "%s: a value is missing; write %s=VALUE", k->name,
 				 k->name);
-	return conf_refuse(src, key_set(k, c, value, &ctx, &why), "", &why);
+	r = conf_refuse(src, key_set(k, c, value, &ctx, &why), "", &why);
+	return r == 0 && strcmp(k->name, "audit_file") == 0 ? note_audit(c, src) : r;
 }
 
 static int set_option(struct conf *c, const char *name, const char *value,

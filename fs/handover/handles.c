@@ -131,6 +131,7 @@ enum who_tag {
 	WHO_GID,
 	WHO_PID,
 	WHO_PROGRAM,
+	WHO_CGROUP,
 };
 
 static void put_who(const struct who *w, struct buf *out)
@@ -141,6 +142,7 @@ static void put_who(const struct who *w, struct buf *out)
 	record_u64(out, WHO_GID, w->ctx.gid);
 	record_u64(out, WHO_PID, (uint32_t)w->ctx.pid);
 	record_str(out, WHO_PROGRAM, w->program);
+	record_str(out, WHO_CGROUP, w->cgroup);
 	record_close(out, at);
 }
 
@@ -160,6 +162,8 @@ static int get_who(struct record_reader fields, struct who *w)
 			r = record_get_u32(&f, INT32_MAX, &pid);
 		else if (f.tag == WHO_PROGRAM)
 			r = record_get_str(&f, w->program, sizeof(w->program));
+		else if (f.tag == WHO_CGROUP)
+			r = record_get_str(&f, w->cgroup, sizeof(w->cgroup));
 		if (r < 0)
 			return r;
 	}

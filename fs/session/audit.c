@@ -17,6 +17,10 @@
 #include "vm/base/log.h"
 #include "vm/base/turn.h"
 
+#define ENDING_MS 2000u /* for the daemon before to be gone */
+#define KEEP_MAX \
+	(64u     \
+	 << 10) /* of lines, bytes that are kept while it is not known which of them the file has */
 #define ROOM	 (64u << 10) /* bytes that there has to be room for, where lines are required */
 #define HEAD	 "{\"seq\":%" PRIu64
 #define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
@@ -43,7 +47,25 @@ static uint64_t last_number(struct audit *a)
 	return at.next ? at.next - 1 : 0;
 }
 
-int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t size)
+static void say_why(const struct conf *conf, int err, char *ret_why, size_t size)
+{
+	const char *where = conf->audit_where;
+	const bool for_all =
+		where && strncmp(where, CONF_SYSTEM_FILE ":", strlen(CONF_SYSTEM_FILE ":")) == 0;
+
+	snprintf(ret_why, size, "%s%saudit_file %s: %s%s", where ? where : "", where ? ": " : "",
+		 conf->audit_file,
+		 err == -EBUSY ? "another mount writes it, and each needs one of its own"
+			       : strerror(-err),
+		 for_all ? ". " CONF_SYSTEM_FILE
+			   " is of all mounts of all users: name the file of one "
+			   "mount in /etc/xsbxfs/NAME.conf, which xsbxfs@NAME.service reads, or in "
+			   "a file for -c"
+			 : "");
+}
+
+int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,
+	       size_t size)
 {
 	struct audit *a;
 	int e = -ENOMEM;
@@ -53,9 +75,11 @@ int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t siz
 	a = calloc(1, sizeof(*a));
 	if (a)
 		e = rotated_open(&a->file, conf->audit_file, (uint64_t)conf->audit_rotate_mb << 20,
-				 conf->audit_keep, conf->audit_sync);
-	if (e < 0) {
-		snprintf(ret_why, size, "audit_file %s: %s", conf->audit_file, strerror(-e));
+				 conf->audit_keep,
+				 (conf->audit_sync ? ROTATED_SYNC : 0u) |
+					 (how == AUDIT_FIRST ? 0u : ROTATED_HEIR));
+	if (e < 0 && (!a || how != AUDIT_REVIVES)) {
+		say_why(conf, e, ret_why, size);
 		if (a)
 			rotated_close(&a->file);
 		free(a);
@@ -69,15 +93,21 @@ int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t siz
 	return 0;
 }
 
-char *audit_directory(const struct conf *conf, char *path)
+char *audit_directory(const struct audit *a, char *path)
 {
 	char *slash;
+	int fd;
 
-	if (!conf->audit_file || !conf->audit_rotate_mb || strlen(conf->audit_file) >= PATH_MAX)
+	if (!a || (!a->file.most && a->file.fd >= 0) || strlen(a->file.path) >= PATH_MAX)
 		return NULL;
-	snprintf(path, PATH_MAX, "%s", conf->audit_file);
+	snprintf(path, PATH_MAX, "%s", a->file.path);
 	slash = strrchr(path, '/');
 	slash[slash == path] = '\0';
+	/* One that nobody can reach is no reason to fail: lines are lost then, which is said. */
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	close(fd);
 	return path;
 }
 
@@ -106,15 +136,29 @@ static void put_time(char *out, size_t size)
 	snprintf(out + n, size - n, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
+static void tell_failing(struct audit *a, int err)
+{
+	if (!a->failing)
+		log_error("audit_file: %s; what happens has no line there%s",
+			  err == -EBUSY ? "another process writes it" : strerror(-err),
+			  a->required ? ", and nothing is begun" : "");
+	a->failing = true;
+}
+
 static void failed(struct audit *a, int err)
 {
 	a->lost++;
 	a->untold++;
 	a->changed = true;
-	if (!a->failing)
-		log_error("audit_file: %s; what happens has no line there%s", strerror(-err),
-			  a->required ? ", and nothing is begun" : "");
-	a->failing = true;
+	tell_failing(a, err);
+}
+
+/* It grows beyond what is allowed, and nothing is lost. */
+static void tell_stuck(struct audit *a)
+{
+	if (a->file.stuck && !a->stuck)
+		log_warn("audit_file can't be rotated, and grows: %s", strerror(-a->file.stuck));
+	a->stuck = a->file.stuck;
 }
 
 /* The first line behind those that were lost says how many. Its number is that of the last of them. */
@@ -147,9 +191,43 @@ static void write_line(struct audit *a, uint64_t seq, const char *line, size_t l
 		return;
 	}
 	a->lines++;
+	tell_stuck(a);
 	if (a->failing)
 		log_info("audit_file can be written again");
 	a->failing = false;
+}
+
+/* Of what was left, the lines that are there already go. */
+static void drop_written(struct audit *a, uint64_t last)
+{
+	char *end;
+	size_t len;
+
+	while (a->pending.len && a->first <= last) {
+		end = memchr(a->pending.data, '\n', a->pending.len);
+		len = end ? (size_t)(end + 1 - a->pending.data) : a->pending.len;
+		memmove(a->pending.data, a->pending.data + len, a->pending.len - len);
+		a->pending.len -= len;
+		a->first++;
+	}
+}
+
+/* Is it known what the file has? From when this is the daemon and has got hold of it. */
+static bool see(struct audit *a, unsigned patience_ms)
+{
+	int e;
+
+	if (!a->blind)
+		return true;
+	e = rotated_own(&a->file, patience_ms);
+	if (e < 0) {
+		tell_failing(a, e);
+		return false;
+	}
+	a->blind = false;
+	drop_written(a, last_number(a));
+	find_number(a);
+	return true;
 }
 
 void audit_flush(struct fs *fs)
@@ -157,7 +235,7 @@ void audit_flush(struct fs *fs)
 	struct audit *a = fs->audit;
 	const char *line, *end;
 
-	if (!a || !a->going || !a->pending.len)
+	if (!a || !a->going || !a->pending.len || (!see(a, 0) && a->pending.len < KEEP_MAX))
 		return;
 	line = a->pending.data;
 	while (line < a->pending.data + a->pending.len) {
@@ -245,12 +323,28 @@ static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return (size_t)n;
 }
 
+/* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
+static void read_cgroup(struct who *w)
+{
+	char text[1024], *at;
+
+	if (!read_proc(w->ctx.pid, "cgroup", text, sizeof(text)))
+		return;
+	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!at)
+		return;
+	at += *at == '\n' ? 4 : 3;
+	snprintf(w->cgroup, sizeof(w->cgroup), "%.*s", (int)strcspn(at, "\n"), at);
+}
+
 struct who audit_asker(struct fs *fs)
 {
 	struct who *w = &fs->who;
 
-	if (fs->audit && w->known && !*w->program)
+	if (fs->audit && w->known && !*w->program) {
 		(void)read_proc(w->ctx.pid, "comm", w->program, sizeof(w->program));
+		read_cgroup(w);
+	}
 	return *w;
 }
 
@@ -258,20 +352,6 @@ static void put_text(json_t *o, const char *key, const char *text, size_t len)
 {
 	if (len)
 		json_object_set_new(o, key, audit_text(text, len));
-}
-
-/* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
-static void put_cgroup(json_t *o, pid_t pid)
-{
-	char text[1024], *at;
-
-	if (!read_proc(pid, "cgroup", text, sizeof(text)))
-		return;
-	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!at)
-		return;
-	at += *at == '\n' ? 4 : 3;
-	put_text(o, "cgroup", at, strcspn(at, "\n"));
 }
 
 static void put_who(struct fs *fs, json_t *o)
@@ -287,7 +367,7 @@ static void put_who(struct fs *fs, json_t *o)
 	if (w.ctx.pid > 0)
 		json_object_set_new(o, "pid", json_integer(w.ctx.pid));
 	put_text(o, "program", w.program, strlen(w.program));
-	put_cgroup(o, w.ctx.pid);
+	put_text(o, "cgroup", w.cgroup, strlen(w.cgroup));
 }
 
 /* Return: the line, or NULL if out of memory. */
@@ -398,31 +478,13 @@ int audit_get(struct audit *a, struct record_reader fields)
 	return r;
 }
 
-/* Of what was left, the lines that are there already go. */
-static void drop_written(struct audit *a, uint64_t last)
-{
-	char *end;
-	size_t len;
-
-	while (a->pending.len && a->first <= last) {
-		end = memchr(a->pending.data, '\n', a->pending.len);
-		len = end ? (size_t)(end + 1 - a->pending.data) : a->pending.len;
-		memmove(a->pending.data, a->pending.data + len, a->pending.len - len);
-		a->pending.len -= len;
-		a->first++;
-	}
-}
-
 void audit_go(struct fs *fs)
 {
 	struct audit *a = fs->audit;
 
 	if (!a || a->going)
 		return;
-	a->going = true;
-	/* It may have been rotated since this one has opened it. */
-	(void)rotated_reserve(&a->file, 0);
-	drop_written(a, last_number(a));
-	find_number(a);
+	a->going = a->blind = true;
+	(void)see(a, ENDING_MS);
 	audit_flush(fs);
 }

@@ -37,11 +37,13 @@ struct settings;
 
 struct audit {
 	struct rotated file;
-	const char *mount;    /* its path; the configuration's */
-	bool required, code;  /* of the configuration */
-	bool going;	      /* it is the daemon: lines are written */
-	bool failing;	      /* the last line could not be written */
-	uint64_t next;	      /* number of the next line, from 1 */
+	const char *mount;   /* its path; the configuration's */
+	bool required, code; /* of the configuration */
+	bool going;	     /* it is the daemon: lines are written */
+	bool blind;	     /* it has not got hold of the file yet: what is pending may be there */
+	bool failing;	     /* the last line could not be written */
+	int stuck;	     /* 0; -errno: why it can't be rotated, which was told */
+	uint64_t next;	     /* number of the next line, from 1 */
 	uint64_t lost, lines; /* since the mount: that could not be, and were written */
 	uint64_t untold;      /* of those lost, that no line tells of */
 	struct buf pending;   /* lines that are not in the file yet */
@@ -49,17 +51,25 @@ struct audit {
 	bool changed;	      /* what audit_put() puts is another */
 };
 
+enum audit_how {
+	AUDIT_FIRST,	  /* nobody has the file: if another process has, it is refused */
+	AUDIT_TAKES_OVER, /* the daemon before has it, and this may be refused: it goes on then */
+	AUDIT_REVIVES, /* the daemon before is dead: without the file it goes on, keeps some lines, loses more, and tries again with each */
+};
+
 /**
  * audit_open() - Open the file that the configuration names
  * @fs: Mount, whose `audit` is set; stays NULL if none is named
  * @conf: Configuration
+ * @how: See above
  * @ret_why: On failure, in words
  *
  * Before the daemon is confined. Return: 0, -errno.
  */
-int audit_open(struct fs *fs, const struct conf *conf, char *ret_why, size_t size);
-/* The directory that the daemon writes to, in @path, which has PATH_MAX bytes; or NULL: it needs none. */
-char *audit_directory(const struct conf *conf, char *path);
+int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,
+	       size_t size);
+/* The directory that the daemon writes to, in @path, which has PATH_MAX bytes; or NULL: it needs none, or there is none. @a: or NULL */
+char *audit_directory(const struct audit *a, char *path);
 void audit_close(struct fs *fs);
 
 /* This is the daemon now: goes on behind the last number, with what the one before has left. */
@@ -88,7 +98,7 @@ json_t *audit_text(const char *text, size_t len);
 /* Takes over @more, an object or NULL. @s: or NULL */
 void audit_add(struct fs *fs, const char *action, const struct session *s, json_t *more);
 
-/* The mount, and its daemon: "mounted", "unmounting", "another daemon goes on". */
+/* The mount, and its daemon: "mounted", "taken over", "ending", "ended". */
 void audit_mount(struct fs *fs, const char *what);
 /* A session is made, or removed. */
 void audit_session(const struct session *s, const char *what);

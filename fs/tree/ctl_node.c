@@ -246,7 +246,9 @@ static void set_level(struct fs *fs, enum log_level level)
 static int root_ctl_write(struct handle *h, const void *data, size_t size, uint64_t offset)
 {
 	const char *text = data;
+	struct problem why;
 	enum log_level level;
+	int e;
 
 	(void)offset;
 	while (size && isspace((unsigned char)text[size - 1]))
@@ -258,6 +260,11 @@ static int root_ctl_write(struct handle *h, const void *data, size_t size, uint6
 	if (log_level_parse(text, size, &level) < 0) {
 		refuse_level(h->fs, text, size);
 		return -EINVAL;
+	}
+	e = audit_may(h->fs, &why);
+	if (e < 0) {
+		complaint_tell(h->fs, quota_whose(h->fs, NULL), &why);
+		return e;
 	}
 	audit_ctl(h->fs, NULL, text, size);
 	set_level(h->fs, level);

@@ -6,6 +6,7 @@
 # timeout: 120
 # log-allow: the daemon died
 # log-allow: audit_file: No space left on device
+# log-allow: audit_file: Too many levels of symbolic links
 import ctypes
 import hashlib
 import re
@@ -201,6 +202,65 @@ def rotation():
     a.stop()
 
 
+def second_mount():
+    """Of two that write one file each would cut the other's lines: the second is refused, whoever is the daemon of the first."""
+    for rotates in (64, 0):
+        a = Audited(f"shared{rotates}", "survive = yes", f"audit_rotate_mb = {rotates}")
+        mnt = folder(f"second{rotates}.mnt")
+
+        def refused(path=a.file, conf=a.conf, mnt=mnt):
+            done = subprocess.run([os.environ["XSBXFS"], "-f", "-c", conf, "-o", "prepare=no", mnt], check=False,
+                                  timeout=SOON, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            same("no second one", done.returncode, 1)
+            has("why", done.stdout.decode(), f"audit_file {path}: another mount writes it")
+        refused()
+        Mortal(guard_of(a.mnt)).die()
+        a.session("x").run("true\n")
+        refused()
+        same("another one takes over", subprocess.run([os.environ["XSBXFS"], "--takeover", a.mnt], check=False,
+                                                      timeout=2 * SOON, stdout=subprocess.DEVNULL).returncode, 0)
+        a.session("y").run("true\n")
+        refused()
+        a.stop()
+        in_order(a.lines())
+        same("none of it is another's", {x["mount"] for x in a.lines()}, {a.mnt})
+
+
+def heir_without():
+    """A daemon that dies while its file can't be had: the next one goes on, and writes again when it can."""
+    a = Audited("heir", "survive = yes")
+    s = a.session("x")
+    os.rename(a.file, f"{a.dir}/away")
+    os.symlink("/dev/null", a.file)
+    Mortal(guard_of(a.mnt)).die()
+    same("it goes on", s.run("echo x\n").out, "x\n")
+
+    def lost():
+        return int(re.search(r"audit_lost_total (\d+)", read(f"{a.mnt}/metrics", "r"))[1])
+
+    def come():
+        os.rename(f"{a.dir}/away", a.file)
+    same("some lines are kept", lost(), 0)
+    come()
+    same("and again", s.run("echo y\n").out, "y\n")
+    lines = a.lines()
+    in_order(lines)
+    same("none is missing", [x["run"] for x in of(lines, "run", what="done")], [1, 2])
+    os.rename(a.file, f"{a.dir}/away")
+    os.symlink("/dev/null", a.file)
+    Mortal(guard_of(a.mnt)).die()
+    for n in range(400):
+        write(s / "config", f"timeout_s = {n + 1}\n")
+    ok("of many more, some are lost", lost() > 20, lost())
+    come()
+    s.run("echo z\n")
+    lost = lost()
+    a.stop()
+    lines = a.lines()
+    in_order(lines)
+    same("that is told", sum(x["lines"] for x in of(lines, "audit")), lost)
+
+
 def full_disk():
     if not ROOT:
         return
@@ -241,6 +301,9 @@ def full_disk():
             write(s / "config", "timeout_s = 9\n")
         with raises("no verbs", errno.ENOSPC):
             write(s / "ctl", "close\n")
+        with raises("nor the mount's", errno.ENOSPC):
+            write(f"{a.mnt}/ctl", "debug\n")
+        has("the reason", read(f"{a.mnt}/error", "r"), "not-audited")
         same("nothing has run", s.runs(), [])
         os.unlink(f"{disk}/filler")
         same("it goes on", s.run("echo again\n").out, "again\n")
@@ -265,4 +328,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, full_disk, refused_files)
+main(who_did_what, hostile_names, deaths, rotation, second_mount, heir_without, full_disk, refused_files)

@@ -50,6 +50,21 @@ static void test_defaults(void **state)
 	conf_clear(&c);
 }
 
+/* Whoever can't open the audit log is told where it was named. */
+static void test_audit_where(void **state)
+{
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[xsbxfs]\naudit_file = /a/one\naudit_file = /a/two\n"), 0);
+	assert_string_equal(c.audit_file, "/a/two");
+	assert_string_equal(c.audit_where, "t.conf:3");
+	conf_clear(&c);
+	assert_int_equal(read_text(&c, "\n"), 0);
+	assert_null(c.audit_where);
+	conf_clear(&c);
+}
+
 static void test_prepare(void **state)
 {
 	struct conf c;
@@ -348,6 +363,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_audit_where),
 		cmocka_unit_test(test_prepare),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_file),

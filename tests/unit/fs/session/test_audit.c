@@ -39,13 +39,13 @@ static void test_text(void **state)
 	expect_text("\xc0\x80", 2, REPLACED REPLACED);		    /* too long for what it is */
 }
 
-static void open_log(struct fs *fs, struct conf *conf)
+static void open_log(struct fs *fs, struct conf *conf, enum audit_how how)
 {
 	char why[256];
 
 	conf->audit_file = path;
 	conf->audit_keep = 1;
-	assert_int_equal(audit_open(fs, conf, why, sizeof(why)), 0);
+	assert_int_equal(audit_open(fs, conf, how, why, sizeof(why)), 0);
 	fs->audit->mount = "/mnt";
 }
 
@@ -73,7 +73,7 @@ static void begin(struct fixture *fx)
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	audit_go(fx->fs);
 }
 
@@ -88,7 +88,7 @@ static void end(struct fixture *fx, struct fs *fs)
 static void succeed(struct fixture *fx, struct buf *fields)
 {
 	audit_close(fx->fs);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	assert_int_equal(audit_get(fx->fs->audit, record_reader(fields->data, fields->len)), 0);
 	audit_go(fx->fs);
 }
@@ -137,7 +137,7 @@ static void test_goes_on(void **state)
 	begin(fx);
 	audit_mount(fx->fs, "one");
 	audit_close(fx->fs);
-	open_log(fx->fs, &fx->conf);
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
 	audit_go(fx->fs);
 	audit_mount(fx->fs, "two");
 	expect_numbers("1 2 ");
@@ -175,13 +175,64 @@ static void test_requests(void **state)
 	end(fx, fx->fs);
 }
 
+/* Lines of what a process has asked for have what it was then, and not what has its number now. */
+static void test_asker(void **state)
+{
+	struct fixture *fx = *state;
+	struct who who;
+	char line[2048];
+	FILE *f;
+
+	begin(fx);
+	fx->fs->who = (struct who){.known = true, .ctx.pid = getpid()};
+	who = audit_asker(fx->fs);
+	assert_string_not_equal(who.program, "");
+	f = fopen("/proc/self/cgroup", "r");
+	if (f && fgets(line, sizeof(line), f) && strncmp(line, "0::", 3) == 0 &&
+	    strlen(line) - 4 < sizeof(who.cgroup)) {
+		line[strcspn(line, "\n")] = '\0';
+		assert_string_equal(who.cgroup, line + 3);
+	}
+	if (f)
+		fclose(f);
+	strcpy(who.cgroup, "/as/it/was");
+	fx->fs->who = who;
+	audit_mount(fx->fs, "x");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_non_null(strstr(line, "\"cgroup\":\"/as/it/was\""));
+	end(fx, fx->fs);
+}
+
+/* Where it was named is where that is mended. */
+static void test_where(void **state)
+{
+	struct fixture *fx = *state;
+	char why[1024];
+
+	fx->conf.audit_file = (char *)"/proc/none/x.jsonl";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_FIRST, why, sizeof(why)), -ENOENT);
+	assert_string_equal(why, "audit_file /proc/none/x.jsonl: No such file or directory");
+	fx->conf.audit_where = (char *)"/home/me/x.conf:7";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_FIRST, why, sizeof(why)), -ENOENT);
+	assert_string_equal(why, "/home/me/x.conf:7: audit_file /proc/none/x.jsonl: No such file "
+				 "or directory");
+	fx->conf.audit_where = (char *)"/etc/xsbxfs.conf:12";
+	assert_int_equal(audit_open(fx->fs, &fx->conf, AUDIT_TAKES_OVER, why, sizeof(why)),
+			 -ENOENT);
+	assert_non_null(strstr(why, "/etc/xsbxfs.conf:12: audit_file"));
+	assert_non_null(strstr(why, "/etc/xsbxfs/NAME.conf"));
+	assert_null(fx->fs->audit);
+	fx->conf.audit_file = fx->conf.audit_where = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		fx_test(test_heirs),
-		fx_test(test_goes_on),
-		fx_test(test_requests),
+		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
+		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static void test_appends(void **state)
 	char line[8];
 
 	(void)state;
-	assert_int_equal(rotated_open(&r, path, 0, 1, false), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), 0);
 	assert_true(r.is_new);
 	assert_int_equal(rotated_last(&r, line, sizeof(line)), 0);
 	put(&r, "one\n");
@@ -80,7 +80,7 @@ static void test_appends(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	expect("", "one\ntwo and more\n");
-	assert_int_equal(rotated_open(&r, path, 0, 1, true), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, ROTATED_SYNC), 0);
 	assert_false(r.is_new);
 	put(&r, "three\n");
 	rotated_close(&r);
@@ -97,7 +97,7 @@ static void test_half_a_line(void **state)
 	assert_non_null(f);
 	fputs("whole\nhal", f);
 	fclose(f);
-	assert_int_equal(rotated_open(&r, path, 0, 1, false), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), 0);
 	assert_int_equal(rotated_last(&r, line, sizeof(line)), 5);
 	assert_string_equal(line, "whole");
 	put(&r, "next\n");
@@ -116,7 +116,7 @@ static void test_long_lines(void **state)
 	memset(much, 'x', sizeof(much) - 2);
 	much[0] = '^';
 	much[sizeof(much) - 2] = '\n';
-	assert_int_equal(rotated_open(&r, path, 0, 1, false), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), 0);
 	put(&r, much);
 	assert_int_equal(rotated_last(&r, line, sizeof(line)), 7);
 	assert_string_equal(line, "^xxxxxx");
@@ -131,7 +131,7 @@ static void test_rotates(void **state)
 	struct rotated r;
 
 	(void)state;
-	assert_int_equal(rotated_open(&r, path, 8, 2, false), 0);
+	assert_int_equal(rotated_open(&r, path, 8, 2, 0), 0);
 	put(&r, "aaa\n");
 	put(&r, "bbb\n");
 	expect(".1", NULL);
@@ -154,7 +154,7 @@ static void test_taken_away(void **state)
 
 	(void)state;
 	snprintf(away, sizeof(away), "%s.away", path);
-	assert_int_equal(rotated_open(&r, path, 1000, 2, false), 0);
+	assert_int_equal(rotated_open(&r, path, 1000, 2, 0), 0);
 	put(&r, "one\n");
 	assert_int_equal(rename(path, away), 0);
 	put(&r, "two\n");
@@ -165,7 +165,7 @@ static void test_taken_away(void **state)
 	expect("", "three\n");
 	rotated_close(&r);
 	/* Without a directory, names are not looked at. */
-	assert_int_equal(rotated_open(&r, path, 0, 2, false), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 2, 0), 0);
 	assert_int_equal(rename(path, away), 0);
 	put(&r, "four\n");
 	expect(".away", "three\nfour\n");
@@ -181,14 +181,14 @@ static void test_refused(void **state)
 	(void)state;
 	snprintf(other, sizeof(other), "%s.link", path);
 	assert_int_equal(symlink("/dev/null", other), 0);
-	assert_int_equal(rotated_open(&r, other, 0, 1, false), -ELOOP);
+	assert_int_equal(rotated_open(&r, other, 0, 1, 0), -ELOOP);
 	rotated_close(&r);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(rotated_open(&r, path, 0, 1, false), -EINVAL);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), -EINVAL);
 	rotated_close(&r);
-	assert_int_equal(rotated_open(&r, dir, 0, 1, false), -EISDIR);
+	assert_int_equal(rotated_open(&r, dir, 0, 1, 0), -EISDIR);
 	rotated_close(&r);
-	assert_int_equal(rotated_open(&r, "relative", 0, 1, false), -EINVAL);
+	assert_int_equal(rotated_open(&r, "relative", 0, 1, 0), -EINVAL);
 	rotated_close(&r);
 }
 
@@ -198,7 +198,7 @@ static void test_reserves(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(rotated_open(&r, path, 0, 1, false), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), 0);
 	assert_int_equal(rotated_reserve(&r, 4096), 0);
 	assert_int_equal(fstat(r.fd, &st), 0);
 	assert_int_equal(st.st_size, 0);
@@ -207,14 +207,205 @@ static void test_reserves(void **state)
 	rotated_close(&r);
 }
 
+/* Two that append would cut each other's lines. */
+static void test_locks(void **state)
+{
+	for (unsigned most = 0; most <= 8; most += 8) {
+		struct rotated r, other, heir;
+
+		(void)state;
+		assert_int_equal(rotated_open(&r, path, most, 1, 0), 0);
+		put(&r, "aaa\n");
+		assert_int_equal(rotated_open(&other, path, most, 1, 0), -EBUSY);
+		assert_int_equal(rotated_append(&other, "no\n", 3), -EBUSY);
+		/* One that was begun by rotating as well. */
+		put(&r, "bbbbbb\n");
+		assert_int_equal(rotated_append(&other, "no\n", 3), -EBUSY);
+		expect("", most ? "bbbbbb\n" : "aaa\nbbbbbb\n");
+		assert_int_equal(rotated_open(&heir, path, most, 1, ROTATED_HEIR), 0);
+		assert_int_equal(rotated_own(&heir, 1), -EBUSY);
+		assert_int_equal(rotated_append(&heir, "no\n", 3), -EBUSY);
+		rotated_close(&heir);
+		/* The one before rotates and writes while the heir is there. */
+		assert_int_equal(rotated_open(&heir, path, most, 1, ROTATED_HEIR), 0);
+		put(&r, "ccccc\n");
+		rotated_close(&r);
+		assert_int_equal(rotated_own(&heir, 1), 0);
+		put(&heir, "d\n");
+		expect("", most ? "ccccc\nd\n" : "aaa\nbbbbbb\nccccc\nd\n");
+		assert_int_equal(rotated_append(&other, "no\n", 3), -EBUSY);
+		rotated_close(&heir);
+		put(&other, "e\n"); /* it tries again */
+		rotated_close(&other);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* What could not be opened is tried again with each line. */
+static void test_comes_later(void **state)
+{
+	struct rotated r;
+
+	(void)state;
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(rotated_open(&r, path, 8, 1, ROTATED_HEIR), -EISDIR);
+	assert_int_equal(rotated_own(&r, 1), -EISDIR);
+	assert_int_equal(rotated_append(&r, "no\n", 3), -EISDIR);
+	assert_int_equal(rmdir(path), 0);
+	put(&r, "yes\n");
+	expect("", "yes\n");
+	rotated_close(&r);
+}
+
+/* With something in the way it grows, and no older one is touched. */
+static void test_stuck(void **state)
+{
+	struct rotated r;
+	char away[128], name[128];
+
+	(void)state;
+	assert_int_equal(rotated_open(&r, path, 4, 3, 0), 0);
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	put(&r, "ccc\n");
+	rotated_close(&r);
+	expect(".1", "bbb\n");
+	expect(".2", "aaa\n");
+	snprintf(name, sizeof(name), "%s.3", path);
+	assert_int_equal(mkdir(name, 0700), 0);
+	snprintf(away, sizeof(away), "%s.3/x", path);
+	assert_int_equal(mkdir(away, 0700), 0);
+	assert_int_equal(rotated_open(&r, path, 4, 3, 0), 0);
+	put(&r, "ddd\n");
+	put(&r, "eee\n");
+	assert_int_not_equal(r.stuck, 0);
+	expect("", "ccc\nddd\neee\n");
+	expect(".1", "bbb\n");
+	expect(".2", "aaa\n");
+	assert_int_equal(rmdir(away), 0);
+	assert_int_equal(rmdir(name), 0);
+	put(&r, "fff\n");
+	assert_int_equal(r.stuck, 0);
+	expect("", "fff\n");
+	expect(".1", "ccc\nddd\neee\n");
+	expect(".2", "bbb\n");
+	expect(".3", "aaa\n");
+	rotated_close(&r);
+	assert_int_equal(unlink(name), 0);
+}
+
+/* The newest can't be moved: what is older is moved once at most, and only the oldest goes. */
+static void test_cant_be_moved(void **state)
+{
+	struct rotated r;
+	char name[128], inside[128];
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s.1", path);
+	snprintf(inside, sizeof(inside), "%s.1/x", path);
+	assert_int_equal(mkdir(name, 0700), 0);
+	assert_int_equal(mkdir(inside, 0700), 0);
+	assert_int_equal(rotated_open(&r, path, 4, 1, 0), 0);
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	put(&r, "ccc\n");
+	assert_int_equal(r.stuck, -EISDIR);
+	expect("", "aaa\nbbb\nccc\n");
+	assert_int_equal(rmdir(inside), 0);
+	assert_int_equal(rmdir(name), 0);
+	put(&r, "ddd\n");
+	expect("", "ddd\n");
+	expect(".1", "aaa\nbbb\nccc\n");
+	rotated_close(&r);
+}
+
+/* A file that has none yet goes on behind the one before. */
+static void test_last_of_older(void **state)
+{
+	struct rotated r;
+	char one[128], line[8];
+
+	(void)state;
+	snprintf(one, sizeof(one), "%s.1", path);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	rotated_close(&r);
+	assert_int_equal(rename(path, one), 0);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 3);
+	assert_string_equal(line, "bbb");
+	put(&r, "cc\n");
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 2);
+	assert_int_equal(truncate(path, 0), 0);
+	rotated_close(&r);
+	/* Hostile ones are none. */
+	assert_int_equal(unlink(one), 0);
+	assert_int_equal(mkfifo(one, 0600), 0);
+	assert_int_equal(rotated_open(&r, path, 100, 2, 0), 0);
+	assert_int_equal(rotated_last(&r, line, sizeof(line)), 0);
+	rotated_close(&r);
+}
+
+/* A gap is as far as older ones are moved. */
+static void test_gap(void **state)
+{
+	struct rotated r;
+	char one[128];
+
+	(void)state;
+	snprintf(one, sizeof(one), "%s.1", path);
+	assert_int_equal(rotated_open(&r, path, 4, 2, 0), 0);
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	put(&r, "ccc\n");
+	expect(".2", "aaa\n");
+	assert_int_equal(unlink(one), 0);
+	put(&r, "ddd\n");
+	expect(".1", "ccc\n");
+	expect(".2", "aaa\n");
+	rotated_close(&r);
+}
+
+/* Room is had in the file that the line goes to, and where that ends now. */
+static void test_reserves_behind(void **state)
+{
+	struct rotated r;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(rotated_open(&r, path, 8, 1, 0), 0);
+	put(&r, "aaa\n");
+	assert_int_equal(rotated_reserve(&r, 4096), 0);
+	expect(".1", "aaa\n");
+	expect("", "");
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_blocks * 512 >= 4096);
+	put(&r, "bbb\n");
+	expect("", "bbb\n");
+	rotated_close(&r);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rotated_open(&r, path, 0, 1, 0), 0);
+	put(&r, "aaa\n");
+	assert_int_equal(rotated_reserve(&r, 4096), 0);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(rotated_reserve(&r, 4096), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_blocks * 512 >= 4096);
+	assert_int_equal(r.size, 0);
+	rotated_close(&r);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_appends),  TEST(test_half_a_line), TEST(test_long_lines),
-		TEST(test_rotates),  TEST(test_taken_away),  TEST(test_refused),
-		TEST(test_reserves),
+		TEST(test_appends),	  TEST(test_half_a_line),     TEST(test_long_lines),
+		TEST(test_rotates),	  TEST(test_taken_away),      TEST(test_refused),
+		TEST(test_reserves),	  TEST(test_locks),	      TEST(test_comes_later),
+		TEST(test_stuck),	  TEST(test_cant_be_moved),   TEST(test_gap),
+		TEST(test_last_of_older), TEST(test_reserves_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
