@@ -31,11 +31,6 @@
 
 #define FILE_NAME "template.conf"
 
-int conf_leave_out(struct conf *c, const char *why)
-{
-	return buf_printf(&c->notes, "an image's template was left out: %s\n", why);
-}
-
 /* Could it have been changed by anybody but root and @owner? */
 static int check_owner(int fd, uid_t owner, const struct conf_source *src)
 {

@@ -125,6 +125,11 @@ static const char *next_option(const char *text, char *ret_item)
 	return *text ? text + 1 : text;
 }
 
+int conf_leave_out(struct conf *c, const char *why)
+{
+	return buf_printf(&c->notes, "an image's template was left out: %s\n", why);
+}
+
 int conf_set_options(struct conf *c, const char *text, const struct conf_source *src)
 {
 	char *item = malloc(strlen(text) + 1);
