@@ -2,6 +2,8 @@
 /* Files that lines are appended to: whole lines, the last one found again, older files, files that somebody takes away. */
 /* modules: vm/base/rotated.c */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -29,7 +32,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	static const char *const suffix[] = {"", ".1", ".2", ".away", ".link"};
+	static const char *const suffix[] = {"", ".1", ".2", ".3", ".away", ".link"};
 	char name[128];
 
 	(void)state;
@@ -347,6 +350,52 @@ static void test_last_of_older(void **state)
 	rotated_close(&r);
 }
 
+/* Whether the file can only be appended to. Return: false: that can't be had here. */
+static bool set_append_only(bool on)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), flags = 0, e;
+
+	assert_true(fd >= 0);
+	e = ioctl(fd, FS_IOC_GETFLAGS, &flags);
+	flags = on ? flags | FS_APPEND_FL : flags & ~FS_APPEND_FL;
+	if (e == 0)
+		e = ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	close(fd);
+	return e == 0;
+}
+
+/* The file itself can't be moved: however often that is tried, those that are older stay, but the oldest. */
+static void test_append_only(void **state)
+{
+	struct rotated r;
+
+	(void)state;
+	assert_int_equal(rotated_open(&r, path, 4, 3, 0), 0);
+	put(&r, "000\n");
+	put(&r, "aaa\n");
+	put(&r, "bbb\n");
+	put(&r, "ccc\n");
+	if (!set_append_only(true)) {
+		rotated_close(&r);
+		print_message("no file can be made append-only here\n");
+		skip();
+	}
+	for (unsigned i = 0; i < 5; i++)
+		put(&r, "ddd\n");
+	assert_int_equal(r.stuck, -EPERM);
+	expect("", "ccc\nddd\nddd\nddd\nddd\nddd\n");
+	expect(".1", NULL);
+	expect(".2", "bbb\n");
+	expect(".3", "aaa\n");
+	assert_true(set_append_only(false));
+	put(&r, "eee\n");
+	expect("", "eee\n");
+	expect(".1", "ccc\nddd\nddd\nddd\nddd\nddd\n");
+	expect(".2", "bbb\n");
+	expect(".3", "aaa\n");
+	rotated_close(&r);
+}
+
 /* A gap is as far as older ones are moved. */
 static void test_gap(void **state)
 {
@@ -401,11 +450,11 @@ static void test_reserves_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_appends),	  TEST(test_half_a_line),     TEST(test_long_lines),
-		TEST(test_rotates),	  TEST(test_taken_away),      TEST(test_refused),
-		TEST(test_reserves),	  TEST(test_locks),	      TEST(test_comes_later),
-		TEST(test_stuck),	  TEST(test_cant_be_moved),   TEST(test_gap),
-		TEST(test_last_of_older), TEST(test_reserves_behind),
+		TEST(test_appends),	TEST(test_half_a_line),	  TEST(test_long_lines),
+		TEST(test_rotates),	TEST(test_taken_away),	  TEST(test_refused),
+		TEST(test_reserves),	TEST(test_locks),	  TEST(test_comes_later),
+		TEST(test_stuck),	TEST(test_cant_be_moved), TEST(test_gap),
+		TEST(test_append_only), TEST(test_last_of_older), TEST(test_reserves_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
