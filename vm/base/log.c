@@ -241,33 +241,37 @@ static void emit(struct log_line *l, char *text)
 		print(l);
 }
 
+static void printf_like(2, 0) emit_words(struct log_line *l, const char *fmt, va_list ap)
+{
+	char text[TEXT_MAX];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	emit(l, text);
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
 	struct log_line l = {.level = level};
-	char text[TEXT_MAX];
 	va_list ap;
 
 	if (!log_has(level))
 		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	emit_words(&l, fmt, ap);
 	va_end(ap);
-	emit(&l, text);
 }
 
 void log_about(enum log_level level, const struct log_label *label, const char *code,
 	       const char *fmt, ...)
 {
 	struct log_line l = {.level = level, .label = label, .code = code, .named = true};
-	char text[TEXT_MAX];
 	va_list ap;
 
 	if (!log_has(level))
 		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	emit_words(&l, fmt, ap);
 	va_end(ap);
-	emit(&l, text);
 }
 
 uint64_t log_now(void)
