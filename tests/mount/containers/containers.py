@@ -90,8 +90,8 @@ def mkdir_as(podman, path):
         os.mkdir(path)
 
 
-RUN = "echo 'sleep 0.5; echo hello' > /work/in; cat /work/stdout /work/exit_code; echo data > /work/files/f; " \
-      "ls /work/.. | grep -c -e other -e python; id -u"
+RUN = "echo 'sleep 0.5; echo hello' > /demo/in; cat /demo/stdout /demo/exit_code; echo data > /demo/files/f; " \
+      "ls /demo/.. | grep -c -e other -e python; id -u"
 
 
 def session_in(podman):
@@ -99,15 +99,15 @@ def session_in(podman):
     with host_mount(podman, f"in{podman.rootless:d}") as (mnt, daemon):
         mkdir_as(podman, f"{mnt}/raw/demo")
         mkdir_as(podman, f"{mnt}/raw/other")
-        _, text = podman.run(f"-v {mnt}/raw/demo:/work", RUN)
+        _, text = podman.run(f"-v {mnt}/raw/demo:/demo", RUN)
         same("a run", text, "hello\n0\n0\n0\n")
-        _, text = podman.run(f"-v {mnt}/raw/demo:/work", "cat /work/files/f; cat /work/state")
+        _, text = podman.run(f"-v {mnt}/raw/demo:/demo", "cat /demo/files/f; cat /demo/state")
         same("what the one before left", text, "data\nidle\n")
         # Another id is another user, for whom it is closed without allow_other.
-        _, text = podman.run(f"-v {mnt}/raw/demo:/work --user 1000", "cat /work/state")
+        _, text = podman.run(f"-v {mnt}/raw/demo:/demo --user 1000", "cat /demo/state")
         has("another user", text, "Permission denied")
         if podman.rootless:
-            status, text = podman.run(f"-v {mnt}/raw/demo:/work --userns=keep-id", RUN)
+            status, text = podman.run(f"-v {mnt}/raw/demo:/demo --userns=keep-id", RUN)
             ok("nor does the runtime of keep-id get in", status and "Permission denied" in text, text)
         subprocess.run(["fusermount3", "-u", mnt], check=True)
         ok("the daemon ends", wait_for(lambda: daemon.poll() is not None, 10))
@@ -117,9 +117,9 @@ def keep_id():
     """The same number inside, for a program that wants not to be root: with allow_other."""
     with host_mount(as_user_, "keep", "allow_other") as (mnt, _):
         mkdir_as(as_user_, f"{mnt}/raw/demo")
-        _, text = as_user_.run(f"-v {mnt}/raw/demo:/work --userns=keep-id", RUN)
+        _, text = as_user_.run(f"-v {mnt}/raw/demo:/demo --userns=keep-id", RUN)
         same("a run", text, f"hello\n0\n0\n{UID}\n")
-        _, text = as_user_.run(f"-v {mnt}/raw/demo:/work --user 1000", "cat /work/state")
+        _, text = as_user_.run(f"-v {mnt}/raw/demo:/demo --user 1000", "cat /demo/state")
         has("others stay outside", text, "Permission denied")
 
 
@@ -133,18 +133,18 @@ def goes_in(podman):
     podman.run(f"-v {SCRATCH}/{name}:/h:rprivate", SLEEP, name="private")
     with host_mount(podman, f"{name}") as (mnt, daemon):
         mkdir_as(podman, f"{mnt}/raw/demo")
-        podman.run(f"-v {mnt}/raw/demo:/work", SLEEP, name="session")
+        podman.run(f"-v {mnt}/raw/demo:/demo", SLEEP, name="session")
         _, text = podman.inside("slave", "echo 'echo late' > /h/sbx/raw/demo/in; cat /h/sbx/raw/demo/stdout")
         same("it shows", text, "late\n")
         same("control: rprivate", podman.inside("private", "ls /h/sbx | wc -l")[1], "0\n")
         # The daemon dies: another one goes on, and nobody in the container notices.
         os.kill(kin_of(daemon.pid)[1], signal.SIGKILL)
-        _, text = podman.inside("session", "echo 'echo after' > /work/in; cat /work/stdout")
+        _, text = podman.inside("session", "echo 'echo after' > /demo/in; cat /demo/stdout")
         same("it outlasts the daemon", text, "after\n")
         subprocess.run(["fusermount3", "-u", mnt], check=True)
         ok("the daemon ends, though a container has a session", wait_for(lambda: daemon.poll() is not None, 20))
         same("it is gone", podman.inside("slave", "ls /h/sbx | wc -l")[1], "0\n")
-        has("who has a session of it is told", podman.inside("session", "cat /work/state")[1], "not connected")
+        has("who has a session of it is told", podman.inside("session", "cat /demo/state")[1], "not connected")
     podman("rm", "-f", "-t", "0", "slave", "private", "session")
 
 
