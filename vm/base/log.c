@@ -241,12 +241,12 @@ static void emit(struct log_line *l, char *text)
 		print(l);
 }
 
-static void printf_like(2, 0) emit_words(struct log_line *l, const char *fmt, va_list ap)
+static void printf_like(2, 0) emit_words(struct log_line l, const char *fmt, va_list ap)
 {
 	char text[TEXT_MAX];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	emit(l, text);
+	emit(&l, text);
 }
 
 void log_write(enum log_level level, const char *fmt, ...)
@@ -257,7 +257,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	if (!log_has(level))
 		return;
 	va_start(ap, fmt);
-	emit_words(&l, fmt, ap);
+	emit_words(l, fmt, ap);
 	va_end(ap);
 }
 
@@ -270,7 +270,7 @@ void log_about(enum log_level level, const struct log_label *label, const char *
 	if (!log_has(level))
 		return;
 	va_start(ap, fmt);
-	emit_words(&l, fmt, ap);
+	emit_words(l, fmt, ap);
 	va_end(ap);
 }
 
