@@ -228,7 +228,10 @@ $(O)/drivers/repl.pyc: images/drivers/repl.py
 
 .PHONY: check check-unit check-mount check-process check-vm check-lab mounts tests bench fuzz fuzz-smoke fuzz-corpus coverage
 
-says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
+# Read once for all of them: hundreds of programs to ask each would take seconds, at each make.
+$(foreach line,$(shell grep -HE '^/\* (modules|libs): .*\*/$$' $(unit_c) $(fuzz_c) $(wildcard tests/unit/fixture/*.c) | \
+	sed -e 's,^\([^:]*\):/\* \([a-z]*\): *\(.*[^ ]\) *\*/$$,said.\2.\1+=\3,' -e 's/ /|/g'),$(eval $(subst |, ,$(line))))
+says = $(said.$(1).$(2))
 helpers = $(filter tests/unit/fixture/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
 lib_pkgs = $(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))
