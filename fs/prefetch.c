@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/log.h"
 #include "fs/session/fs.h"
 #include "fs/session/spec.h"
@@ -116,7 +117,7 @@ static void list_image(FILE *out, const char *cache, const char *name)
 	const char *key;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%s/images/templates/%s", cache, name);
+	snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s", cache, name);
 	n = readlink(path, leads, sizeof(leads) - 1);
 	if (n <= 0)
 		return;

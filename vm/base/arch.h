@@ -11,6 +11,7 @@ enum arch { ARCH_X86_64, ARCH_ARM64 };
  * ARCH_NAME		as `uname -m` has it
  * ARCH_QEMU		the emulator, and the Debian package that it is in
  * ARCH_KIND		the kind of machine, as QEMU's streams name it
+ * ARCH_IMAGES		where their images are, in the cache: see scripts/images
  */
 #if defined(__aarch64__) || defined(XSBX_MACHINES_ARM64)
 #define ARCH_MACHINES	  ARCH_ARM64
@@ -30,8 +31,10 @@ enum arch { ARCH_X86_64, ARCH_ARM64 };
 
 #if defined(__x86_64__) && defined(XSBX_MACHINES_ARM64)
 #define ARCH_FOREIGN 1
+#define ARCH_IMAGES  "images-arm64"
 #else
 #define ARCH_FOREIGN 0
+#define ARCH_IMAGES  "images"
 #endif
 
 #endif
