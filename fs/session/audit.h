@@ -78,8 +78,13 @@ void audit_go(struct fs *fs);
 /* What was kept is written. Behind each commit. */
 void audit_flush(struct fs *fs);
 
-/* May something be done that is to have a line? Return: 0; -ENOSPC, with @ret_why: not while there can be none. */
-int audit_may(struct fs *fs, struct problem *ret_why);
+/* May something be done that is to have a line? @more: bytes it has beyond what all have. Return: 0; -ENOSPC, with @ret_why: not while
+ * there is no room for it. */
+int audit_may(struct fs *fs, size_t more, struct problem *ret_why);
+/* Likewise of what executes @text, code or words with a NUL behind each; NULL: it is not known yet. */
+int audit_may_run(const struct session *s, const struct buf *text, struct problem *ret_why);
+/* ... and of settings. */
+int audit_may_set(const struct session *s, const struct settings *with, struct problem *ret_why);
 
 /* Remembers who asks, for what comes of it later. */
 struct who audit_asker(struct fs *fs);

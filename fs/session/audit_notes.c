@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of the audit log, by what they are about. See audit.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,42 @@ void audit_session(const struct session *s, const char *what)
 {
 	if (s->fs->audit)
 		audit_add(s->fs, "session", s, json_pack("{s:s}", "what", what));
+}
+
+/* ---- whether there is room ---- */
+
+/* Most bytes that a text takes as JSON, and a NUL between two words. */
+static size_t most_of(const struct buf *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text->len; i++) {
+		const unsigned char c = (unsigned char)text->data[i];
+
+		n += c < ' ' ? sizeof("\\u0000") - 1 : c == '"' || c == '\\' ? 2 : c < 0x80 ? 1 : 3;
+	}
+	return n;
+}
+
+int audit_may_run(const struct session *s, const struct buf *text, struct problem *ret_why)
+{
+	const struct audit *a = s->fs->audit;
+
+	return audit_may(s->fs, a && a->code && text ? most_of(text) : 0, ret_why);
+}
+
+int audit_may_set(const struct session *s, const struct settings *with, struct problem *ret_why)
+{
+	struct buf text = {0};
+	int e = -ENOMEM;
+
+	if (!s->fs->audit || !s->fs->audit->required)
+		return 0;
+	/* New values, and the names of variables that go. */
+	if (settings_render(with, &text) == 0 && settings_render(&s->settings, &text) == 0)
+		e = audit_may(s->fs, most_of(&text), ret_why);
+	buf_clear(&text);
+	return e;
 }
 
 /* ---- runs ---- */
