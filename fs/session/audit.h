@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "audit_rate.h"
 #include "fs/request/who.h"
 #include "vm/base/buf.h"
 #include "vm/base/record.h"
@@ -44,11 +45,12 @@ struct audit {
 	bool failing;	     /* the last line could not be written */
 	int stuck;	     /* 0; -errno: why it can't be rotated, which was told */
 	uint64_t next;	     /* number of the next line, from 1 */
-	uint64_t lost, lines; /* since the mount: that could not be, and were written */
-	uint64_t untold;      /* of those lost, that no line tells of */
-	struct buf pending;   /* lines that are not in the file yet */
-	uint64_t first;	      /* number of the first of them */
-	bool changed;	      /* what audit_put() puts is another */
+	uint64_t lost, lines;	/* since the mount: that could not be, and were written */
+	uint64_t untold;	/* of those lost, that no line tells of */
+	struct buf pending;	/* lines that are not in the file yet */
+	uint64_t first;		/* number of the first of them */
+	bool changed;		/* what audit_put() puts is another */
+	struct audit_rate rate; /* of lines about what was refused, or tidied up */
 };
 
 enum audit_how {

@@ -11,11 +11,35 @@
 #include "session.h"
 #include "vm/base/digest.h"
 
+static void put_unreported(json_t *o, uint64_t n)
+{
+	if (n)
+		json_object_set_new(o, "unreported", json_integer((json_int_t)n));
+}
+
+/* Of what changes nothing, and so can be done thousands of times a second, by who wants older lines rotated away. */
+static void add_minor(struct fs *fs, const char *action, const struct session *s, json_t *more)
+{
+	uint64_t unreported = 0;
+
+	if (fs->who.known &&
+	    !audit_rate_take(&fs->audit->rate, fs->who.ctx.uid, uv_now(fs->loop), &unreported)) {
+		json_decref(more);
+		return;
+	}
+	put_unreported(more, unreported);
+	audit_add(fs, action, s, more);
+}
+
 void audit_mount(struct fs *fs, const char *what)
 {
-	if (fs->audit)
-		audit_add(fs, "mount", NULL,
-			  json_pack("{s:s, s:s}", "what", what, "version", XSBX_VERSION));
+	json_t *o;
+
+	if (!fs->audit)
+		return;
+	o = json_pack("{s:s, s:s}", "what", what, "version", XSBX_VERSION);
+	put_unreported(o, audit_rate_rest(&fs->audit->rate));
+	audit_add(fs, "mount", NULL, o);
 }
 
 void audit_session(const struct session *s, const char *what)
@@ -225,13 +249,13 @@ void audit_problem(const struct front *f, const struct problem *p)
 {
 	if (p->code && f->s && f->s->fs && f->s->fs->audit && p->code != PROBLEM_IMAGE_MISSING &&
 	    p->code != PROBLEM_PACKAGES_INSTALLING)
-		audit_add(f->s->fs, "problem", f->s, problem_object(p));
+		add_minor(f->s->fs, "problem", f->s, problem_object(p));
 }
 
 void audit_complaint(struct fs *fs, const struct problem *p)
 {
 	if (p->code && fs->audit)
-		audit_add(fs, "problem", NULL, problem_object(p));
+		add_minor(fs, "problem", NULL, problem_object(p));
 }
 
 void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported)
@@ -254,12 +278,17 @@ void audit_event(struct fs *fs, const struct session *s, const char *kind, const
 	/* Of its states only those in which something is over; and what has lines of its own not again. */
 	static const char *const told[] = {"closed", "failed", "asleep"};
 	bool tells = strcmp(kind, "session") != 0;
+	json_t *o;
 
 	if (!fs->audit)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
 		tells = tells || strcmp(words, told[i]) == 0;
-	if (tells)
-		audit_add(fs, kind, s,
-			  json_pack("{s:o}", "what", audit_text(words, strlen(words))));
+	if (!tells)
+		return;
+	o = json_pack("{s:o}", "what", audit_text(words, strlen(words)));
+	if (strcmp(kind, "history") == 0)
+		add_minor(fs, kind, s, o);
+	else
+		audit_add(fs, kind, s, o);
 }

@@ -202,6 +202,23 @@ def rotation():
     a.stop()
 
 
+def crowd():
+    """Who does nothing thousands of times can't have what he did before rotated away: that is counted."""
+    a = Audited("crowd", "audit_rotate_mb = 1", "audit_keep = 1")
+    s = a.session("x")
+    for _ in range(2000):
+        with contextlib.suppress(OSError):
+            write(s / "ctl", "nonsense\n")
+    s.run("echo on\n")
+    a.stop()
+    lines = a.lines()
+    in_order(lines)
+    problems = of(lines, "problem", problem="unknown-verb")
+    ok("some have lines", 100 <= len(problems) < 1000, len(problems))
+    same("all are counted", len(problems) + sum(x.get("unreported", 0) for x in lines), 2000)
+    ok("what was done has its line", of(lines, "run", what="done"), lines[-3:])
+
+
 def second_mount():
     """Of two that write one file each would cut the other's lines: the second is refused, whoever is the daemon of the first."""
     for rotates in (64, 0):
@@ -361,4 +378,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, second_mount, heir_without, full_disk, long_lines, refused_files)
+main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, full_disk, long_lines, refused_files)

@@ -217,6 +217,56 @@ static bool mount_little(const char *dir)
 	       mount("none", dir, "tmpfs", 0, "size=400k") == 0;
 }
 
+/* Of what changes nothing a user has so many lines a second, and what is beyond is counted. */
+static void test_rate(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem p;
+	struct audit_rate r = {0};
+	uint64_t n = 0;
+	char line[2048];
+	unsigned lines = 0;
+	FILE *f;
+
+	for (unsigned i = 0; i < 250; i++)
+		assert_int_equal(audit_rate_take(&r, 1000, 5, &n), i < AUDIT_RATE_BURST);
+	assert_true(audit_rate_take(&r, 1001, 5, &n));
+	assert_int_equal(n, 0);
+	assert_false(audit_rate_take(&r, 1000, 104, &n));
+	assert_true(audit_rate_take(&r, 1000, 105, &n));
+	assert_int_equal(n, 151);
+	assert_false(audit_rate_take(&r, 1000, 106, &n));
+	assert_true(audit_rate_take(&r, 1000, 1ull << 40, &n));
+	assert_int_equal(n, 1);
+	/* Of many users the ones that were heard of the longest ago are forgotten, but for their number. */
+	for (unsigned i = 0; i < 2 * AUDIT_RATE_BURST; i++)
+		(void)audit_rate_take(&r, 7, 1ull << 39, &n);
+	for (unsigned i = 0; i < 2 * AUDIT_RATE_USERS; i++)
+		assert_true(audit_rate_take(&r, 2000 + i, (1ull << 41) + i, &n));
+	assert_int_equal(audit_rate_rest(&r), AUDIT_RATE_BURST);
+	assert_int_equal(audit_rate_rest(&r), 0);
+
+	begin(fx);
+	problem_set(&p, PROBLEM_INVALID, "", "nonsense");
+	fx->fs->who = (struct who){.known = true, .ctx.uid = 1000};
+	for (unsigned i = 0; i < 150; i++) {
+		audit_complaint(fx->fs, &p);
+		audit_event(fx->fs, fx_demo(fx), "history", "run 1 removed from the history");
+	}
+	audit_session(fx_demo(fx), "made"); /* what is done has its line */
+	fx->fs->who.known = false;
+	audit_complaint(fx->fs, &p);
+	audit_mount(fx->fs, "ended");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		lines++;
+	fclose(f);
+	assert_int_equal(lines, AUDIT_RATE_BURST + 3);
+	assert_non_null(strstr(line, "\"unreported\":200"));
+	end(fx, fx->fs);
+}
+
 static void submit(struct fixture *fx, char c, size_t len, int want)
 {
 	const struct timespec now = {0};
@@ -267,7 +317,7 @@ static void test_room(void **state)
 	/* What waits for the end of the turn takes room. */
 	fx->fs->audit->going = false;
 	for (unsigned i = 0; i < 300; i++)
-		audit_event(fx->fs, fx_demo(fx), "history",
+		audit_event(fx->fs, fx_demo(fx), "commit",
 			    "0123456789012345678901234567890123456789012345678901234567890"
 			    "12345678901234567890123456789012345678901234567890123456789");
 	assert_true(fx->fs->audit->pending.len > 60u << 10);
@@ -307,7 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
 		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
-		fx_test(test_room),
+		fx_test(test_room),	     fx_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
