@@ -34,7 +34,8 @@
 	"       xsbxfs-store [options] export FILE CACHE [KIND:KEY | NAME=KEY]...\n"             \
 	"       xsbxfs-store [options] import FILE CACHE\n"                                      \
 	"Options: --url URL, --region NAME, --timeout S, --stall S, --limit BYTES, --tsc KHZ,\n" \
-	"         --chunk KIB, --anew, --version, --help. KIND: snapshot, layer, image.\n"       \
+	"         --chunk KIB, --anew, --shared DIR, --version, --help.\n"                       \
+	"KIND: snapshot, layer, image.\n"                                                        \
 	"Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION.\n"
 
 #define TIMEOUT_S 300u
@@ -78,17 +79,12 @@ static const char *without_slash(char *url)
 static void parse_options(int argc, char **argv, struct store *st)
 {
 	static const struct option longs[] = {
-		{"url", required_argument, NULL, 'u'},
-		{"region", required_argument, NULL, 'r'},
-		{"timeout", required_argument, NULL, 't'},
-		{"stall", required_argument, NULL, 's'},
-		{"limit", required_argument, NULL, 'l'},
-		{"tsc", required_argument, NULL, 'T'},
-		{"chunk", required_argument, NULL, 'c'},
-		{"anew", no_argument, NULL, 'a'},
-		{"version", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"url", required_argument, NULL, 'u'},	   {"region", required_argument, NULL, 'r'},
+		{"timeout", required_argument, NULL, 't'}, {"stall", required_argument, NULL, 's'},
+		{"limit", required_argument, NULL, 'l'},   {"shared", required_argument, NULL, 'S'},
+		{"tsc", required_argument, NULL, 'T'},	   {"chunk", required_argument, NULL, 'c'},
+		{"anew", no_argument, NULL, 'a'},	   {"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},	   {0},
 	};
 	int c;
 
@@ -99,6 +95,7 @@ static void parse_options(int argc, char **argv, struct store *st)
 		case 't': st->s3.timeout_s = (unsigned)number(optarg, 86400); break;
 		case 's': st->s3.stall_s = (unsigned)number(optarg, 3600); break;
 		case 'l': st->limit = number(optarg, UINT64_MAX); break;
+		case 'S': st->shared = optarg; break;
 		case 'T': st->tsc_khz = number(optarg, UINT32_MAX); break;
 		case 'c': st->chunk_bytes = (uint32_t)number(optarg, CHUNK_MAX >> 10) << 10; break;
 		case 'a': st->anew = true; break;

@@ -377,8 +377,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
-		T(shapes), T(names), T(sizes), T(not_configured), T(programs), T(key),
-		T(variables), T(owners), T(commits), T(sums), T(registries),
+		T(shapes),    T(names),	 T(sizes),   T(not_configured), T(programs),   T(key),
+		T(variables), T(owners), T(commits), T(sums),		T(registries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

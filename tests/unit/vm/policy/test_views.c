@@ -133,7 +133,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
-		T(views), T(planted), T(linked), T(finds_views),
+		T(views),
+		T(planted),
+		T(linked),
+		T(finds_views),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
