@@ -68,6 +68,8 @@ enum audit_how {
  */
 int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,
 	       size_t size);
+/* What the administrator does about a file that can't be written, as far as it is where it does not belong; or "". */
+const char *audit_misplaced(const struct conf *conf);
 /* The directory that the daemon writes to, in @path, which has PATH_MAX bytes; or NULL: it needs none, or there is none. @a: or NULL */
 char *audit_directory(const struct audit *a, char *path);
 void audit_close(struct fs *fs);
