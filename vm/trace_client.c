@@ -135,7 +135,9 @@ void trace_client_send(struct trace_client *t, const char *json)
 		return;
 	}
 	t->st.dropped++;
-	if (!t->told)
+	if (!t->told && len > PIPE_BUF)
+		log_warn("traces: a span of %d bytes is dropped: it is too long", len);
+	else if (!t->told)
 		log_warn("traces: spans are dropped: xsbxfs-trace does not keep up, or is not "
 			 "there");
 	t->told = true;
