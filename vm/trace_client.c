@@ -53,6 +53,8 @@ static void on_line(struct lines *w, char *text)
 		log_info("otlp_url: the collector of traces answers again");
 	else if (strncmp(text, "refused ", 8) == 0)
 		log_warn("otlp_url: the collector refuses spans: %s", text + 8);
+	else if (strncmp(text, "warning ", 8) == 0)
+		log_warn("xsbxfs-trace: %s", text + 8);
 }
 
 static void on_over(struct program *p)

@@ -14,6 +14,7 @@
 #include "confine.h"
 #include "manifest.h"
 #include "store.h"
+#include "vm/base/secret.h"
 #include "vm/base/util.h"
 
 /*
@@ -40,18 +41,6 @@
 
 #define TIMEOUT_S 300u
 #define STALL_S	  5u
-
-/* What is in the environment can be looked at from outside; so it is not left there. */
-static char *take_env(const char *name)
-{
-	char *value = getenv(name);
-	char *copy = value && *value ? strdup(value) : NULL;
-
-	if (value)
-		explicit_bzero(value, strlen(value));
-	unsetenv(name);
-	return copy;
-}
 
 static int __attribute__((noreturn)) usage(void)
 {
@@ -110,12 +99,12 @@ static void parse_options(int argc, char **argv, struct store *st)
 
 static void take_credentials(struct store *st)
 {
-	char *region = take_env("AWS_REGION"), *fallback = take_env("AWS_DEFAULT_REGION");
+	char *region = secret_take("AWS_REGION"), *fallback = secret_take("AWS_DEFAULT_REGION");
 
-	st->s3.id = take_env("AWS_ACCESS_KEY_ID");
-	st->s3.secret = take_env("AWS_SECRET_ACCESS_KEY");
-	st->s3.token = take_env("AWS_SESSION_TOKEN");
-	st->secret = take_env(STORE_SECRET);
+	st->s3.id = secret_take("AWS_ACCESS_KEY_ID");
+	st->s3.secret = secret_take("AWS_SECRET_ACCESS_KEY");
+	st->s3.token = secret_take("AWS_SESSION_TOKEN");
+	st->secret = secret_take(STORE_SECRET);
 	st->s3.ca_file = getenv("SSL_CERT_FILE");
 	if (!st->s3.region)
 		st->s3.region = region ? region : fallback ? fallback : "us-east-1";

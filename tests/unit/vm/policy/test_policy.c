@@ -220,6 +220,15 @@ static void programs(void **state)
 	assert_int_equal(ask(alone, &orders[4]), 0);
 	assert_true(has_arg(job.argv, "https://store/bucket"));
 	assert_true(has_arg(job.envp, "AWS_REGION=there"));
+	/* What is secret goes to the program that wants it, alone, and on no command line. */
+	setenv("OTEL_EXPORTER_OTLP_HEADERS", "key=secret", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+		assert_int_equal(ask(alone, &orders[i]), 0);
+		assert_int_equal(has_arg(job.envp, "OTEL_EXPORTER_OTLP_HEADERS=key=secret"),
+				 orders[i].program == ORDER_TRACE);
+		assert_false(mentions(job.argv, "key=secret"));
+	}
+	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 }
 
 /* There is none to be run but the configuration's, with all that it says, and only what it prints is taken. */
