@@ -115,6 +115,8 @@ void audit_ctl(struct fs *fs, const struct front *f, const char *words, size_t l
 void audit_problem(const struct front *f, const struct problem *p);
 /* ... in the root. */
 void audit_complaint(struct fs *fs, const struct problem *p);
+/* @unreported: how many before it have no line */
+void audit_connected(const struct session *s, const char *name, uint16_t port, unsigned unreported);
 void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported);
 /* What `events` tells of that is none of these. */
 void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words);
