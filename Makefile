@@ -4,7 +4,7 @@
 #   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
 #   SHADOW=1 with a second look at what a daemon leaves if it dies, into build/shadow: see fs/survival.h
 #   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
-#   MACHINES=arm64 with machines of that architecture, emulated, into build/arm64: what tests them where there is no such host
+#   MACHINES=arm64 with machines of that architecture, emulated, into build-arm64: what tests them where there is no such host
 #   DEV=1    warnings are errors
 #   V=1      show commands
 #   O=DIR    build somewhere else
@@ -25,7 +25,8 @@ BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 # Debian's zsh looks below /usr for what packages bring.
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)$(if $(MACHINES),/$(MACHINES))
+# One folder below the sources, whose scripts a daemon finds beside its own.
+O ?= build$(if $(MACHINES),-$(MACHINES))$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
 ifndef VERSION
 VERSION := $(shell scripts/package/version)
 endif
@@ -228,7 +229,10 @@ $(O)/drivers/repl.pyc: images/drivers/repl.py
 
 .PHONY: check check-unit check-mount check-process check-vm check-lab mounts tests bench fuzz fuzz-smoke fuzz-corpus coverage
 
-says = $(shell sed -n '1,12s,^/\* $(1): *\(.*[^ ]\) *\*/$$,\1,p' $(2))
+# Read once for all of them: hundreds of programs to ask each would take seconds, at each make.
+$(foreach line,$(shell grep -HE '^/\* (modules|libs): .*\*/$$' $(unit_c) $(fuzz_c) $(wildcard tests/unit/fixture/*.c) | \
+	sed -e 's,^\([^:]*\):/\* \([a-z]*\): *\(.*[^ ]\) *\*/$$,said.\2.\1+=\3,' -e 's/ /|/g'),$(eval $(subst |, ,$(line))))
+says = $(said.$(1).$(2))
 helpers = $(filter tests/unit/fixture/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
 lib_pkgs = $(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))
@@ -518,7 +522,7 @@ deb:
 	$(Q)scripts/package/deb $(if $(SUITE),--suite $(SUITE))
 
 clean:
-	rm -rf build
+	rm -rf build build-*
 
 distclean: clean
 	[ ! -e .git ] || git clean -q -d -X -f .

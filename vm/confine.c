@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/landlock.h"
 #include "vm/jail/seccomp.h"
 #include "vm/base/util.h"
@@ -40,7 +41,7 @@
 #define RULES_MAX     64u
 #define CAP_KEPT      (1ull << CAP_KILL | 1ull << CAP_DAC_OVERRIDE)
 #define CAP_NUMBERS   64
-#define TEMPLATES_DIR "images/templates"
+#define TEMPLATES_DIR ARCH_IMAGES "/templates"
 
 /* ABI; 0: the kernel has none; below 0: confine() was not called. What a process has of it can't be
  * looked up. */
@@ -75,7 +76,7 @@ static void allow_images(struct rules *r, const char *cache_dir)
 	struct dirent *e;
 	DIR *dir;
 
-	allow(r, false, "%s/images", cache_dir);
+	allow(r, false, "%s/" ARCH_IMAGES, cache_dir);
 	snprintf(path, sizeof(path), "%s/" TEMPLATES_DIR, cache_dir);
 	dir = opendir(path);
 	while (dir && (e = readdir(dir))) {

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "confine.h"
+#include "vm/base/arch.h"
 #include "vm/base/trusted.h"
 #include "vm/host/host.h"
 #include "vm/image/image.h"
@@ -113,14 +114,14 @@ static unsigned check_images_in(const struct doctor *d, struct images *images, c
 	struct dirent *e;
 	unsigned n = 0;
 
-	snprintf(path, sizeof(path), "%s/images/templates", top);
+	snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates", top);
 	dir = opendir(path);
 	while (dir && (e = readdir(dir))) {
 		if (e->d_name[0] == '.' || images_is_kernel(e->d_name))
 			continue;
 		if (but &&
-		    snprintf(path, sizeof(path), "%s/images/templates/%s", but, e->d_name) <
-			    (int)sizeof(path) &&
+		    snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s", but,
+			     e->d_name) < (int)sizeof(path) &&
 		    access(path, F_OK) == 0)
 			continue;
 		check_image(d, images, e->d_name);
@@ -138,7 +139,7 @@ static void check_images(const struct doctor *d, struct images *images, const ch
 		n += check_images_in(d, images, shared_dir, cache_dir);
 	if (!n)
 		finding(d, "images", d->lack, "Build the images: " IMAGES_COMMAND,
-			"there are none in %.300s/images/templates", cache_dir);
+			"there are none in %.300s/" ARCH_IMAGES "/templates", cache_dir);
 }
 
 /* What root has made for all users of this host. */

@@ -167,7 +167,7 @@ static int step_limits(const struct spawn *s)
 	/* One who shares the agent's id has the agent counted among its processes. */
 	if (s->env->jail && !s->env->drop)
 		nproc.rlim_cur = ++nproc.rlim_max;
-	/* The kernel of a guest with little memory allows fewer by itself. */
+	/* Who started it on the host may have fewer himself. */
 	if (getrlimit(RLIMIT_NPROC, &now) == 0 && now.rlim_max < nproc.rlim_max)
 		nproc = now;
 	/* On the host, other processes of the same user would count. */

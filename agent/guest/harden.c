@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -81,9 +82,24 @@ static void apply(const char *dir, const struct setting *list, size_t n)
 	}
 }
 
+/*
+ * As many processes as can be configured, and some more, for root has to be able to start an interpreter however many
+ * the user has. By itself the kernel goes by the memory, and a little of it holds fewer than were promised.
+ */
+static void allow_processes(void)
+{
+	static const struct setting threads[] = {{"kernel/threads-max", "16640"}};
+	const struct rlimit user = {16384, 16384};
+
+	apply("/proc/sys", threads, ARRAY_SIZE(threads));
+	if (setrlimit(RLIMIT_NPROC, &user) < 0)
+		log_line("RLIMIT_NPROC: %m");
+}
+
 void harden_sysctls(void)
 {
 	apply("/proc/sys", sysctls, ARRAY_SIZE(sysctls));
+	allow_processes();
 }
 
 /*

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "agent/core/guest_env.h"
-#include "agent/core/proc.h"
 #include "agent/core/spawn.h"
 #include "agent/core/util.h"
 
@@ -88,15 +87,6 @@ static bool variable_ok(const struct proto_env *e)
 	return e->name.len && !memchr(e->name.data, '=', e->name.len) &&
 	       !memchr(e->name.data, '\0', e->name.len) &&
 	       !memchr(e->value.data, '\0', e->value.len);
-}
-
-/* Root has to be able to start an interpreter however many processes the user has. */
-static uint32_t nproc_limit(const struct guest_env *env, uint32_t wanted)
-{
-	const uint32_t spare = 256;
-	const uint64_t max = env->guest ? proc_number("/proc/sys/kernel/threads-max", "", 10) : 0;
-
-	return max > 2 * spare && wanted > max - spare ? (uint32_t)max - spare : wanted;
 }
 
 static void envp_free(char **envp)
@@ -259,7 +249,7 @@ int interp_configure(const struct guest_env *env, struct interp_config *c,
 		     const struct proto_setup *s, bool *ret_changed)
 {
 	struct interp_config now = {.language = -1,
-				    .nproc = nproc_limit(env, s->nproc ? s->nproc : NPROC_DEFAULT),
+				    .nproc = s->nproc ? s->nproc : NPROC_DEFAULT,
 				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
 				    .fsize = s->fsize,
 				    .loads_other = c->loads_other || loads_other(env, s)};

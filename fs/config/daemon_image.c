@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "value.h"
+#include "vm/base/arch.h"
 #include "vm/base/problem.h"
 
 /*
@@ -125,8 +126,8 @@ int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_d
 	_cleanup_free_ char *own = NULL, *shared = NULL;
 	int r;
 
-	if (asprintf(&own, "%s/images/templates", cache_dir) < 0 ||
-	    asprintf(&shared, "%s/images/templates", shared_dir ? shared_dir : "") < 0)
+	if (asprintf(&own, "%s/" ARCH_IMAGES "/templates", cache_dir) < 0 ||
+	    asprintf(&shared, "%s/" ARCH_IMAGES "/templates", shared_dir ? shared_dir : "") < 0)
 		return -ENOMEM;
 	r = read_dir(c, own, geteuid(), NULL, src);
 	return r < 0 || !shared_dir ? r : read_dir(c, shared, 0, own, src);

@@ -14,6 +14,15 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+PLACED = """
+bin/xsbxfs bin/xsbx-tty bin/xsbxfs-images libexec/xsbxfs/mounts libexec/xsbxfs/drivers/turn.so share/xsbxfs/scripts/lib.sh
+share/xsbxfs/images/drivers/turn.so share/man/man1/xsbxfs-images.1 lib/tmpfiles.d/xsbxfs.conf lib/sysusers.d/xsbxfs.conf
+share/bash-completion/completions/xsbxfs share/bash-completion/completions/xsbx-tty share/bash-completion/completions/xsbx-top
+share/bash-completion/completions/xsbx-remote share/bash-completion/completions/xsbxfs-images share/zsh/site-functions/_xsbxfs
+""".split()
+UNITS = "lib/systemd/system/xsbxfs@.service lib/systemd/user/xsbxfs.service".split()
+
+
 def make(build, *args):
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     done = subprocess.run(["make", "-s", "-C", ROOT, f"O={build}", "CFLAGS=-O0", *args], env=env, check=False,
@@ -46,21 +55,21 @@ def remedies(share):
 def install():
     """Over an older version. -o: nothing is built anew while others use it."""
     with tempfile.TemporaryDirectory() as top:
-        old = f"{top}/usr/share/xsbxfs/images/of-an-old-version.conf"
+        usr = f"{top}/opt/x"
+        old = f"{usr}/share/xsbxfs/images/of-an-old-version.conf"
         os.makedirs(os.path.dirname(old))
         with open(old, "w", encoding="utf-8") as file:
             file.write("gone with the next one\n")
         os.umask(0o077)
-        make(os.environ["BUILD"], "-o", "all", "PREFIX=/usr", f"DESTDIR={top}", "install")
+        make(os.environ["BUILD"], "-o", "all", "PREFIX=/opt/x", f"DESTDIR={top}", "install")
         os.umask(0o022)
         once = found(top)
         if os.path.relpath(old, top) in once:
             sys.exit("what an older version had is still there")
-        for place in ("bin/xsbxfs", "bin/xsbx-tty", "bin/xsbxfs-images", "libexec/xsbxfs/mounts", "libexec/xsbxfs/drivers/turn.so",
-                      "share/xsbxfs/scripts/lib.sh", "share/xsbxfs/images/drivers/turn.so", "share/man/man1/xsbxfs-images.1"):
-            # Through links, as they are read there.
-            if not os.path.isfile(f"{top}/usr/{place}"):
-                sys.exit(f"{place} is not installed, or leads nowhere")
+        # Through links, as they are read there.
+        missing = [place for place in PLACED if not os.path.isfile(f"{usr}/{place}")]
+        if missing:
+            sys.exit(f"not installed, or they lead nowhere: {missing}")
         for path in once:
             mode = os.lstat(f"{top}/{path}").st_mode
             if not mode & 0o4:
@@ -69,14 +78,40 @@ def install():
                 sys.exit(f"others may write to {path}")
             if "package/" in path or "__pycache__" in path:
                 sys.exit(f"{path} is of no use where it is installed")
-        said = subprocess.run([f"{top}/usr/bin/xsbxfs-images", "--help"], check=True, stdout=subprocess.PIPE, encoding="utf-8")
+        said = subprocess.run([f"{usr}/bin/xsbxfs-images", "--help"], check=True, stdout=subprocess.PIPE, encoding="utf-8")
         if "usage: xsbxfs-images" not in said.stdout:
             sys.exit(f"xsbxfs-images does not know its name: {said.stdout}")
-        remedies(f"{top}/usr/share/xsbxfs")
-        make(os.environ["BUILD"], "PREFIX=/usr", f"DESTDIR={top}", "uninstall")
+        remedies(f"{usr}/share/xsbxfs")
+        units(usr)
+        make(os.environ["BUILD"], "PREFIX=/opt/x", f"DESTDIR={top}", "uninstall")
         if found(top):
             sys.exit(f"make uninstall leaves {sorted(found(top))}")
         return len(once)
+
+
+def units(usr):
+    """They name the program where it is."""
+    for unit in UNITS:
+        with open(f"{usr}/{unit}", encoding="utf-8") as file:
+            text = file.read()
+        if "@BINDIR@" in text or "ExecStart=/opt/x/bin/xsbxfs -f" not in text or "ExecReload=/opt/x/bin/xsbxfs --takeover" not in text:
+            sys.exit(f"{unit} does not name the program: {text}")
+        if os.stat(f"{usr}/{unit}").st_mode & 0o777 != 0o644:
+            sys.exit(f"{unit} has another mode")
+    if shutil.which("systemd-analyze"):
+        verify(usr)
+    else:
+        print("systemd was not asked about its units: there is no systemd-analyze")
+
+
+def verify(usr):
+    """systemd understands each line of them. What they start is not there, which is nothing of theirs."""
+    for unit, mode in (("system/xsbxfs@.service", "--system"), ("user/xsbxfs.service", "--user")):
+        done = subprocess.run(["systemd-analyze", "verify", mode, "--man=no", f"{usr}/lib/systemd/{unit}"], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        wrong = [x for x in done.stdout.splitlines() if "xsbxfs" in x and "is not executable" not in x]
+        if wrong:
+            sys.exit(f"{unit}: {wrong}")
 
 
 def main():
@@ -94,56 +129,6 @@ def main():
         if os.stat(object_file).st_mtime_ns != before:
             sys.exit("the same prefix again builds everything again")
     print("three builds")
-    places()
-
-
-# Everything that is installed beside programs, manual pages and what is below libexec and share/xsbxfs.
-PLACED = """
-lib/systemd/system/xsbxfs@.service lib/systemd/user/xsbxfs.service lib/tmpfiles.d/xsbxfs.conf lib/sysusers.d/xsbxfs.conf
-share/bash-completion/completions/xsbxfs share/bash-completion/completions/xsbx-tty share/bash-completion/completions/xsbx-top
-share/bash-completion/completions/xsbx-remote share/bash-completion/completions/xsbxfs-images share/zsh/site-functions/_xsbxfs
-""".split()
-
-
-def places():
-    """The recipe as make would run it, without what it needs to be built."""
-    with tempfile.TemporaryDirectory() as top:
-        build, dest = f"{top}/build", f"{top}/dest"
-        # Nothing is built: only the recipe itself is what is looked at.
-        for name in ("xsbxfs", "xsbxfs-net", "xsbxfs-dial", "xsbxfs-store", "xsbxfs-trace", "xsbx-agent"):
-            os.makedirs(build, exist_ok=True)
-            open(f"{build}/{name}", "w").close()
-        args = [f"DESTDIR={dest}", "PREFIX=/opt/x", "drivers=LICENSE"]
-        make(build, "--old-file=all", "install", *args)
-        missing = [p for p in PLACED if not os.path.exists(f"{dest}/opt/x/{p}")]
-        if missing:
-            sys.exit(f"not installed: {missing}")
-        for unit in PLACED[:2]:
-            with open(f"{dest}/opt/x/{unit}") as file:
-                text = file.read()
-            if "@BINDIR@" in text or "ExecStart=/opt/x/bin/xsbxfs -f" not in text or "ExecReload=/opt/x/bin/xsbxfs --takeover" not in text:
-                sys.exit(f"{unit} does not name the program: {text}")
-            if os.stat(f"{dest}/opt/x/{unit}").st_mode & 0o777 != 0o644:
-                sys.exit(f"{unit} has another mode")
-        if shutil.which("systemd-analyze"):
-            verify(dest)
-        else:
-            print("systemd was not asked about its units: there is no systemd-analyze")
-        make(build, "uninstall", *args)
-        left = [f"{d}/{f}" for d, _, files in os.walk(dest) for f in files]
-        if left:
-            sys.exit(f"uninstall leaves {left}")
-    print("installed, and taken away")
-
-
-def verify(dest):
-    """systemd understands each line of them. What they start is not there, which is nothing of theirs."""
-    for unit, mode in (("system/xsbxfs@.service", "--system"), ("user/xsbxfs.service", "--user")):
-        done = subprocess.run(["systemd-analyze", "verify", mode, "--man=no", f"{dest}/opt/x/lib/systemd/{unit}"], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        wrong = [x for x in done.stdout.splitlines() if "xsbxfs" in x and "is not executable" not in x]
-        if wrong:
-            sys.exit(f"{unit}: {wrong}")
 
 
 main()

@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/buf.h"
 #include "cpio.h"
 #include "vm/base/digest.h"
@@ -92,9 +93,9 @@ struct images *images_new(const char *cache_dir, const char *shared_dir, const c
 	TAILQ_INIT(&im->entries);
 	im->kernel = im->initrd = -1;
 	im->agent = strdup(agent);
-	if (asprintf(&im->templates, "%s/images/templates", cache_dir) < 0)
+	if (asprintf(&im->templates, "%s/" ARCH_IMAGES "/templates", cache_dir) < 0)
 		im->templates = NULL;
-	if (shared_dir && asprintf(&im->shared, "%s/images/templates", shared_dir) < 0)
+	if (shared_dir && asprintf(&im->shared, "%s/" ARCH_IMAGES "/templates", shared_dir) < 0)
 		im->shared = NULL;
 	if (im->agent && im->templates && (im->shared || !shared_dir))
 		return im;
