@@ -51,8 +51,8 @@ agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
-	$(call in,vm/base,buf digest io remove sparse landlock)
-trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock)
+	$(call in,vm/base,buf digest io remove secret sparse landlock trusted)
+trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock secret)
 # Sources shared by the daemon and these programs.
 shared_c := vm/store/kind.c agent/protocol.c agent/link.c agent/pack_record.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/trace/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)

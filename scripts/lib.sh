@@ -27,10 +27,15 @@ warn()
 }
 
 # die MESSAGE [REMEDY...]: what failed, and one line each on how to mend it. What names images by its own content
-# (images/lib.sh, build-base) says scripts/images there, for another text would have all of them built anew.
+# (images/lib.sh, build-base) says scripts/images there, for another text would have all of them built anew. Where xsbxfs
+# is installed, nobody is where scripts/deps is: what remains of a remedy is the package to be installed.
 die()
 {
 	set -- "${@/ scripts\/images/ $IMAGES_COMMAND}"
+	if [ "$IMAGES_COMMAND" != scripts/images ]; then
+		set -- "${@/Run scripts\/deps*, or: /Run: }"
+		set -- "${@/, or run scripts\/deps/}"
+	fi
 	printf '%serror: %s%s\n' "$RED" "$1" "$PLAIN" >&2
 	shift
 	[ $# -eq 0 ] || printf '       %s\n' "$@" >&2
