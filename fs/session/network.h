@@ -12,14 +12,14 @@
 
 #define NETLOG_KEPT 256 /* newest refusals, which net/denied shows */
 
-/* Refusals of a session. All zeroes is empty and valid. */
-/* Limits what is told. All zero: nothing was told yet. */
+/* Limits what is told. All zeroes: nothing was told yet. */
 struct netlog_rate {
 	unsigned quiet;	      /* how many were not told since the last one that was */
 	unsigned left;	      /* that may still be told */
 	uint64_t refilled_ms; /* uv_now() when `left` was last increased */
 };
 
+/* Refusals of a session. All zeroes is empty and valid. */
 struct netlog {
 	char **line;	/* by number modulo NETLOG_KEPT, with newlines; NULL: there was none */
 	uint64_t next;	/* number of the next line */
