@@ -187,6 +187,8 @@ def hostile():
         "climbs": (layer(entry(f"{up}/new")), {}, "leads out"),
         "hard": (layer(entry("x", type=oci.tarfile.LNKTYPE, linkname=f"{up}/keep")), {}, "leads out"),
         "huge": (hole.tobuf(oci.tarfile.GNU_FORMAT) + b"\0" * 1024, {}, "no tar archive|GiB"),
+        "above": (layer(entry(".wh...")), {}, "leads out"),  # umoci removes what is above the image's root
+        "all": (layer(directory("d"), entry("d/.wh..")), {}, "leads out"),
         "long": (layer(entry("a/" + "b" * 300)), {}, "no name"),
         "garbage": (b"\x01" * 4096, {}, "no tar archive"),
         "size": (layer(entry("x")), {"change": spoil_size}, "layer|can't be read"),
