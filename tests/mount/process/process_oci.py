@@ -224,6 +224,41 @@ def hostile():
     has("damaged", images("--oci", damaged.path, code=1), "error:")
 
 
+def checked(made, **env):
+    os.mkdir(f"{made.path}/out")
+    return subprocess.run([f"{TOP}/images/oci-read", "check", made.path, f"{made.path}/out"], env={**os.environ, **env}, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SOON)
+
+
+def unseen():
+    """What is unpacked was counted before: another reader of tars sees no more of a layer than the one that checks it."""
+    odd, _ = entry("odd")
+    head = bytearray(odd.tobuf(oci.tarfile.GNU_FORMAT))
+    head[100:108] = b"\x81" + b"\0" * 5 + b"\x01\xed"  # the mode, in base 256: to Python no header, and so the end
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    front = layer(entry("x")).rstrip(b"\0")
+    front += b"\0" * (-len(front) % 512)
+    made = layout("unseen-header", front + head + layer(entry("behind")))
+    same("a header of two readings", checked(made).returncode, 1)
+
+    # What follows the end of a tar takes room, too, and of several layers all of it.
+    made = layout("unseen-rest", *[layer(entry("x")) + b"\0" * (600 << 20)] * 2, packed="+zstd")
+    has("behind the end", checked(made, XSBXFS_OCI_LIMIT="1").stderr, "GiB")
+
+    # skopeo unpacks an archive that was packed as a whole, with all that is in it.
+    junk = oci.tarfile.TarInfo("junk")
+    junk.size = 1200 << 20
+    oci.save(f"{SCRATCH}/junk.tar", x=(layer(entry("x")), {}))
+    plain = read(f"{SCRATCH}/junk.tar").rstrip(b"\0")
+    with oci.gzip.open(f"{SCRATCH}/packed.tar", "wb", 1) as file:
+        file.write(junk.tobuf(oci.tarfile.GNU_FORMAT))
+        for _ in range(1200):
+            file.write(b"\0" * (1 << 20))
+        file.write(plain + b"\0" * (1024 + -len(plain) % 512))
+    has("packed", images("--oci", f"{SCRATCH}/packed.tar", code=1, XSBXFS_OCI_LIMIT="1"), "GiB")
+
+
 def mutated():
     """What is checked may hold anything: there are words for it, and no trace of Python."""
     rnd = random.Random(15)
@@ -271,4 +306,4 @@ if b"INTERP" in subprocess.run(["readelf", "-lW", shutil.which("busybox")], stdo
 if os.getuid() != 0:
     skip("this unpacks images as root")
 borrow()
-main(good, forms, hostile, mutated, names)
+main(good, forms, hostile, unseen, mutated, names)
