@@ -26,6 +26,8 @@ TYPES = {  # layers: how they are packed, and OCI's word for that
     "application/vnd.docker.image.rootfs.diff.tar": "plain",
     "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
 }
+KEYS = {one.lower(): one for one in ("schemaVersion", "mediaType", "config", "layers", "manifests", "digest", "size", "urls",
+                                     "platform", "os", "architecture", "annotations", "fsLayers", "data")}
 
 
 # ---- JSON ----
@@ -38,9 +40,9 @@ def small(path, what):
     return data
 
 
-def parsed(data, what, kind=dict):
+def parsed(data, what, kind=dict, hook=None):
     try:
-        found = json.loads(data.decode())
+        found = json.loads(data.decode(), object_pairs_hook=hook)
     except (ValueError, RecursionError):
         raise Bad(f"{what} is no JSON") from None
     if not isinstance(found, kind):
@@ -72,25 +74,32 @@ def layer_form(descriptor, what):
     return TYPES[kind]
 
 
+def digest_of(descriptor, what):
+    """The digest and the length that a descriptor names, if it may be followed."""
+    if not isinstance(descriptor, dict):
+        raise Bad(f"{what} has no descriptor")
+    digest = of_type(descriptor, "digest", str, what, "")
+    size = of_type(descriptor, "size", int, what, -1)
+    if not BLOB.fullmatch(digest) or size < 0:
+        raise Bad(f"{what}: its descriptor names no sha256 digest and length")
+    if any(key.casefold() == "urls" and value for key, value in descriptor.items()):
+        raise Bad(f"{what} would be fetched from an address that the image names, which is not done")
+    return digest, size
+
+
 class Layout:
     def __init__(self, path):
         self.path = path
 
     def blob(self, descriptor, what):
         """What a descriptor names, opened, and its digest and length."""
-        if not isinstance(descriptor, dict):
-            raise Bad(f"{what} has no descriptor")
-        digest = BLOB.fullmatch(of_type(descriptor, "digest", str, what, ""))
-        size = of_type(descriptor, "size", int, what, -1)
-        if not digest or size < 0:
-            raise Bad(f"{what}: its descriptor names no sha256 digest and length")
-        if any(key.lower() == "urls" and value for key, value in descriptor.items()):
-            raise Bad(f"{what} would be fetched from an address that the image names, which is not done")
-        file = opened(f"{self.path}/blobs/sha256/{digest[1]}", f"{what}, sha256:{digest[1][:12]},")
+        digest, size = digest_of(descriptor, what)
+        digest = digest[7:]
+        file = opened(f"{self.path}/blobs/sha256/{digest}", f"{what}, sha256:{digest[:12]},")
         found = os.fstat(file.fileno()).st_size
         if found != size:
             raise Bad(f"{what} has {found} bytes and not the {size} that it should")
-        return file, digest[1], size
+        return file, digest, size
 
     def json(self, descriptor, what):
         file, digest, size = self.blob(descriptor, what)
@@ -169,21 +178,54 @@ def choose(images, tag, what):
     return fit.pop()
 
 
-def for_platform(layout, descriptor, depth=0):
-    """The manifest that a descriptor leads to: itself, or of an index of several platforms that of the sandboxes."""
-    found, digest = layout.json(descriptor, "the manifest")
+def of_platform(found):
+    """The descriptor in an index of several platforms that is for sandboxes; None if it is the manifest of an image."""
     if "manifests" not in found:
-        return found, digest
-    if "config" in found or "layers" in found or depth > 3:
+        return None
+    if "config" in found or "layers" in found:
         raise Bad("the manifest can be read as that of an image and as a list of several")
     others = []
     for one in of_type(found, "manifests", list, "the index", []):
         platform = of_type(one, "platform", dict, "the index", {}) if isinstance(one, dict) else {}
         system, arch = (of_type(platform, key, str, "the index", "") for key in ("os", "architecture"))
         if (system, arch) == ("linux", ARCH):
-            return for_platform(layout, one, depth + 1)
+            return one
         others.append(f"{system}/{arch}")
     raise Bad(f"the image is not for linux/{ARCH}, which sandboxes are, but for: {show(' '.join(others))}")
+
+
+def for_platform(layout, descriptor):
+    """The manifest that a descriptor leads to, by way of such lists, and its digest."""
+    for _ in range(4):
+        found, digest = layout.json(descriptor, "the manifest")
+        descriptor = of_platform(found)
+        if descriptor is None:
+            return found, digest
+    raise Bad("there are lists in lists of platforms")
+
+
+def remote(path):
+    """What a registry says of an image, before skopeo reads it: that takes names in JSON in any case, and of two the last."""
+    def unmistakable(pairs):
+        names = [name.casefold() for name, _ in pairs]
+        if len(set(names)) < len(names) or any(KEYS.get(low, name) != name for low, (name, _) in zip(names, pairs)):
+            raise Bad("the manifest has names that can be read in two ways")
+        return dict(pairs)
+
+    data = small(path, "the manifest")
+    found = parsed(data, "the manifest", hook=unmistakable)
+    one = of_platform(found)
+    if one is not None:
+        print(digest_of(one, "the manifest")[0], "index")
+        return
+    parts = [of_type(found, "config", dict, "the manifest"), *of_type(found, "layers", list, "the manifest", [])]
+    if not 1 < len(parts) <= LAYERS + 1:
+        raise Bad(f"the image has {len(parts) - 1} layers; 1 to {LAYERS} can be read")
+    sizes = [digest_of(one, "a part of the image")[1] for one in parts]
+    if sum(sizes) > LIMIT:
+        raise Bad(f"the image has more than {LIMIT / GIB:g} GiB", MORE)
+    # A layer that is not packed yet will be, which may add a little.
+    print(f"sha256:{hashlib.sha256(data).hexdigest()}", (max(sizes) + max(sizes) // 64 >> 10) + 1024)
 
 
 def from_layout(path, tag, to, name):

@@ -191,16 +191,38 @@ def hemmed():
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Remembers that it was asked."""
+    """A registry, with the blobs of `layout`, of which those in `longer` go on; it remembers what it was asked for."""
 
-    def __init__(self):
-        self.asked = []
-        super().__init__(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    def __init__(self, made=None):
+        self.asked, self.layout, self.longer = [], made, ()
+        super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def verify_request(self, request, _):
-        self.asked.append(request)
-        return False
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        name = self.path.rpartition("/")[2].rpartition(":")[2]
+        manifest = "/manifests/" in self.path
+        if manifest and name == "1":
+            name = self.server.layout.manifests[0]["digest"][7:]
+        path = f"{self.server.layout.path}/blobs/sha256/{name}" if name and self.server.layout else ""
+        self.send_response(200 if path == "" or os.path.exists(path) else 404)
+        data = read(path) if os.path.exists(path) else b""
+        if manifest and data:
+            self.send_header("Content-Type", json.loads(data)["mediaType"])
+        self.end_headers()
+        self.wfile.write(data)
+        with contextlib.suppress(OSError):
+            for _ in range(64 if name in self.server.longer else 0):
+                self.wfile.write(os.urandom(MIB))
 
 
 def addresses():
@@ -221,8 +243,7 @@ def addresses():
                 made.write([made.blob(manifest, f"{oci.OCI}.manifest.v1+json")])
             has(f"{what} {key}", fetched(made.path), "would be fetched")
     same("nobody asked", server.asked, [])
-    server.shutdown()
-    server.server_close()
+    server.close()
     for name, make in ("link", lambda path: os.symlink("/dev/zero", path)), ("pipe", os.mkfifo), ("folder", os.mkdir):
         made = layout(f"blob-{name}", layer(entry("x")), packed="")
         blob = max((p.path for p in os.scandir(f"{made.path}/blobs/sha256")), key=os.path.getsize)
@@ -237,7 +258,41 @@ def addresses():
     same("what a terminal obeys is no setting", read(f"{c1.path}/out/template.keys"), "env.C = ü\n".encode())
 
 
+def registry():
+    """What a registry says of an image is looked at before anything of it is fetched."""
+    made = layout("remote", layer(entry("x")))
+    server = Server(made)
+    source = f"docker://127.0.0.1:{server.server_port}/team/app:1"
+    platforms = [{"mediaType": made.manifests[0]["mediaType"], "digest": "sha256:" + "0" * 64, "size": 2, "platform": {
+        "architecture": "s390x", "os": "linux"}}, made.manifests[0]]
+
+    def serve(value):
+        made.manifests[0] = made.blob(value, value["mediaType"])
+
+    good = json.loads(read(f"{made.path}/blobs/sha256/{made.manifests[0]['digest'][7:]}"))
+    same("an image", fetched(source), "well")
+    serve({"schemaVersion": 2, "mediaType": f"{oci.OCI}.index.v1+json", "manifests": platforms})
+    same("one of several platforms", fetched(source), "well")
+    serve({"schemaVersion": 2, "mediaType": f"{oci.OCI}.index.v1+json", "manifests": platforms[:1]})
+    has("none of them", fetched(source), "linux/s390x")
+    part = good["layers"][0]
+    for what, change, words in (
+            ("an address", {"layers": [{**part, "urls": ["http://127.0.0.1:9/x"]}]}, "would be fetched"),
+            ("in capitals", {"layers": [{**part, "URLs": ["http://127.0.0.1:9/x"]}]}, "two ways"),
+            ("a second name", {"Layers": [part]}, "two ways"), ("two in one", {"manifests": platforms}, "can be read as"),
+            ("too much", {"layers": [part, {**part, "size": 40 * MIB}]}, "GiB"), ("many", {"layers": [part] * 257}, "257 layers")):
+        serve({**good, **change})
+        server.asked.clear()
+        has(what, fetched(source, **LITTLE), words)
+        same(f"{what}: nothing fetched", [path for path in server.asked if "/blobs/" in path], [])
+    serve(good)
+    server.longer = [part["digest"][7:]]
+    has("longer than it was said to be", fetched(source), "can't be read")
+    same("is not kept", max(os.path.getsize(f"{at}/{n}") for at, _, files in os.walk(SCRATCH) for n in files if ".out" in at) < 8 * MIB, True)
+    server.close()
+
+
 need("skopeo", "zstd")
 if os.getuid() != 0:
     skip("this unpacks images as root")
-main(unseen, packed, names, laid, hemmed, addresses)
+main(unseen, packed, names, laid, hemmed, addresses, registry)
