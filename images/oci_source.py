@@ -148,7 +148,8 @@ class Made:
         kind = f"{OCI}.manifest.v1+json"
         one = self.json(kind, {"schemaVersion": 2, "mediaType": kind, "config": {"mediaType": f"{OCI}.config.v1+json", **config},
                                "layers": layers})
-        for name, value in ("index.json", {"schemaVersion": 2, "manifests": [one]}), ("oci-layout", {"imageLayoutVersion": "1.0.0"}):
+        for name, value in ("index.json", {"schemaVersion": 2, "manifests": [one]}), \
+                ("oci-layout", {"imageLayoutVersion": "1.0.0"}):
             with open(f"{self.path}/{name}", "w", encoding="utf-8") as file:
                 json.dump(value, file)
         return one["digest"]
@@ -302,7 +303,8 @@ def open_archive(archive, to):
                 file.write(tar.extractfile(member).read(JSON_MAX + 1))
         elif member.isreg() and re.fullmatch(r"blobs/sha256/[0-9a-f]{64}", name):
             if made.add(tar.extractfile(member), member.size, name)["digest"][7:] != name[13:]:
-                raise Bad(f"{archive}: {name[:25]} is not what its digest says", "The file is damaged, or was changed: get it again.")
+                raise Bad(f"{archive}: {name[:25]} is not what its digest says",
+                          "The file is damaged, or was changed: get it again.")
 
 
 def from_saved(archive, tag, to, links, listed):

@@ -287,8 +287,7 @@ def registry():
         same(f"{what}: nothing fetched", [path for path in server.asked if "/blobs/" in path], [])
     serve(good)
     server.longer = [part["digest"][7:]]
-    has("longer than it was said to be", fetched(source), "can't be read")
-    same("is not kept", max(os.path.getsize(f"{at}/{n}") for at, _, files in os.walk(SCRATCH) for n in files if ".out" in at) < 8 * MIB, True)
+    has("longer than it was said to be", fetched(source), "file too large")
     server.close()
 
 
