@@ -58,8 +58,14 @@ tick()
 		pid=$!
 		wait "$pid"
 		note "... $(seconds_since "$start") s:" \
-			"$(tail -n 1 "$log" | tr -d '\r' | sed 's/^I: //' | cut -c 1-80)"
+			"$(tail -n 1 "$log" | tr -d '\r' | clean | sed 's/^I: //' | cut -c 1-80)"
 	done
+}
+
+# Of text that others wrote: what a terminal only shows.
+clean()
+{
+	LC_ALL=C tr -c '\n\t -~' '?'
 }
 
 # run_logged LOG COMMAND...: runs it with its output in LOG, and ticks. Returns its status. The
@@ -81,7 +87,7 @@ run_logged()
 # show_log LOG [LINES]: the end of a failed step's log.
 show_log()
 {
-	tail -n "${2:-25}" "$1" | sed 's/^/    | /' >&2
+	tail -n "${2:-25}" "$1" | clean | sed 's/^/    | /' >&2
 }
 
 # cache_dir: where images and downloads are kept, as the daemon looks for them.
