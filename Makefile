@@ -4,7 +4,7 @@
 #   SAN=1    with AddressSanitizer and UndefinedBehaviorSanitizer, into build/san
 #   SHADOW=1 with a second look at what a daemon leaves if it dies, into build/shadow: see fs/survival.h
 #   COV=1    with coverage counters, into build/cov (what `make coverage` uses)
-#   MACHINES=arm64 with machines of that architecture, emulated, into build/arm64: what tests them where there is no such host
+#   MACHINES=arm64 with machines of that architecture, emulated, into build-arm64: what tests them where there is no such host
 #   DEV=1    warnings are errors
 #   V=1      show commands
 #   O=DIR    build somewhere else
@@ -25,7 +25,8 @@ BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 # Debian's zsh looks below /usr for what packages bring.
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
-O ?= build$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)$(if $(MACHINES),/$(MACHINES))
+# One folder below the sources, whose scripts a daemon finds beside its own.
+O ?= build$(if $(MACHINES),-$(MACHINES))$(if $(SAN),/san)$(if $(COV),/cov)$(if $(SHADOW),/shadow)
 ifndef VERSION
 VERSION := $(shell scripts/package/version)
 endif
@@ -50,8 +51,8 @@ agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
-	$(call in,vm/base,buf digest io remove sparse landlock)
-trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock)
+	$(call in,vm/base,buf digest io remove secret sparse landlock trusted)
+trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock secret)
 # Sources shared by the daemon and these programs.
 shared_c := vm/store/kind.c agent/protocol.c agent/link.c agent/pack_record.c agent/files/lockbook.c
 daemon_c := $(fs_c) $(filter-out vm/store/% vm/trace/% vm/net/filter/% vm/net/dial/%,$(call below,vm)) $(shared_c)
@@ -521,7 +522,7 @@ deb:
 	$(Q)scripts/package/deb $(if $(SUITE),--suite $(SUITE))
 
 clean:
-	rm -rf build
+	rm -rf build build-*
 
 distclean: clean
 	[ ! -e .git ] || git clean -q -d -X -f .

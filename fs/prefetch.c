@@ -3,13 +3,11 @@
 #include "prefetch.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "vm/base/arch.h"
 #include "vm/base/log.h"
 #include "fs/session/fs.h"
 #include "fs/session/spec.h"
@@ -110,20 +108,16 @@ static void look_at(void *data, const struct vm_template_status *st)
 	}
 }
 
-/* Images are those that the links lead to now. */
-static void list_image(FILE *out, const char *cache, const char *name)
+/* Images are those that the links lead to now, the user's own or root's. */
+static void list_image(struct prefetch *p, const char *name)
 {
-	char path[PATH_MAX], leads[PATH_MAX];
-	const char *key;
-	ssize_t n;
+	bool shared;
+	const char *dir = vm_image_where(p->fs->vm, name, &shared), *key;
 
-	snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s", cache, name);
-	n = readlink(path, leads, sizeof(leads) - 1);
-	if (n <= 0)
+	if (!dir)
 		return;
-	leads[n] = '\0';
-	key = strrchr(leads, '/');
-	fprintf(out, "%s=%s\n", name, key ? key + 1 : leads);
+	key = strrchr(dir, '/');
+	fprintf(p->items, "%s=%s\n", name, key ? key + 1 : dir);
 }
 
 static void list_item(void *data, const struct vm_template_status *st)
@@ -132,7 +126,7 @@ static void list_item(void *data, const struct vm_template_status *st)
 
 	if (strcmp(st->state, "plain") == 0)
 		return;
-	list_image(p->items, p->fs->conf->vm.cache_dir, st->image);
+	list_image(p, st->image);
 	if (*st->layer)
 		fprintf(p->items, "layer:%s\n", st->layer);
 	fprintf(p->items, "snapshot:%s\n", st->key);
@@ -148,8 +142,8 @@ static void finish(struct prefetch *p, const struct tally *y)
 	if (store.problem[0])
 		say("warn store: %s", store.problem);
 	if (p->items) {
-		list_image(p->items, p->fs->conf->vm.cache_dir, "kernel");
-		list_image(p->items, p->fs->conf->vm.cache_dir, "kernel-own");
+		list_image(p, "kernel");
+		list_image(p, "kernel-own");
 		vm_templates(p->fs->vm, list_item, p);
 		fflush(p->items);
 	}
@@ -207,16 +201,21 @@ static int become(const char *const argv[])
 
 int prefetch_export(const struct conf *conf, char *const items[], size_t n)
 {
-	const char **argv = calloc(n + 5, sizeof(*argv));
+	const char **argv = calloc(n + 7, sizeof(*argv));
+	size_t at = 0;
 
 	if (!argv)
 		return 1;
-	argv[0] = conf->vm.store.program;
-	argv[1] = "export";
-	argv[2] = conf->file;
-	argv[3] = conf->vm.cache_dir;
+	argv[at++] = conf->vm.store.program;
+	if (conf->vm.shared_dir) {
+		argv[at++] = "--shared";
+		argv[at++] = conf->vm.shared_dir;
+	}
+	argv[at++] = "export";
+	argv[at++] = conf->file;
+	argv[at++] = conf->vm.cache_dir;
 	for (size_t i = 0; i < n; i++)
-		argv[4 + i] = items[i];
+		argv[at++] = items[i];
 	return become(argv);
 }
 

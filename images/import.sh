@@ -31,7 +31,7 @@ import_image()
 # import_key DIGEST: by what a base is named.
 import_key()
 {
-	cat <(echo "$1") <(hash_of "$TOP/images/"{build-oci,oci-read,oci-finish}) | sha256sum | cut -c 1-16
+	cat <(echo "$1") <(hash_of "$TOP/images/"{build-oci,oci-read,oci-unpack,oci-finish,oci_source.py,oci_tar.py}) | sha256sum | cut -c 1-16
 }
 
 # make_import NAME BASE
@@ -82,7 +82,6 @@ check_import()
 	[ -z "$FOREIGN" ] || die "images from elsewhere can't be made for $ARCH on this host" \
 		"Their bash is the host's: build them on a host of $ARCH, without --arch."
 	need skopeo skopeo
-	need umoci umoci
 	need busybox busybox-static
 	need patchelf patchelf
 	need python3 python3

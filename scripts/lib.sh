@@ -27,10 +27,15 @@ warn()
 }
 
 # die MESSAGE [REMEDY...]: what failed, and one line each on how to mend it. What names images by its own content
-# (images/lib.sh, build-base) says scripts/images there, for another text would have all of them built anew.
+# (images/lib.sh, build-base) says scripts/images there, for another text would have all of them built anew. Where xsbxfs
+# is installed, nobody is where scripts/deps is: what remains of a remedy is the package to be installed.
 die()
 {
 	set -- "${@/ scripts\/images/ $IMAGES_COMMAND}"
+	if [ "$IMAGES_COMMAND" != scripts/images ]; then
+		set -- "${@/Run scripts\/deps*, or: /Run: }"
+		set -- "${@/, or run scripts\/deps/}"
+	fi
 	printf '%serror: %s%s\n' "$RED" "$1" "$PLAIN" >&2
 	shift
 	[ $# -eq 0 ] || printf '       %s\n' "$@" >&2
@@ -53,8 +58,14 @@ tick()
 		pid=$!
 		wait "$pid"
 		note "... $(seconds_since "$start") s:" \
-			"$(tail -n 1 "$log" | tr -d '\r' | sed 's/^I: //' | cut -c 1-80)"
+			"$(tail -n 1 "$log" | tr -d '\r' | clean | sed 's/^I: //' | cut -c 1-80)"
 	done
+}
+
+# Of text that others wrote: what a terminal only shows.
+clean()
+{
+	LC_ALL=C tr -c '\n\t -~' '?'
 }
 
 # run_logged LOG COMMAND...: runs it with its output in LOG, and ticks. Returns its status. The
@@ -76,7 +87,7 @@ run_logged()
 # show_log LOG [LINES]: the end of a failed step's log.
 show_log()
 {
-	tail -n "${2:-25}" "$1" | sed 's/^/    | /' >&2
+	tail -n "${2:-25}" "$1" | clean | sed 's/^/    | /' >&2
 }
 
 # cache_dir: where images and downloads are kept, as the daemon looks for them.

@@ -53,6 +53,8 @@ static void on_line(struct lines *w, char *text)
 		log_info("otlp_url: the collector of traces answers again");
 	else if (strncmp(text, "refused ", 8) == 0)
 		log_warn("otlp_url: the collector refuses spans: %s", text + 8);
+	else if (strncmp(text, "warning ", 8) == 0)
+		log_warn("xsbxfs-trace: %s", text + 8);
 }
 
 static void on_over(struct program *p)
@@ -135,7 +137,9 @@ void trace_client_send(struct trace_client *t, const char *json)
 		return;
 	}
 	t->st.dropped++;
-	if (!t->told)
+	if (!t->told && len > PIPE_BUF)
+		log_warn("traces: a span of %d bytes is dropped: it is too long", len);
+	else if (!t->told)
 		log_warn("traces: spans are dropped: xsbxfs-trace does not keep up, or is not "
 			 "there");
 	t->told = true;

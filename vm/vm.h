@@ -3,6 +3,7 @@
 #ifndef XSBX_VM_VM_H
 #define XSBX_VM_VM_H
 
+#include <limits.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -150,6 +151,10 @@ int vm_offer(struct vm *vm, const struct vm_offer_for *what, const char *package
 /* Return: as saved_take(). */
 int vm_saved_take(struct vm *vm, struct record_reader fields, struct fdbag *fds, bool died,
 		  struct saved **ret_saved);
+
+#define VM_TRACE_MAX \
+	(PIPE_BUF -  \
+	 2) /* bytes of a span, and of what all are of: with a word before them, and a line feed */
 
 /* Do spans go anywhere? And one of them, as JSON on one line: it is sent, or dropped; nothing waits. */
 bool vm_traces(const struct vm *vm);

@@ -213,7 +213,7 @@ static char *shared_path(const struct conf *c)
 	return join(SYSTEM_DIR, SHARED_NAME);
 }
 
-/* Who fills the shared directory has it as his cache. What goes into a bundle is that of the cache alone. */
+/* Who fills the shared directory has it as his cache. What a bundle has goes into the cache alone. */
 static int settle_shared(struct conf *c)
 {
 	char *path = shared_path(c);
@@ -224,8 +224,7 @@ static int settle_shared(struct conf *c)
 	if (!path)
 		return -ENOMEM;
 	c->vm.publish = same_dir(c->vm.cache_dir, c->vm.shared_dir);
-	none = c->vm.publish || c->action == CONF_EXPORT || c->action == CONF_IMPORT ||
-	       strcmp(c->vm.shared_dir, "none") == 0;
+	none = c->vm.publish || c->action == CONF_IMPORT || strcmp(c->vm.shared_dir, "none") == 0;
 	if (none) {
 		free((char *)c->vm.shared_dir);
 		c->vm.shared_dir = NULL;

@@ -19,6 +19,7 @@ struct conf_template {
 	struct settings settings;
 	bool asleep;   /* not prepared until it is used, or `prepare` names it */
 	bool of_image; /* brought along by an image, and not mentioned by the configuration */
+	bool gone; /* likewise, and the image is there no more: the mount has sessions of it, and takes no new ones */
 	unsigned
 		by_image; /* its keys that an image has set, and the configuration not: bits, see image_bit() */
 	bool prepare; /* named by `prepare`: prepared at mount time */
@@ -112,6 +113,9 @@ int conf_load_again(struct conf *c, int argc, char *const argv[], struct record_
 struct conf_template *conf_template_find(struct conf *c, const char *name);
 /* Likewise; return: its index, or -1. */
 int conf_template_index(struct conf *c, const char *name);
+
+/* Adds one that is `gone`, of an image whose interpreter was @language's. Return: 0, -ENOENT: there can't be one, -ENOMEM. */
+int conf_template_gone(struct conf *c, const char *name, const char *language);
 
 /* Usage text for --help. */
 extern const char conf_usage[];

@@ -304,6 +304,24 @@ static int settle_one(struct conf_template *t, struct conf *c, const struct conf
 	return conf_refuse(src, r, whose, &why);
 }
 
+int conf_template_gone(struct conf *c, const char *name, const char *language)
+{
+	char words[1024];
+	const struct conf_source src = {.why = words, .why_size = sizeof(words), .only = name};
+	struct conf_template *t = conf_template_get(c, name, &src);
+	int r;
+
+	if (!t)
+		return -ENOENT;
+	r = value_keep(&t->settings.spec.language, language);
+	if (r == 0)
+		r = settle_one(t, c, &src);
+	t->gone = true;
+	if (r < 0)
+		(void)drop(c, c->ntemplates - 1, words);
+	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
 /* Finds out which templates are to be prepared. */
 static int settle_prepare(struct conf *c, const struct conf_source *src)
 {

@@ -20,6 +20,7 @@ enum mount_tag {
 	TAG_DEPOT_SLOTS,
 	TAG_LOG_LEVEL,
 	TAG_DEPOT_KEY,
+	TAG_OF_IMAGE, /* before the name of a template that an image has brought along: its language */
 };
 
 #define DEPOT_SLOTS_MAX (1u << 26) /* four TiB of output */
@@ -102,7 +103,11 @@ int handover_put_mount(struct fs *fs, struct handover_sink *sink)
 		fs->record.fresh = fs->fresh + FRESH_STEP;
 
 	for (size_t i = 0; i < fs->conf->ntemplates; i++) {
-		record_str(out, TAG_TEMPLATE, fs->conf->template[i].name);
+		const struct conf_template *t = &fs->conf->template[i];
+
+		if (t->of_image && t->settings.spec.language)
+			record_str(out, TAG_OF_IMAGE, t->settings.spec.language);
+		record_str(out, TAG_TEMPLATE, t->name);
 		record_time(out, TAG_TEMPLATE_MTIME, &fs->template_mtime[i]);
 	}
 	record_time(out, TAG_STARTED, &fs->started);
@@ -328,10 +333,19 @@ void handover_settle_whole(struct fs *fs)
 
 /* ---- reading ---- */
 
-/* Gives the template of this name the index that it had. */
-static int place_template(struct conf *conf, size_t index, const struct record_field *f,
-			  struct problem *why)
+/* What there is of the mount before anything else. */
+struct mount_in {
+	size_t templates;
+	char language[65]; /* of the next one, if it was an image's; or "" */
+	uint32_t depot_file, depot_slots;
+};
+
+/* Gives the template of this name the index that it had. Of one that an image had brought along, which was removed since then, there may
+ * be sessions: it is there for these. */
+static int place_template(struct conf *conf, const struct mount_in *in,
+			  const struct record_field *f, struct problem *why)
 {
+	const size_t index = in->templates;
 	struct conf_template tmp, *t;
 	char name[65];
 	int r = record_get_str(f, name, sizeof(name));
@@ -339,6 +353,12 @@ static int place_template(struct conf *conf, size_t index, const struct record_f
 	if (r < 0 || index >= CONF_TEMPLATES_MAX)
 		return -EBADMSG;
 	t = conf_template_find(conf, name);
+	if (!t && *in->language) {
+		r = conf_template_gone(conf, name, in->language);
+		if (r == -ENOMEM)
+			return r;
+		t = conf_template_find(conf, name);
+	}
 	if (!t || t < &conf->template[index]) {
 		problem_set(
 			why, PROBLEM_NO_SUCH_TEMPLATE, "",
@@ -394,12 +414,6 @@ static int get_log_level(const struct record_field *f)
 	return r;
 }
 
-/* What there is of the mount before anything else. */
-struct mount_in {
-	size_t templates;
-	uint32_t depot_file, depot_slots;
-};
-
 /* What is in the file is veiled with it. */
 static int get_depot_key(struct depot *d, const struct record_field *f)
 {
@@ -416,9 +430,11 @@ static int get_mount_field(struct fs *fs, struct mount_in *in, const struct reco
 	int r;
 
 	switch ((enum mount_tag)f->tag) {
+	case TAG_OF_IMAGE: return record_get_str(f, in->language, sizeof(in->language));
 	case TAG_TEMPLATE:
-		r = place_template(fs->conf, in->templates, f, why);
+		r = place_template(fs->conf, in, f, why);
 		in->templates += r == 0;
+		*in->language = '\0';
 		return r;
 	case TAG_TEMPLATE_MTIME:
 		return in->templates ? record_get_time(f, &fs->template_mtime[in->templates - 1])

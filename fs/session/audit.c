@@ -49,21 +49,26 @@ static uint64_t last_number(struct audit *a)
 	return at.next ? at.next - 1 : 0;
 }
 
+const char *audit_misplaced(const struct conf *conf)
+{
+	static const char file[] = CONF_SYSTEM_FILE ":";
+
+	if (!conf->audit_where || strncmp(conf->audit_where, file, sizeof(file) - 1) != 0)
+		return "";
+	return CONF_SYSTEM_FILE
+		" is of all mounts of all users: name the file of one mount in "
+		"/etc/xsbxfs/NAME.conf, which xsbxfs@NAME.service reads, or in a file for -c";
+}
+
 static void say_why(const struct conf *conf, int err, char *ret_why, size_t size)
 {
-	const char *where = conf->audit_where;
-	const bool for_all =
-		where && strncmp(where, CONF_SYSTEM_FILE ":", strlen(CONF_SYSTEM_FILE ":")) == 0;
+	const char *where = conf->audit_where, *misplaced = audit_misplaced(conf);
 
-	snprintf(ret_why, size, "%s%saudit_file %s: %s%s", where ? where : "", where ? ": " : "",
+	snprintf(ret_why, size, "%s%saudit_file %s: %s%s%s", where ? where : "", where ? ": " : "",
 		 conf->audit_file,
 		 err == -EBUSY ? "another mount writes it, and each needs one of its own"
 			       : strerror(-err),
-		 for_all ? ". " CONF_SYSTEM_FILE
-			   " is of all mounts of all users: name the file of one "
-			   "mount in /etc/xsbxfs/NAME.conf, which xsbxfs@NAME.service reads, or in "
-			   "a file for -c"
-			 : "");
+		 *misplaced ? ". " : "", misplaced);
 }
 
 int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,

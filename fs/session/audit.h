@@ -70,6 +70,8 @@ enum audit_how {
  */
 int audit_open(struct fs *fs, const struct conf *conf, enum audit_how how, char *ret_why,
 	       size_t size);
+/* What the administrator does about a file that can't be written, as far as it is where it does not belong; or "". */
+const char *audit_misplaced(const struct conf *conf);
 /* The directory that the daemon writes to, in @path, which has PATH_MAX bytes; or NULL: it needs none, or there is none. @a: or NULL */
 char *audit_directory(const struct audit *a, char *path);
 void audit_close(struct fs *fs);
@@ -120,6 +122,8 @@ void audit_ctl(struct fs *fs, const struct front *f, const char *words, size_t l
 void audit_problem(const struct front *f, const struct problem *p);
 /* ... in the root. */
 void audit_complaint(struct fs *fs, const struct problem *p);
+/* @unreported: how many before it have no line */
+void audit_connected(const struct session *s, const char *name, uint16_t port, unsigned unreported);
 void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported);
 /* What `events` tells of that is none of these. */
 void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words);

@@ -273,6 +273,18 @@ void audit_denied(const struct session *s, const struct sandbox_denied *what, un
 	audit_add(s->fs, "denied", s, o);
 }
 
+void audit_connected(const struct session *s, const char *name, uint16_t port, unsigned unreported)
+{
+	json_t *o;
+
+	if (!s->fs->audit)
+		return;
+	o = json_pack("{s:o, s:i}", "name", audit_text(name, strlen(name)), "port", (int)port);
+	if (unreported)
+		json_object_set_new(o, "unreported", json_integer(unreported));
+	audit_add(s->fs, "connected", s, o);
+}
+
 void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words)
 {
 	/* Of its states only those in which something is over; and what has lines of its own not again. */

@@ -227,6 +227,14 @@ static void on_denied(void *data, const struct sandbox_denied *what)
 		network_denied(s, what);
 }
 
+static void on_connected(void *data, const char *name, uint16_t port)
+{
+	struct session *s = told(data);
+
+	if (s)
+		network_connected(s, name, port);
+}
+
 static void on_network_lost(void *data, const struct problem *problem)
 {
 	struct session *s = told(data);
@@ -411,6 +419,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .deaf = on_deaf,
 					      .gone = on_gone,
 					      .denied = on_denied,
+					      .connected = on_connected,
 					      .ports = on_ports,
 					      .network_lost = on_network_lost,
 					      .frozen = on_frozen,

@@ -109,6 +109,14 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 		problem_set(p, PROBLEM_BAD_NAME, PLAIN_NAME_FIX,
 			    "\"%s\" can't be the name of a session", problem_quote(name).text);
 		break;
+	case -ENOENT:
+		problem_set(
+			p, PROBLEM_NO_SUCH_TEMPLATE,
+			"Build the image again, and have the mount taken over: xsbxfs --takeover.",
+			"\"%s\": the image that had brought this template along was removed; "
+			"sessions that there are go on",
+			problem_quote(name).text);
+		break;
 	case -EDQUOT:
 		problem_set(p, PROBLEM_TOO_MANY_SESSIONS,
 			    "Remove one: rmdir of its directory; and close what is open of "

@@ -12,9 +12,10 @@
 #include "session.h"
 #include "touch.h"
 
-/* Limits lines in `events`, which all share: a sandbox can have many connections refused in a second. */
-#define EVENTS_BURST 20u
-#define EVENTS_MS    1000u
+/* Limits lines in `events` and in the audit log, which all share: a sandbox can have many connections in a second, and refused. */
+#define EVENTS_BURST	  20u
+#define CONNECTIONS_BURST 100u
+#define REFILL_MS	  1000u
 
 /* ---- net/denied ---- */
 
@@ -53,21 +54,21 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
-/* May `events` have another one? */
-static bool may_report(struct netlog *log, uint64_t now)
+/* May another one be told, of @burst at once, and one each REFILL_MS behind them? */
+static bool may_tell(struct netlog_rate *r, unsigned burst, uint64_t now)
 {
-	uint64_t due = (now - log->refilled_ms) / EVENTS_MS;
+	const uint64_t due = (now - r->refilled_ms) / REFILL_MS;
 
-	if (log->total == 0 || due >= EVENTS_BURST) {
-		log->left = EVENTS_BURST;
-		log->refilled_ms = now;
+	if (!r->refilled_ms || due >= burst) {
+		r->left = burst;
+		r->refilled_ms = MAX(now, (uint64_t)1);
 	} else {
-		log->left = MIN(log->left + (unsigned)due, EVENTS_BURST);
-		log->refilled_ms += due * EVENTS_MS;
+		r->left = MIN(r->left + (unsigned)due, burst);
+		r->refilled_ms += due * REFILL_MS;
 	}
-	if (!log->left)
+	if (!r->left)
 		return false;
-	log->left--;
+	r->left--;
 	return true;
 }
 
@@ -75,17 +76,17 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 {
 	struct netlog *log = &s->netlog;
 	char *line = make_line(what), **slot;
-	bool report = may_report(log, uv_now(s->fs->loop));
+	bool report = may_tell(&log->events, EVENTS_BURST, uv_now(s->fs->loop));
 
 	touch_rest(s);
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
 	log->mtime = clock_now();
 	if (report) {
-		events_add_denied(&s->fs->events, s, what, log->quiet + what->lost);
-		audit_denied(s, what, log->quiet + what->lost);
+		events_add_denied(&s->fs->events, s, what, log->events.quiet + what->lost);
+		audit_denied(s, what, log->events.quiet + what->lost);
 	}
-	log->quiet = report ? 0 : log->quiet + 1 + what->lost;
+	log->events.quiet = report ? 0 : log->events.quiet + 1 + what->lost;
 	if (!log->line)
 		log->line = calloc(NETLOG_KEPT, sizeof(*log->line));
 	if (!line || !log->line) {
@@ -96,6 +97,20 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	free(*slot);
 	*slot = line;
 	log->next++;
+}
+
+void network_connected(struct session *s, const char *name, uint16_t port)
+{
+	struct netlog_rate *r = &s->netlog.connections;
+
+	if (!s->fs->audit)
+		return;
+	if (!may_tell(r, CONNECTIONS_BURST, uv_now(s->fs->loop))) {
+		r->quiet++;
+		return;
+	}
+	audit_connected(s, name, port, r->quiet);
+	r->quiet = 0;
 }
 
 /* ---- ports ---- */

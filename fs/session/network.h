@@ -12,15 +12,21 @@
 
 #define NETLOG_KEPT 256 /* newest refusals, which net/denied shows */
 
+/* Limits what is told. All zeroes: nothing was told yet. */
+struct netlog_rate {
+	unsigned quiet;	      /* how many were not told since the last one that was */
+	unsigned left;	      /* that may still be told */
+	uint64_t refilled_ms; /* uv_now() when `left` was last increased */
+};
+
 /* Refusals of a session. All zeroes is empty and valid. */
 struct netlog {
 	char **line;	/* by number modulo NETLOG_KEPT, with newlines; NULL: there was none */
 	uint64_t next;	/* number of the next line */
 	uint64_t total; /* refusals, including those not reported individually */
 	struct timespec mtime;
-	unsigned quiet;	      /* refusals since the last one in `events` */
-	unsigned left;	      /* events that may still be written (rate limit) */
-	uint64_t refilled_ms; /* uv_now() when `left` was last increased */
+	struct netlog_rate events,
+		connections; /* refusals in `events`; connections in the audit log */
 };
 
 struct session;
@@ -29,6 +35,8 @@ void netlog_fini(struct netlog *log);
 
 /* Callback `denied` of the sandbox. */
 void network_denied(struct session *s, const struct sandbox_denied *what);
+/* Callback `connected` of the sandbox. */
+void network_connected(struct session *s, const char *name, uint16_t port);
 /* Callback `ports` of the sandbox. */
 void network_ports_changed(struct session *s);
 

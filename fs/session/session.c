@@ -149,6 +149,8 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return strlen(name) > 64 ? -ENAMETOOLONG : -EINVAL;
 	if (session_find(fs, template_index, name))
 		return -EEXIST;
+	if (fs->conf->template[template_index].gone)
+		return -ENOENT;
 	if (fs->conf->max_sessions &&
 	    (roster_of(&fs->roster, uid, false) >= fs->conf->max_sessions ||
 	     roster_of(&fs->roster, uid, true) >= fs->conf->max_sessions))

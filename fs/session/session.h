@@ -193,7 +193,7 @@ static inline uint32_t session_saved_since(const struct session *s, uint32_t epo
  * @gid: Owner's group
  * @ret_s: Result, the table's reference
  *
- * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -EDQUOT (user has too many), -ENOSPC (table full), -ENOMEM.
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EEXIST, -ENOENT (the template is gone), -EDQUOT (user has too many), -ENOSPC (table full), -ENOMEM.
  */
 int session_create(struct fs *fs, unsigned template_index, const char *name, uid_t uid, gid_t gid,
 		   struct session **ret_s);

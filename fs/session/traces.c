@@ -17,11 +17,13 @@
 #include "vm/base/digest.h"
 #include "vm/vm.h"
 
-#define TRACE_ID 33u /* hexadecimal digits, and the end */
-#define SPAN_ID	 17u
-#define VARIABLE "TRACEPARENT"
-#define KIND	 1 /* SPAN_KIND_INTERNAL */
-#define ERROR	 2 /* STATUS_CODE_ERROR */
+#define TRACE_ID   33u /* hexadecimal digits, and the end */
+#define SPAN_ID	   17u
+#define VARIABLE   "TRACEPARENT"
+#define TEXT_MOST  1024u /* bytes of a text in a span that is too long; and half of that, */
+#define TEXT_LEAST 64u	 /* ... down to this many, with which none is */
+#define KIND	   1	 /* SPAN_KIND_INTERNAL */
+#define ERROR	   2	 /* STATUS_CODE_ERROR */
 
 /* A span and where it belongs. */
 struct ids {
@@ -121,6 +123,46 @@ static void ids_of(const struct session *s, const struct run *r, uint64_t at, st
 
 /* ---- spans ---- */
 
+/* Of each text in it that is longer, the beginning, and a mark. */
+static void shorten(json_t *v, size_t most)
+{
+	_cleanup_free_ char *cut = NULL;
+	const char *key, *text = json_string_value(v);
+	size_t i, len = most;
+	json_t *part;
+
+	json_object_foreach(v, key, part)
+	{
+		shorten(part, most);
+	}
+	json_array_foreach(v, i, part)
+	{
+		shorten(part, most);
+	}
+	if (!text || json_string_length(v) <= most)
+		return;
+	while (len && (text[len] & 0xc0) == 0x80) /* in the middle of a character */
+		len--;
+	if (asprintf(&cut, "%.*s\xe2\x80\xa6", (int)len, text) < 0)
+		cut = NULL;
+	(void)json_string_set(v, cut ? cut : "");
+}
+
+/* Takes over @o. Return: it on one line, which is not longer than what can be sent; or NULL. */
+static char *line_of(json_t *o)
+{
+	char *text = json_dumps(o, JSON_COMPACT);
+
+	for (size_t most = TEXT_MOST; text && strlen(text) > VM_TRACE_MAX && most >= TEXT_LEAST;
+	     most /= 2) {
+		free(text);
+		shorten(o, most);
+		text = json_dumps(o, JSON_COMPACT);
+	}
+	json_decref(o);
+	return text;
+}
+
 static json_t *value_of(json_t *v)
 {
 	char number[24];
@@ -177,8 +219,7 @@ static void tell(const struct session *s, const struct ids *ids, const char *nam
 		json_object_set_new(o, "status",
 				    json_pack("{s:i, s:o}", "code", ERROR, "message",
 					      audit_text(why->cause, strlen(why->cause))));
-	text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
+	text = line_of(o);
 	if (text)
 		vm_trace(s->fs->vm, text);
 	free(text);
@@ -187,10 +228,8 @@ static void tell(const struct session *s, const struct ids *ids, const char *nam
 char *traces_resource(const char *mountpoint)
 {
 	struct utsname host;
-	json_t *o = json_pack("{s:s, s:s}", "service.name", "xsbxfs", "service.version",
-			      XSBX_VERSION),
-	       *list;
-	char *text;
+	json_t *o =
+		json_pack("{s:s, s:s}", "service.name", "xsbxfs", "service.version", XSBX_VERSION);
 
 	if (mountpoint)
 		json_object_set_new(o, "service.instance.id",
@@ -198,10 +237,7 @@ char *traces_resource(const char *mountpoint)
 	if (uname(&host) == 0)
 		json_object_set_new(o, "host.name",
 				    audit_text(host.nodename, strlen(host.nodename)));
-	list = attributes(o);
-	text = json_dumps(list, JSON_COMPACT);
-	json_decref(list);
-	return text;
+	return line_of(attributes(o));
 }
 
 static bool is_off(const struct session *s)

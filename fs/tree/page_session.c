@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
+#include "fs/config/key.h"
 #include "fs/session/binding.h"
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
@@ -334,21 +336,55 @@ static void checkpoints(struct page *p, const struct session *s)
 
 /* ---- settings ---- */
 
-static void setting(struct buf *out, const char *key, const char *value)
+/* What 0 is in words, where it is no number. */
+static const char *nothing(const char *key)
 {
-	if (!value || !*value)
-		return;
-	buf_printf(out, "<dt><code>%s</code></dt><dd class=\"foreign\">", key);
-	html_text(out, value, PAGE_LINE_MAX);
-	buf_printf(out, "</dd>");
+	static const struct {
+		const char *key, *words;
+	} no[] = {
+		{"timeout_s", "no limit"},
+		{"idle_timeout_s", "never"},
+		{"file_size_mb", "no limit"},
+		{"files_mb", "two fifths of the memory"},
+		{"files_inodes", "as the memory allows"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+		if (strcmp(no[i].key, key) == 0)
+			return no[i].words;
+	return NULL;
 }
 
-static void number(struct buf *out, const char *key, unsigned n, const char *unit, const char *none)
+static const char *unit(const char *key)
 {
-	if (n || !none)
-		buf_printf(out, "<dt><code>%s</code></dt><dd>%u%s</dd>", key, n, unit);
-	else
-		buf_printf(out, "<dt><code>%s</code></dt><dd>%s</dd>", key, none);
+	const char *end = strrchr(key, '_');
+
+	return !end ? "" : strcmp(end, "_mb") == 0 ? " MiB" : strcmp(end, "_s") == 0 ? " s" : "";
+}
+
+/* What is empty is left out. */
+static void setting(struct buf *out, const struct key *k, const struct settings *st)
+{
+	struct buf text = {0};
+	const bool number = k->type == KEY_NUMBER;
+	const char *zero = number ? nothing(k->name) : NULL;
+
+	(void)key_print(k, st, &text);
+	if (zero && *(const unsigned *)key_at(k, st) == 0) {
+		buf_clear(&text);
+		(void)buf_printf(&text, "%s", zero);
+	} else if (number) {
+		(void)buf_printf(&text, "%s", unit(k->name));
+	} else if (strcmp(k->name, "idle") == 0) { /* not as it is written, but what it comes to */
+		buf_clear(&text);
+		(void)buf_printf(&text, "%s", settings_hibernate(st) ? "hibernate" : "close");
+	}
+	if (text.len) {
+		buf_printf(out, "<dt><code>%s</code></dt><dd class=\"foreign\">", k->name);
+		html_text(out, buf_str(&text), PAGE_LINE_MAX);
+		buf_printf(out, "</dd>");
+	}
+	buf_clear(&text);
 }
 
 /* Of variables the names: what they hold may be a secret, and pages are shown to others, and photographed. */
@@ -371,34 +407,11 @@ static void variables(struct buf *out, const struct sandbox_spec *spec)
 
 static void settings(struct buf *out, const struct session *s)
 {
-	const struct settings *st = &s->settings;
-	const struct sandbox_spec *spec = &st->spec;
-	const struct sandbox_limits *l = &spec->limits;
-
 	buf_printf(out, "<h2>Settings</h2>\n<details class=\"card\" id=\"settings\"><summary>In "
 			"effect now; "
 			"<code>config</code> changes them</summary><dl>");
-	setting(out, "backend", spec_backend_str(spec->backend));
-	number(out, "memory_mb", spec->memory_mb, " MiB", NULL);
-	number(out, "cpus", spec->cpus, "", NULL);
-	number(out, "timeout_s", st->timeout_s, " s", "no limit");
-	number(out, "grace_s", st->grace_s, " s", NULL);
-	number(out, "idle_timeout_s", st->idle_timeout_s, " s", "never");
-	setting(out, "idle", settings_hibernate(st) ? "hibernate" : "close");
-	setting(out, "when", st->when == SAVE_IDLE ? "idle" : "now");
-	setting(out, "fresh", st->fresh ? "yes" : "no");
-	number(out, "checkpoint_runs", st->checkpoint_runs, "", NULL);
-	setting(out, "network", spec->network ? "on" : "off");
-	setting(out, "allow", spec->allow);
-	setting(out, "packages", spec->packages);
-	setting(out, "warmup", spec->warmup);
-	setting(out, "from", st->from);
-	number(out, "processes", l->processes, "", NULL);
-	number(out, "open_files", l->open_files, "", NULL);
-	number(out, "file_size_mb", l->file_size_mb, " MiB", "no limit");
-	number(out, "files_mb", l->files_mb, " MiB", "two fifths of the memory");
-	number(out, "files_inodes", l->files_inodes, "", "as the memory allows");
-	variables(out, spec);
+	for_each_key(k, CONF_SESSION) setting(out, k, &s->settings);
+	variables(out, &s->settings.spec);
 	buf_printf(out, "</dl></details>\n");
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,6 +200,66 @@ static void check_networks(struct checks *c, const struct conf *conf)
 	check(c, "networks of sessions", VM_OK, found, "");
 }
 
+#define AUDIT_LOW \
+	(64 << 20) /* bytes: what it has before it is rotated, unless it is said otherwise */
+
+/* Of one that is in use; a daemon can't try it, for it has no more than that file. */
+static void check_audit_used(struct checks *c, const struct audit *a)
+{
+	char found[400];
+
+	snprintf(found, sizeof(found), "%.200s: %" PRIu64 " lines, %" PRIu64 " were lost",
+		 a->file.path, a->lines, a->lost);
+	if (a->failing)
+		check(c, "audit log", VM_FAIL, found,
+		      "it can't be written: the log says why; make room for it, or let the daemon "
+		      "have it");
+	else if (a->stuck)
+		check(c, "audit log", VM_WARN, found,
+		      "it can't be rotated, and grows: the log says why");
+	else
+		check(c, "audit log", a->lost ? VM_WARN : VM_OK, found,
+		      a->lost ? "the line behind them says how many; for none to be lost: "
+				"audit_required = yes"
+			      : "");
+}
+
+/* @fs: NULL: there is no mount, and it is looked whether one could begin. */
+static void check_audit(struct checks *c, const struct conf *conf, const struct fs *fs)
+{
+	const char *misplaced = audit_misplaced(conf), *path = conf->audit_file;
+	char found[400];
+	int64_t room;
+	int e;
+
+	if (fs && fs->audit)
+		check_audit_used(c, fs->audit);
+	if (fs || !path)
+		return;
+	e = rotated_probe(path);
+	room = e < 0 ? 0 : look_for_room(path);
+	if (e < 0) {
+		snprintf(found, sizeof(found), "%.200s: %s", path, strerror(-e));
+		check(c, "audit log", VM_FAIL, found,
+		      *misplaced ? misplaced
+				 : "no mount begins without: let whoever mounts write there, or "
+				   "name another file as audit_file");
+	} else if (conf->audit_rotate_mb && (e = rotated_probe_names(path)) < 0) {
+		snprintf(found, sizeof(found), "%.200s can be written, but not rotated: %s", path,
+			 strerror(-e));
+		check(c, "audit log", VM_WARN, found,
+		      "let whoever mounts write to its directory, or have it rotated otherwise: "
+		      "audit_rotate_mb = 0");
+	} else if (room >= 0 && room < AUDIT_LOW) {
+		snprintf(found, sizeof(found), "%.200s: %lld MiB free", path,
+			 (long long)(room >> 20));
+		check(c, "audit log", VM_WARN, found, "make room for it");
+	} else {
+		snprintf(found, sizeof(found), "%.200s can be written", path);
+		check(c, "audit log", VM_OK, found, "");
+	}
+}
+
 /* What becomes of the mount without the daemon. @fs: NULL: there is none. */
 static void check_death(struct checks *c, const struct conf *conf, const struct fs *fs)
 {
@@ -235,6 +296,7 @@ static int doctor(struct fs *fs, const struct conf *conf, int64_t room, struct b
 	check_fuse(&c, conf);
 	check_death(&c, conf, fs);
 	check_disk(&c, conf, room);
+	check_audit(&c, conf, fs);
 	vm_doctor(fs ? fs->vm : NULL, &conf->vm, check, &c);
 	check_networks(&c, conf);
 	check_lists(&c, conf);

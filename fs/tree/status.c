@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fs/session/fs.h"
-#include "fs/config/network.h"
+#include "fs/config/key.h"
 #include "fs/session/binding.h"
 #include "fs/session/job.h"
 #include "fs/session/session.h"
@@ -129,33 +129,35 @@ static json_t *jobs_json(const struct session *s)
 	return json_pack("{s:i, s:i}", "kept", (int)s->njobs, "going", (int)s->jobs_going);
 }
 
+static json_t *setting_json(const struct key *k, const struct settings *st)
+{
+	const void *at = key_at(k, st);
+	struct buf text = {0};
+	json_t *value;
+
+	switch ((int)k->type) {
+	case KEY_FLAG: return json_boolean(*(const bool *)at);
+	case KEY_SWITCH: return json_string(k->words[*(const bool *)at]);
+	case KEY_NUMBER: return json_integer(*(const unsigned *)at);
+	default: break;
+	}
+	(void)key_print(k, st, &text);
+	value = status_string(buf_str(&text));
+	buf_clear(&text);
+	return value;
+}
+
+/* Of all keys that there are, as `config` has them, but for `idle`: what it comes to. */
 static json_t *settings_json(const struct settings *st)
 {
 	const struct sandbox_spec *spec = &st->spec;
-	const struct sandbox_limits *l = &spec->limits;
-	json_t *env = json_object();
-	struct buf ports = {0};
-	json_t *o;
+	json_t *env = json_object(), *o = json_object();
 
+	for_each_key(k, CONF_SESSION) json_object_set_new(o, k->name, setting_json(k, st));
+	json_object_set_new(o, "idle", json_string(settings_hibernate(st) ? "hibernate" : "close"));
 	for (size_t i = 0; i < spec->nenv; i++)
 		json_object_set_new(env, spec->env[i].name, status_string(spec->env[i].value));
-	(void)netset_print_ports(spec, &ports);
-	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:o, s:o, "
-		      "s:o, s:s%, s:o}",
-		      "backend", spec_backend_str(spec->backend), "memory_mb", (int)spec->memory_mb,
-		      "cpus", (int)spec->cpus, "timeout_s", (int)st->timeout_s, "grace_s",
-		      (int)st->grace_s, "idle_timeout_s", (int)st->idle_timeout_s, "processes",
-		      (int)l->processes, "open_files", (int)l->open_files, "file_size_mb",
-		      (int)l->file_size_mb, "files_mb", (int)l->files_mb, "files_inodes",
-		      (int)l->files_inodes, "fresh", st->fresh, "network", spec->network,
-		      "packages", status_string(spec->packages), "warmup",
-		      status_string(spec->warmup), "allow", status_string(spec->allow), "ports",
-		      ports.len ? ports.data : "", ports.len, "env", env);
-	json_object_update_new(o, json_pack("{s:o, s:s, s:i, s:s}", "from", status_string(st->from),
-					    "idle", settings_hibernate(st) ? "hibernate" : "close",
-					    "checkpoint_runs", (int)st->checkpoint_runs, "when",
-					    st->when == SAVE_IDLE ? "idle" : "now"));
-	buf_clear(&ports);
+	json_object_set_new(o, "env", env);
 	return o;
 }
 

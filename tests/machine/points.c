@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/buf.h"
 #include "vm/base/problem.h"
 #include "vm/base/rlimit.h"
@@ -550,7 +551,7 @@ int main(int argc, char **argv)
 	struct vm_config cfg = {
 		.cache_dir = cache,
 		.runtime_dir = runtime,
-		.qemu = getenv("QEMU") ? getenv("QEMU") : "qemu-system-x86_64",
+		.qemu = getenv("QEMU") ? getenv("QEMU") : ARCH_QEMU,
 		.agent = argc > 1 ? argv[1] : "",
 		.accel = getenv("ACCEL") ? getenv("ACCEL") : "auto",
 		.image_builder = "none",

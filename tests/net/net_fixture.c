@@ -219,7 +219,8 @@ static void on_input(uv_poll_t *poll, int status, int events)
 
 int main(int argc, char **argv)
 {
-	static const struct gateway_events events = {on_ready, on_denied, on_stats, on_ended};
+	static const struct gateway_events events = {
+		.ready = on_ready, .denied = on_denied, .stats = on_stats, .ended = on_ended};
 	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	char number[12], *args[32] = {argv[1], (char *)"--control", number};
 	int sv[2], n = 3, i, status;

@@ -5,6 +5,7 @@ installs is what is needed there, put where it belongs, with the names of these 
 it away."""
 # needs: xsbxfs xsbxfs-net xsbxfs-dial xsbxfs-store xsbxfs-trace xsbx-agent drivers
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,22 @@ def make(build, *args):
 def found(top):
     return {os.path.relpath(f"{place}/{name}", top) for place, dirs, names in os.walk(top) for name in
             names + [x for x in dirs if os.path.islink(f"{place}/{x}")]}
+
+
+def remedies(share):
+    """Where nobody is in the source's folder, what is missing is named by its packages."""
+    texts = set()
+    for place, _, names in os.walk(share):
+        for name in set(names) - {"deps"}:
+            with open(f"{place}/{name}", encoding="utf-8", errors="replace") as file:
+                texts.update(re.findall(r'"([^"\n]*scripts/deps[^"\n]*)"', file.read()))
+    if len(texts) < 5:
+        sys.exit(f"what is there to be said? {texts}")
+    for text in texts:
+        said = subprocess.run(["bash", "-c", '. "$1"; die wrong "$2"', "-", f"{share}/scripts/lib.sh", text], check=False,
+                              stderr=subprocess.PIPE, encoding="utf-8").stderr
+        if "scripts/" in said or not re.search(r"Run: apt-get install \S|Install the package \S+[.]$", said.strip()):
+            sys.exit(f"{text!r} is said as {said!r} where xsbxfs is installed")
 
 
 def install():
@@ -64,6 +81,7 @@ def install():
         said = subprocess.run([f"{usr}/bin/xsbxfs-images", "--help"], check=True, stdout=subprocess.PIPE, encoding="utf-8")
         if "usage: xsbxfs-images" not in said.stdout:
             sys.exit(f"xsbxfs-images does not know its name: {said.stdout}")
+        remedies(f"{usr}/share/xsbxfs")
         units(usr)
         make(os.environ["BUILD"], "PREFIX=/opt/x", f"DESTDIR={top}", "uninstall")
         if found(top):

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/context.h"
 #include "vm/base/log.h"
 #include "vm/base/memory.h"
@@ -354,7 +355,7 @@ int qemu_point_begin(struct qemu_point *p)
 		begin_limit(p);
 	if (r == 0)
 		r = execute(p, "human-monitor-command",
-			    json_pack("{s:s}", "command-line", "gpa2hva 0"), on_address);
+			    json_pack("{s:s}", "command-line", "gpa2hva " ARCH_RAM), on_address);
 	if (r < 0 && p->active)
 		fail(p, r);
 	if (p->active)

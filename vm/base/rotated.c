@@ -128,6 +128,28 @@ int rotated_open(struct rotated *r, const char *path, uint64_t most, unsigned ke
 	return open_all(r);
 }
 
+int rotated_probe_names(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	if (!slash || !slash[1] || strlen(path) >= sizeof(dir))
+		return -EINVAL;
+	snprintf(dir, sizeof(dir), "%.*s", (int)MAX(slash - path, (ptrdiff_t)1), path);
+	return faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+int rotated_probe(const char *path)
+{
+	_cleanup_close_ int fd =
+		open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? rotated_probe_names(path) : -errno;
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -EINVAL;
+}
+
 void rotated_close(struct rotated *r)
 {
 	if (r->fd >= 0)

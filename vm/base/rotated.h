@@ -48,6 +48,11 @@ struct rotated {
  */
 int rotated_open(struct rotated *r, const char *path, uint64_t most, unsigned keep, unsigned flags);
 
+/* Could this process open it? Nothing is made, changed or locked. @path: absolute. Return: 0, -errno as rotated_open(), but for -EBUSY. */
+int rotated_probe(const char *path);
+/* ... and give names to older ones? Return: 0, -errno. */
+int rotated_probe_names(const char *path);
+
 /* An heir's turn: locks it, and looks at it anew. Waits so long for whoever has it. Return: 0, -EBUSY, -errno: then each line tries again. */
 int rotated_own(struct rotated *r, unsigned patience_ms);
 void rotated_close(struct rotated *r);

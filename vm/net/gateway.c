@@ -120,8 +120,13 @@ static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict
 
 static void on_done(struct dialer_request *rq, int result, uint16_t port, int *fd)
 {
+	struct dial *d = rq->data;
+	const struct gateway_config *cfg = &d->gw->cfg;
+
 	(void)port;
-	answer(rq->data, (unsigned)result, steal_fd(fd));
+	if (result == NET_OK && cfg->events->connected)
+		cfg->events->connected(cfg->data, d->name, d->port);
+	answer(d, (unsigned)result, steal_fd(fd));
 }
 
 static int connect_it(struct dial *d, enum allow_verdict verdict)

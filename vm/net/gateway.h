@@ -28,6 +28,8 @@ struct turn;
 struct gateway_events {
 	void (*ready)(void *data); /* it has the card, and waits for gateway_go() */
 	void (*denied)(void *data, const struct net_denied *what);
+	/* A connection was made, and goes to the helper. @name: or address. May be NULL. */
+	void (*connected)(void *data, const char *name, uint16_t port);
 	void (*stats)(void *data, const struct net_stats *stats);
 	/* The helper ended or violated the protocol; -errno. No more calls follow; close the
 	 * gateway. */

@@ -533,7 +533,14 @@ static int store_job(const struct policy *p, const struct order_store *o, struct
 static int trace_job(const struct policy *p, struct spawn_job *job)
 {
 	static const char *const names[] = {
-		"SSL_CERT_FILE", "https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY",
+		"OTEL_EXPORTER_OTLP_HEADERS",
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+		"SSL_CERT_FILE",
+		"https_proxy",
+		"HTTPS_PROXY",
+		"http_proxy",
+		"no_proxy",
+		"NO_PROXY",
 	};
 
 	if (!p->trace_url || !*p->trace_url)

@@ -142,6 +142,13 @@ static void on_denied(void *data, const struct net_denied *what)
 	tell_owner(n->s, denied, &denied);
 }
 
+static void on_connected(void *data, const char *name, uint16_t port)
+{
+	const struct network *n = data;
+
+	tell_owner(n->s, connected, name, port);
+}
+
 static void on_stats(void *data, const struct net_stats *stats)
 {
 	struct network *n = data;
@@ -182,6 +189,7 @@ static void on_gateway_ended(void *data, int err)
 static const struct gateway_events gateway_events = {
 	.ready = on_ready,
 	.denied = on_denied,
+	.connected = on_connected,
 	.stats = on_stats,
 	.called = on_called,
 	.touched = on_touched,

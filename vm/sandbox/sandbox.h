@@ -69,6 +69,8 @@ struct sandbox_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The network has refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
+	/* It has made a connection. @name: or address; printable, without blanks */
+	void (*connected)(void *data, const char *name, uint16_t port);
 	/* The result of sandbox_ports() has changed. */
 	void (*ports)(void *data);
 	/* The network has failed, until the sandbox is replaced; the sandbox itself goes on. */

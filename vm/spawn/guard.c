@@ -10,20 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "vm/jail/cell.h"
 #include "vm/jail/cgroup.h"
 #include "vm/base/io.h"
 #include "vm/base/log.h"
-#include "vm/base/path.h"
+#include "guarded.h"
 #include "herald.h"
-#include "vm/base/remove.h"
 #include "vm/base/systemd.h"
 #include "vm/base/util.h"
 
@@ -47,118 +43,14 @@
  *
  * A pipe, the tie, transports the daemon's messages for the system's log, to which the daemon can't
  * connect any more. Its end of file is the daemon's end, or its goodbye.
- *
- * Guard and spawner may act late, when a new daemon has mounted at the same mountpoint, with a
- * runtime directory of the same name, or the same one. The two mounts can't be told apart by number
- * alone, because the kernel reuses numbers. But who mounts there has taken the lock in that
- * directory before. And what is mounted there is not asked itself, which might never answer: the
- * kernel's table says it.
  */
 
-#define LOCK	       "lock" /* which mountpoint_claim() takes */
-#define GUARD_KEEP_MAX 8u     /* descriptors of guard_isolate() */
-#define END_S	       30     /* for a daemon whose spawner is gone */
+#define GUARD_KEEP_MAX 8u /* descriptors of guard_isolate() */
+#define END_S	       30 /* for a daemon whose spawner is gone */
 
-static pid_t guard_pid;			  /* as it stands in the lock */
 static struct guarded *own;		  /* in the guard */
 static pid_t own_spawner;		  /* likewise */
 static struct herald herald = {.fd = -1}; /* likewise */
-
-static bool look_there(const char *mountpoint, char ret_device[MOUNT_DEVICE_MAX])
-{
-	_cleanup_close_ int fd = open(MOUNT_TABLE, O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ char *table = fd >= 0 ? mount_table_read(fd) : NULL;
-
-	return table && mount_table_at(table, mountpoint, ret_device) &&
-	       mount_table_has_type(table, ret_device, "fuse.xsbxfs");
-}
-
-void guard_mounted(struct guarded *g, const char *mountpoint)
-{
-	snprintf(g->mountpoint, sizeof(g->mountpoint), "%s", mountpoint ? mountpoint : "");
-	(void)look_there(g->mountpoint, g->device);
-}
-
-/* What is there now may be somebody else's, made after ours was detached. */
-static bool is_ours(const struct guarded *g)
-{
-	char device[MOUNT_DEVICE_MAX] = "";
-
-	return look_there(g->mountpoint, device) && strcmp(device, g->device) == 0;
-}
-
-void guard_unmount(const struct guarded *g)
-{
-	pid_t pid;
-
-	if (!g->mountpoint[0] || (g->device[0] && !is_ours(g)))
-		return;
-	/* The connection goes at once, whoever still has files open. */
-	if (umount2(g->mountpoint, MNT_FORCE) == 0 || umount2(g->mountpoint, MNT_DETACH) == 0)
-		return;
-	pid = fork();
-	if (pid == 0) {
-		execlp("fusermount3", "fusermount3", "-uzq", "--", g->mountpoint, (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-}
-
-/* Has a successor of ours what we had? Return: false, with a lock that keeps it like that unless
- * one of ours has it still. */
-static bool is_taken(const struct guarded *g, int *ret_lock)
-{
-	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX + 8], pid[16] = "";
-	struct stat ours, named;
-
-	if (!g->runtime_dir[0])
-		return false;
-	snprintf(path, sizeof(path), "%s/" LOCK, g->runtime_dir);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return false;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return read(fd, pid, sizeof(pid) - 1) <= 0 || atoi(pid) != guard_pid;
-	/* A directory that was removed before we had its lock says nothing about one of now. */
-	if (fstat(fd, &ours) < 0 || lstat(path, &named) < 0 || ours.st_ino != named.st_ino ||
-	    ours.st_dev != named.st_dev)
-		return true;
-	*ret_lock = steal_fd(&fd);
-	return false;
-}
-
-void guard_leave(const struct guarded *g)
-{
-	_cleanup_close_ int lock = -1;
-	char parent[PATH_MAX], *slash;
-
-	if (!g->runtime_dir[0] || is_taken(g, &lock))
-		return;
-	remove_tree_at_once(g->runtime_dir);
-	memcpy(parent, g->runtime_dir, sizeof(parent));
-	slash = strrchr(parent, '/');
-	if (!slash || slash == parent)
-		return;
-	*slash = '\0';
-	path_leave_shared(parent);
-}
-
-void guard_detach_dead(const struct guarded *g)
-{
-	_cleanup_close_ int lock = -1;
-
-	/* A successor's mount may have the same device number. */
-	if (g->device[0] && !is_taken(g, &lock))
-		guard_unmount(g);
-}
-
-void guard_clean(const struct guarded *g)
-{
-	guard_detach_dead(g);
-	guard_leave(g);
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -281,7 +173,7 @@ static void await_signals(const sigset_t *mask)
 /* What the daemon's log could not be told any more. */
 static void say_words(const struct guarded *g)
 {
-	const unsigned n = MIN(atomic_load(&g->nwords), GUARD_WORDS);
+	const unsigned n = MIN(atomic_load(&g->nwords), GUARDED_WORDS);
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct spawn_note *w = &g->word[i];
@@ -339,7 +231,7 @@ __attribute__((noreturn)) static void serve(const struct guarded *g, pid_t spawn
 	if (daemon > 0)
 		await(daemon, &status);
 	alarm(0);
-	guard_clean(g);
+	guarded_clean(g);
 	jail_cgroup_sweep();
 	end_as(g, status);
 }
@@ -460,7 +352,7 @@ static int be_guard(struct guarded *g, pid_t spawner, struct pipes *p, bool back
 	own_spawner = spawner;
 	if (background) {
 		(void)guard_isolate(keep, ARRAY_SIZE(keep), "xsbxfs");
-		log_to_system(guard_pid);
+		log_to_system(g->guard);
 	} else {
 		close_others(keep, ARRAY_SIZE(keep));
 		meet_systemd();
@@ -487,7 +379,7 @@ int guard_start(const char *runtime_dir, bool background, struct guard_kin *ret_
 	}
 	*ret_kin = (struct guard_kin){.guarded = g, .told = -1, .tie = -1};
 	snprintf(g->runtime_dir, sizeof(g->runtime_dir), "%s", runtime_dir ? runtime_dir : "");
-	guard_pid = getpid();
+	g->guard = getpid();
 	(void)jail_instance_id(); /* so that all three agree */
 	/* Born deaf: a signal to the whole process group can't hit one before it is set up. */
 	sigfillset(&all);

@@ -15,6 +15,7 @@
 
 #include "vm/base/log.h"
 #include "guard.h"
+#include "guarded.h"
 #include "spawner.h"
 #include "vm/jail/cgroup.h"
 #include "vm/jail/cgroup_stat.h"
@@ -227,9 +228,9 @@ static void clean_up(struct server *s)
 	end_children(s, MIN(LEAVE_MS, s->end_ms));
 	jail_cgroup_remove_all();
 	if (s->stop)
-		guard_leave(s->guarded);
+		guarded_leave(s->guarded);
 	else
-		guard_clean(s->guarded);
+		guarded_clean(s->guarded);
 	if (s->lock >= 0)
 		close(s->lock);
 	await_daemon(s);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "guarded.h"
 #include "holder.h"
 #include "server_internal.h"
 #include "vm/base/fdpass.h"

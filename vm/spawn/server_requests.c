@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "guarded.h"
 #include "server_internal.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
@@ -55,9 +55,9 @@ static bool daemon_has(const struct server *s, enum ending e)
 static void unmount(struct server *s, bool gone)
 {
 	if (gone)
-		guard_detach_dead(s->guarded);
+		guarded_detach_dead(s->guarded);
 	else
-		guard_unmount(s->guarded);
+		guarded_unmount(s->guarded);
 	held_drop(&s->held, HELD_CONNECTION, 0);
 }
 
@@ -77,7 +77,7 @@ static void serve(struct server *s, const char *message, size_t len, struct spaw
 			server_judge(s, req.id, message + sizeof(req), len - sizeof(req), job);
 		break;
 	case SPAWN_OP_MOUNTED:
-		guard_mounted(s->guarded, s->rules->mountpoint);
+		guarded_mounted(s->guarded, s->rules->mountpoint);
 		if (job->nfds)
 			(void)held_add(&s->held, HELD_CONNECTION, 0, steal_fd(&job->fds[0]));
 		break;
@@ -132,7 +132,7 @@ static void serve_gone(struct server *s, const char *message)
 
 	memcpy(&req, message, sizeof(req));
 	switch (req.op) {
-	case SPAWN_OP_MOUNTED: guard_mounted(s->guarded, s->rules->mountpoint); break;
+	case SPAWN_OP_MOUNTED: guarded_mounted(s->guarded, s->rules->mountpoint); break;
 	case SPAWN_OP_STOP: s->stop = true; break;
 	case SPAWN_OP_KILL: kill_kid(s, req.id); break;
 	case SPAWN_OP_FORGET: forget(s, req.id); break;

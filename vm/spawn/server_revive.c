@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "guarded.h"
 #include "holder.h"
 #include "server_internal.h"
 #include "vm/base/log.h"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "guarded.h"
 #include "server_internal.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/log.h"
@@ -20,7 +20,7 @@ static void keep_word(struct server *s, const struct spawn_note *note)
 	struct guarded *g = s->guarded;
 	const unsigned n = atomic_load(&g->nwords);
 
-	if (n >= (note->step > LOG_LEVEL_WARN ? GUARD_WORDS / 2 : GUARD_WORDS))
+	if (n >= (note->step > LOG_LEVEL_WARN ? GUARDED_WORDS / 2 : GUARDED_WORDS))
 		return;
 	g->word[n] = *note;
 	atomic_store(&g->nwords, n + 1);

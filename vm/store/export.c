@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "vm/base/io.h"
+#include "vm/base/trusted.h"
 #include "bundle.h"
 #include "offer.h"
 #include "store.h"
@@ -74,15 +75,35 @@ static int put_link(int fd, const struct store_item *item)
 					       : put_record(fd, BUNDLE_LINK, text, (size_t)n);
 }
 
+/* The user's own; or that which root has for all, as far as nobody else can change it. */
+static int open_item(const struct store *st, const char *cache, const struct store_item *item,
+		     char ret_dir[PATH_MAX], struct offer *ret_o)
+{
+	const char *kind = store_kind_dir(item->kind);
+	char object[PATH_MAX], real[PATH_MAX];
+	int r;
+
+	if (snprintf(ret_dir, PATH_MAX, "%s/%s", cache, kind) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	r = offer_open(ret_dir, item->kind, item->key, st->chunk_bytes, ret_o);
+	if (r != -ENOENT || !st->shared)
+		return r;
+	if (snprintf(object, sizeof(object), "%s/%s/%s", st->shared, kind, item->key) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	r = trusted_dir(object, real);
+	if (r == -ENOENT)
+		return r;
+	snprintf(ret_dir, PATH_MAX, "%s/%s", st->shared, kind);
+	return r < 0 ? r : offer_open(ret_dir, item->kind, item->key, st->chunk_bytes, ret_o);
+}
+
 static enum store_end put_item(struct store *st, const char *cache, int fd,
 			       const struct store_item *item)
 {
 	char dir[PATH_MAX];
 	struct offer o;
-	int r;
+	int r = open_item(st, cache, item, dir, &o);
 
-	snprintf(dir, sizeof(dir), "%s/%s", cache, store_kind_dir(item->kind));
-	r = offer_open(dir, item->kind, item->key, st->chunk_bytes, &o);
 	if (r < 0)
 		return store_fail(st, STORE_FAILED, "%s/%s: %s", dir, item->key, strerror(-r));
 	o.m.tsc_khz = item->kind == STORE_SNAPSHOT ? st->tsc_khz : 0;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "vm/base/arch.h"
 #include "vm/base/util.h"
 
 static const struct {
@@ -12,7 +13,7 @@ static const struct {
 } kinds[] = {
 	[STORE_SNAPSHOT] = {"snapshot", "snapshots"},
 	[STORE_LAYER] = {"layer", "layers"},
-	[STORE_IMAGE] = {"image", "images"},
+	[STORE_IMAGE] = {"image", ARCH_IMAGES},
 };
 static_assert(ARRAY_SIZE(kinds) == STORE_NKINDS, "names for each kind");
 

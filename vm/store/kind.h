@@ -8,6 +8,7 @@
 #define STORE_KEY_MAX  128 /* characters of a key or a file's name */
 #define STORE_PART     ".part-"
 #define STORE_SECRET   "XSBXFS_STORE_SECRET"
+#define STORE_TREE     "tree"	   /* beside an image or a layer: its files */
 #define STORE_LINK_DIR "templates" /* of images: links with their names */
 
 enum store_kind {

@@ -14,6 +14,7 @@
 #include "confine.h"
 #include "manifest.h"
 #include "store.h"
+#include "vm/base/secret.h"
 #include "vm/base/util.h"
 
 /*
@@ -34,23 +35,12 @@
 	"       xsbxfs-store [options] export FILE CACHE [KIND:KEY | NAME=KEY]...\n"             \
 	"       xsbxfs-store [options] import FILE CACHE\n"                                      \
 	"Options: --url URL, --region NAME, --timeout S, --stall S, --limit BYTES, --tsc KHZ,\n" \
-	"         --chunk KIB, --anew, --version, --help. KIND: snapshot, layer, image.\n"       \
+	"         --chunk KIB, --anew, --shared DIR, --version, --help.\n"                       \
+	"KIND: snapshot, layer, image.\n"                                                        \
 	"Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION.\n"
 
 #define TIMEOUT_S 300u
 #define STALL_S	  5u
-
-/* What is in the environment can be looked at from outside; so it is not left there. */
-static char *take_env(const char *name)
-{
-	char *value = getenv(name);
-	char *copy = value && *value ? strdup(value) : NULL;
-
-	if (value)
-		explicit_bzero(value, strlen(value));
-	unsetenv(name);
-	return copy;
-}
 
 static int __attribute__((noreturn)) usage(void)
 {
@@ -78,17 +68,12 @@ static const char *without_slash(char *url)
 static void parse_options(int argc, char **argv, struct store *st)
 {
 	static const struct option longs[] = {
-		{"url", required_argument, NULL, 'u'},
-		{"region", required_argument, NULL, 'r'},
-		{"timeout", required_argument, NULL, 't'},
-		{"stall", required_argument, NULL, 's'},
-		{"limit", required_argument, NULL, 'l'},
-		{"tsc", required_argument, NULL, 'T'},
-		{"chunk", required_argument, NULL, 'c'},
-		{"anew", no_argument, NULL, 'a'},
-		{"version", no_argument, NULL, 'V'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"url", required_argument, NULL, 'u'},	   {"region", required_argument, NULL, 'r'},
+		{"timeout", required_argument, NULL, 't'}, {"stall", required_argument, NULL, 's'},
+		{"limit", required_argument, NULL, 'l'},   {"shared", required_argument, NULL, 'S'},
+		{"tsc", required_argument, NULL, 'T'},	   {"chunk", required_argument, NULL, 'c'},
+		{"anew", no_argument, NULL, 'a'},	   {"version", no_argument, NULL, 'V'},
+		{"help", no_argument, NULL, 'h'},	   {0},
 	};
 	int c;
 
@@ -99,6 +84,7 @@ static void parse_options(int argc, char **argv, struct store *st)
 		case 't': st->s3.timeout_s = (unsigned)number(optarg, 86400); break;
 		case 's': st->s3.stall_s = (unsigned)number(optarg, 3600); break;
 		case 'l': st->limit = number(optarg, UINT64_MAX); break;
+		case 'S': st->shared = optarg; break;
 		case 'T': st->tsc_khz = number(optarg, UINT32_MAX); break;
 		case 'c': st->chunk_bytes = (uint32_t)number(optarg, CHUNK_MAX >> 10) << 10; break;
 		case 'a': st->anew = true; break;
@@ -113,12 +99,12 @@ static void parse_options(int argc, char **argv, struct store *st)
 
 static void take_credentials(struct store *st)
 {
-	char *region = take_env("AWS_REGION"), *fallback = take_env("AWS_DEFAULT_REGION");
+	char *region = secret_take("AWS_REGION"), *fallback = secret_take("AWS_DEFAULT_REGION");
 
-	st->s3.id = take_env("AWS_ACCESS_KEY_ID");
-	st->s3.secret = take_env("AWS_SECRET_ACCESS_KEY");
-	st->s3.token = take_env("AWS_SESSION_TOKEN");
-	st->secret = take_env(STORE_SECRET);
+	st->s3.id = secret_take("AWS_ACCESS_KEY_ID");
+	st->s3.secret = secret_take("AWS_SECRET_ACCESS_KEY");
+	st->s3.token = secret_take("AWS_SESSION_TOKEN");
+	st->secret = secret_take(STORE_SECRET);
 	st->s3.ca_file = getenv("SSL_CERT_FILE");
 	if (!st->s3.region)
 		st->s3.region = region ? region : fallback ? fallback : "us-east-1";

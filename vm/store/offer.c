@@ -37,9 +37,10 @@ static int add_file(struct offer *o, int dir, const char *name)
 	return 0;
 }
 
+/* But for what an image or a layer was unpacked into, which is made of it where it is needed. */
 static int is_shown(const struct dirent *e)
 {
-	return e->d_name[0] != '.';
+	return e->d_name[0] != '.' && strcmp(e->d_name, STORE_TREE) != 0;
 }
 
 /* In the order of their names, so that the same object gives the same manifest. */

@@ -22,6 +22,7 @@
 struct store {
 	struct s3_config s3;
 	const char *secret; /* authenticates manifests; or NULL */
+	const char *shared; /* what root has for all, where an export looks besides; or NULL */
 	uint64_t tsc_khz;   /* of this machine, for snapshots that depend on it; or 0 */
 	uint64_t limit;	    /* maximum bytes on the disk of a fetched object; 0: none */
 	uint32_t chunk_bytes;

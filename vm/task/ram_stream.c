@@ -13,6 +13,9 @@
 #define MACHINE	      ARCH_KIND /* QEMU compares no more than is there, and so no version */
 #define BLOCK	      "ram"	/* of the memory backend that all copies have */
 #define CONFIGURATION 0x07
+#define SUBSECTION    0x05
+#define PAGE_BITS \
+	"configuration/target-page-bits" /* without it, the fewest that a processor could have: arm's are 10 */
 #define SECTION_START 0x01
 #define SECTION_END   0x03
 #define FOOTER	      0x7e
@@ -28,7 +31,8 @@ static const uint8_t magic[RAM_STREAM_MAGIC] = {'Q', 'E', 'V', 'M', 0, 0, 0, 3};
 #define NAME   (1 + sizeof(BLOCK) - 1)
 #define BLOCKS (8 + NAME + 8 + 8)		    /* total; name, size; end */
 #define START  (1 + 4 + 1 + 3 + 4 + 4 + BLOCKS + 5) /* with its footer */
-#define BEFORE (RAM_STREAM_MAGIC + 1 + 4 + sizeof(MACHINE) - 1 + START + 1 + 4)
+#define CONFIG (1 + 4 + sizeof(MACHINE) - 1 + 1 + 1 + sizeof(PAGE_BITS) - 1 + 4 + 4)
+#define BEFORE (RAM_STREAM_MAGIC + CONFIG + START + 1 + 4)
 #define BEHIND (8 + 5)
 
 static uint8_t *put(uint8_t *out, const void *data, size_t len)
@@ -80,6 +84,8 @@ static uint8_t *put_start(uint8_t *out, uint64_t bytes)
 	out = put(out, magic, sizeof(magic));
 	out = put_32(put_8(out, CONFIGURATION), sizeof(MACHINE) - 1);
 	out = put(out, MACHINE, sizeof(MACHINE) - 1);
+	out = put_name(put_8(out, SUBSECTION), PAGE_BITS);
+	out = put_32(put_32(out, 1), (uint32_t)__builtin_ctz(RAM_PAGE));
 	out = put_name(put_32(put_8(out, SECTION_START), SECTION), "ram");
 	out = put_32(put_32(out, 0), RAM_VERSION);
 	out = put_name(put_64(out, bytes | FLAG_SIZE), BLOCK);

@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "headers.h"
 #include "sender.h"
 #include "spans.h"
+#include "vm/base/secret.h"
 #include "vm/base/util.h"
 #include "vm/store/confine.h"
 
@@ -23,7 +25,7 @@
  * is away is tried again, after a second at first and a minute at most, while the queue fills up; what does not fit is dropped.
  *
  * On standard output it says what became of them: "sent N", "dropped N", and "away WHY" or "back", for the daemon to count and to
- * log. It ends with its input, after what it has was sent, or could not be in END_MS.
+ * log; "warning WORDS" is for the log alone. It ends with its input, after what it has was sent, or could not be in END_MS.
  *
  * It confines itself, as xsbxfs-store does, before it reads anything: connections, and the files that those take.
  */
@@ -185,6 +187,36 @@ static const char *parse(int argc, char **argv)
 	return url;
 }
 
+/* Those of traces count more than those of all that is sent. What they hold may be a key, and is said nowhere. */
+static void take_headers(struct sender *s)
+{
+	static const char *const names[] = {"OTEL_EXPORTER_OTLP_HEADERS",
+					    "OTEL_EXPORTER_OTLP_TRACES_HEADERS"};
+	const char *name = NULL;
+	char *text = NULL;
+	size_t first, wrong;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char *value = secret_take(names[i]);
+
+		if (!value)
+			continue;
+		free(text);
+		text = value;
+		name = names[i];
+	}
+	if (!text)
+		return;
+	first = headers_add(&s->headers, text, &wrong);
+	if (first)
+		printf("warning %s: %zu left out, the first of them the %zu. there: KEY=VALUE is "
+		       "wanted, with commas between and %%XX in values\n",
+		       name, wrong, first);
+	fflush(stdout);
+	explicit_bzero(text, strlen(text));
+	free(text);
+}
+
 int main(int argc, char **argv)
 {
 	const char *url = parse(argc, argv);
@@ -196,6 +228,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xsbxfs-trace: %s: no address of a collector\n", url);
 		return 2;
 	}
+	take_headers(&t.sender);
 	if (store_confine(&c) < 0) {
 		fprintf(stderr, "xsbxfs-trace: can't confine itself: %s\n", c.why);
 		return 1;

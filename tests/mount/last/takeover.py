@@ -7,7 +7,8 @@
 import fcntl
 import re
 import select
-from xsbx import *
+import shutil
+from deaths import *
 
 CONF = os.environ["CONF"]
 
@@ -367,6 +368,26 @@ def images():
     same("another sees what it should", t.run("ls -d /shown/os-release\n" * jails + "echo $A").out,
          "/shown/os-release\n" * jails + "a\n")
     taken("again", mnt, conf)
+
+    # An image goes whose template has a session: that goes on, and there are no others.
+    u = Session("u", mnt=mnt, template="aaa")
+    same("of an image's template", u.run("x=kept; echo $A").out, "aaa\n")
+    shutil.rmtree(f"{cache}/images/templates/aaa")
+    taken("without its image", mnt, conf)
+    mortal = Mortal(daemon.pid)
+    for what in ("it goes on", "and behind the death of that daemon"):
+        same(what, u.run("echo $x").out, "kept\n")
+        same("its directory is the same", os.stat(f"{mnt}/aaa").st_ino, after["aaa"])
+        with raises("no new one", errno.ENOENT):
+            os.mkdir(f"{mnt}/aaa/v")
+        has("it says why", read(f"{mnt}/error", "r"), "was removed; sessions that there are go on")
+        mortal.die()
+    taken("and with that", mnt, conf)
+    os.mkdir(f"{cache}/images/templates/aaa")
+    write(f"{cache}/images/templates/aaa/template.conf", "[template aaa]\nlanguage = raw\nenv.A = again\n")
+    taken("with an image of that name", mnt, conf)
+    same("there are new ones", Session("v", mnt=mnt, template="aaa").run("echo $A").out, "again\n")
+    same("beside the old one", u.run("echo $x").out, "kept\n")
     subprocess.run(["fusermount3", "-u", mnt], check=True)
     ok("it ends", wait_for(lambda: daemon.poll() is not None, 30))
 

@@ -41,7 +41,7 @@ class Collector:
     """Listens at `url`; what has come is in `spans`, by name, and who says otherwise in `wrong`."""
 
     def __init__(self, port=0):
-        self.spans, self.wrong, self.bodies, self.resource, self.strict = [], [], 0, {}, False
+        self.spans, self.wrong, self.bodies, self.resource, self.strict, self.headers = [], [], 0, {}, False, {}
         self.answer = 200
         collector = self
 
@@ -71,6 +71,7 @@ class Collector:
         assert path == "/v1/traces", path
         assert headers["Content-Type"] == "application/json", headers
         self.bodies += 1
+        self.headers = headers
         self.strict = strictly(body)
         request = json.loads(body)
         assert set(request) == {"resourceSpans"}, request

@@ -16,8 +16,7 @@ PACKAGES = f"{ROOT}/images/packages"
 
 for path in MIRROR, CACHE:
     os.makedirs(path, exist_ok=True)
-if not os.path.exists(f"{CACHE}/images"):
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{CACHE}/images")
+link_images(CACHE)
 
 
 def wheel(name, version, files=None, requires=(), scripts=(), tag="py3-none-any", mirror=MIRROR):

@@ -52,6 +52,13 @@ def vm_only():
         skip("only for microVMs: what it does would harm this host")
 
 
+def link_images(cache):
+    """A cache of a test's own has the host's images, of whatever architecture."""
+    for name in os.listdir(os.environ["IMAGES"]):
+        if name.startswith("images") and not os.path.lexists(f"{cache}/{name}"):
+            os.symlink(f"{os.environ['IMAGES']}/{name}", f"{cache}/{name}")
+
+
 def need(*tools):
     for tool in tools:
         if not shutil.which(tool):

@@ -210,7 +210,7 @@ def killed():
     """A daemon that is killed while it installs leaves nothing behind."""
     wheel("zeta", "1.0", {f"zeta/m{i}.py": "X = 1\n" * 500 for i in range(400)} | {"zeta/__init__.py": ""})
     cache = folder("killed.cache")
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     first = Mount("killed", cache=cache)
     s = first.session("one", "zeta==1.0")
     s.submit("import zeta; print('there')\n")
@@ -232,7 +232,7 @@ def full():
     if libc.mount(b"tmpfs", cache.encode(), b"tmpfs", 0, b"size=1500k"):
         print("(no file system could be mounted)")
         return
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     wheel("huge", "1.0", {f"huge/m{i}.py": f"X = '{os.urandom(30000).hex()}'\n" for i in range(80)})
     small = Mount("full", cache=cache, options=(f"spool_dir={SCRATCH}/full.spool",))
     s = small.session("one", "huge==1.0")
@@ -247,7 +247,7 @@ def full():
 def limit():
     """What was not used for longest goes."""
     cache = folder("limit.cache")
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     for name in "eta", "theta", "iota":
         wheel(name, "1.0", {f"{name}.py": f"X = '{os.urandom(400000).hex()}'\n"})
     small = Mount("limit", "[template python]\npool = 0\n", cache=cache, packages=f"offline = {MIRROR}\npython_list = any\nlayer_limit = 4M\n")
@@ -268,7 +268,7 @@ def limit():
 def in_use():
     """A layer that somebody uses stays, whatever the limit."""
     cache = folder("use.cache")
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     for name in "eta", "theta", "iota":
         wheel(name, "1.0", {f"{name}.py": f"X = '{os.urandom(400000).hex()}'\n"})
     small = Mount("use", cache=cache, packages=f"offline = {MIRROR}\npython_list = any\nlayer_limit = 2M\n")

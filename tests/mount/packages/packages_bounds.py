@@ -42,7 +42,7 @@ class Own(Host):
         self.disk = limit is not None
         if self.disk and libc.mount(b"tmpfs", self.cache.encode(), b"tmpfs", 0, f"size={DISK}".encode()):
             skip("no file system could be mounted")
-        os.symlink(f"{os.environ['IMAGES']}/images", f"{self.cache}/images")
+        link_images(self.cache)
         super().__init__(name, f"[template python]\npool = 0\n[packages]\ninstaller = {self.tools}\n"
                                f"offline = {MIRROR}\npython_list = any\nlayer_limit = {limit or 0}\n",
                          f"cache_dir={self.cache}", f"agent={os.path.abspath(BUILD)}/xsbx-agent")

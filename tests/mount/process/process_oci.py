@@ -176,6 +176,15 @@ def no_config(_, config):
     config["config"] = [1]
 
 
+def account():
+    """The name of the image's user is no setting, and nothing that a terminal obeys."""
+    name = b"x\x1b]0;mine\x07\x1b[31m ;y"
+    said = images("--oci", layout("account", layer(directory("etc"), entry(
+        "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n" + name + b":x:77:77::/:/bin/sh\n")), config={"User": "77"}).path)
+    same("no name", [line for line in template("account") if "env." in line], [])
+    same("nothing for the terminal", "\x1b" in said, False)
+
+
 def hostile():
     """Each is refused with words of its own; with the one thing that is wrong mended, it is taken."""
     outside = folder("outside")
@@ -187,6 +196,7 @@ def hostile():
         "climbs": (layer(entry(f"{up}/new")), {}, "leads out"),
         "hard": (layer(entry("x", type=oci.tarfile.LNKTYPE, linkname=f"{up}/keep")), {}, "leads out"),
         "huge": (hole.tobuf(oci.tarfile.GNU_FORMAT) + b"\0" * 1024, {}, "no tar archive|GiB"),
+        "above": (layer(entry(".wh...")), {}, "leads out"),
         "long": (layer(entry("a/" + "b" * 300)), {}, "no name"),
         "garbage": (b"\x01" * 4096, {}, "no tar archive"),
         "size": (layer(entry("x")), {"change": spoil_size}, "layer|can't be read"),
@@ -256,17 +266,17 @@ def names():
         said = images("--oci", *arguments, code=1, XSBXFS_CACHE=empty)
         ok(f"{arguments}: nothing is begun", words in said and "==>" not in said, said)
     write(f"{SCRATCH}/text.tar", "hello")
-    has("no archive", images("--oci", f"{SCRATCH}/text.tar", code=1), "can't be read as an archive")
+    has("no archive", images("--oci", f"{SCRATCH}/text.tar", code=1), "no tar archive")
     for text in b"", b"[", b"{}", b"[1]", b"[]", b'[{"RepoTags": 1}]', b'[{"RepoTags": [1]}]', b"[" * 100000, b"\xff":
         write(f"{SCRATCH}/saved.tar", layer(entry("manifest.json", text)))
         said = fetch(f"{SCRATCH}/saved.tar", "1")
         ok(f"manifest.json: {text[:20]}", "error: " in said and "Traceback" not in said, said)
 
 
-need("skopeo", "umoci", "busybox", "patchelf", "mkfs.erofs", "fsck.erofs", "zstd")
+need("skopeo", "busybox", "patchelf", "mkfs.erofs", "fsck.erofs", "zstd")
 if b"INTERP" in subprocess.run(["readelf", "-lW", shutil.which("busybox")], stdout=subprocess.PIPE, check=True).stdout:
     skip("busybox is not the static one: apt-get install busybox-static")
 if os.getuid() != 0:
     skip("this unpacks images as root")
 borrow()
-main(good, forms, hostile, mutated, names)
+main(good, forms, account, hostile, mutated, names)

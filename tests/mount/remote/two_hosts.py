@@ -39,7 +39,7 @@ def mount(space, name, url):
     """In its network, with a cache of its own, in which there are images and nothing else."""
     cache = f"{SCRATCH}/{name}.cache"
     os.makedirs(cache)
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     store = f"[store]\nurl = {url}\nwrite = yes\n" if url else ""
     with space.entered():
         return cache, Mount(name, cache=cache, packages=f"offline = {MIRROR}\npython_list = any\n{store}")

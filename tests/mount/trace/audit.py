@@ -300,6 +300,45 @@ def little_room(a):
     a.stop()
 
 
+def found(report):
+    """What doctor says of it."""
+    return next((line for line in report.splitlines() if " audit log: " in line), "")
+
+
+def check(path, **who):
+    done = subprocess.run([os.environ["XSBXFS"], "--check", "-c", os.environ["CONF"], "-o", f"audit_file={path}"], check=False,
+                          timeout=2 * SOON, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", **who)
+    line = found(done.stdout)
+    ok(f"{path}: a failure is one", line.startswith("ok ") or line.startswith("warn") or done.returncode == 1, done)
+    return line
+
+
+def checked():
+    """Whether it can be written is said before a mount needs it; and nothing is made for that."""
+    top = folder("checked")
+    same("one that will be made", check(f"{top}/x"), f"ok   audit log: {top}/x can be written")
+    same("nothing was made", os.listdir(top), [])
+    write(f"{top}/x", "")
+    same("one that is there", check(f"{top}/x"), f"ok   audit log: {top}/x can be written")
+    os.symlink("x", f"{top}/link")
+    has("a link", check(f"{top}/link"), "fail audit log: ")
+    same("no directory", check(f"{top}/none/x"), f"fail audit log: {top}/none/x: No such file or directory -- no mount begins "
+         "without: let whoever mounts write there, or name another file as audit_file")
+    same("not asked for", found(subprocess.run([os.environ["XSBXFS"], "--check", "-c", os.environ["CONF"]], check=False,
+                                               timeout=2 * SOON, stdout=subprocess.PIPE).stdout.decode()), "")
+    if not ROOT:
+        return
+    who = {"user": MEMBER, "group": MEMBER, "extra_groups": [],
+           "env": {**os.environ, "HOME": folder("member", MEMBER), "XDG_RUNTIME_DIR": f"{SCRATCH}/member"}}
+    has("another's", check(f"{top}/x", **who), f"fail audit log: {top}/x: Permission denied -- ")
+    os.chown(f"{top}/x", MEMBER, MEMBER)
+    has("in another's directory", check(f"{top}/x", **who), f"warn audit log: {top}/x can be written, but not rotated: Permission denied")
+    a = Audited("doctor")
+    ok("of a mount", re.match(f"ok   audit log: {a.file}: \\d+ lines, 0 were lost$", found(read(f"{a.mnt}/doctor", "r"))),
+       read(f"{a.mnt}/doctor", "r"))
+    a.stop()
+
+
 def full_disk():
     if not ROOT:
         return
@@ -318,12 +357,15 @@ def full_disk():
             same("it goes on", s.run("echo x\n").out, "x\n")
         lost = int(re.search(r"audit_lost_total (\d+)", read(f"{a.mnt}/metrics", "r"))[1])
         ok("some were lost, which is counted", lost > 10, lost)
+        has("doctor", found(read(f"{a.mnt}/doctor", "r")), f"fail audit log: {a.file}: ")
         os.unlink(f"{disk}/filler")
         s.run("echo y\n")
         lines = a.lines()
         told = of(lines, "audit", what="lines were lost")
         same("that is told", sum(x["lines"] for x in told), lost)
         in_order(lines)
+        ok("doctor", re.match(f"warn audit log: {a.file}: \\d+ lines, {lost} were lost -- ", found(read(f"{a.mnt}/doctor", "r"))),
+           found(read(f"{a.mnt}/doctor", "r")))
         a.stop()
 
         a = Audited("required", "audit_required = yes", where=f"{disk}/b")
@@ -378,4 +420,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, full_disk, long_lines, refused_files)
+main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)

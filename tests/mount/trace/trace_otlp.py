@@ -7,6 +7,7 @@
 # log-allow: the collector of traces is away
 # log-allow: the collector refuses spans
 # log-allow: the daemon died
+# log-allow: OTEL_EXPORTER_OTLP_HEADERS: 1 left out
 import re
 import time
 
@@ -116,6 +117,38 @@ def joins():
     c.close()
 
 
+def headers():
+    """The collector's key: it gets it, and nobody else sees it."""
+    c = Collector()
+    names = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+    os.environ[names[0]] = "authorization=Bearer%20s3cret-key, x-other = o ,no-header-s3cret"
+    t = Traced("headers", c.url)
+    s = t.session("demo")
+    same("code does not see it", s.run("env | grep -c OTEL_EXPORTER || true\n").out, "0\n")
+    ok("they come", wait_for(lambda: c.of("run"), 20), c.wrong)
+    same("with its headers", (c.headers["authorization"], c.headers["x-other"], c.headers["content-type"]),
+         ("Bearer s3cret-key", "o", "application/json"))
+    same("as OTLP says", c.wrong, [])
+    pid, = shell(f"pgrep -f 'xsbxfs-trace --url {c.url}'")[1].split()
+    ok("its environment has it no more", b"s3cret" not in read(f"/proc/{pid.decode()}/environ") + read(f"/proc/{pid.decode()}/cmdline"))
+    ok("what is none is said", wait_for(lambda: "OTEL_EXPORTER_OTLP_HEADERS: 1 left out, the first of them the 3. there"
+                                        in read(os.environ["LOG"], "r"), 20))
+    ok("but no part of it", "s3cret" not in read(os.environ["LOG"], "r"))
+    ok("in no node", not [n for n in ("status.json", "doctor", "events", "metrics") if "s3cret" in read(f"{t.mnt}/{n}", "r")])
+    t.close()
+    c.close()
+    c = Collector()
+    os.environ[names[1]] = "authorization=for-traces"
+    t = Traced("headers2", c.url)
+    t.session("demo").run("true\n")
+    ok("they come again", wait_for(lambda: c.of("run"), 20), c.wrong)
+    same("those of traces count", (c.headers["authorization"], c.headers["x-other"]), ("for-traces", None))
+    for name in names:
+        del os.environ[name]
+    t.close()
+    c.close()
+
+
 def away():
     """Nobody waits for a collector that is not there; when it is, it gets what was kept."""
     c = Collector()
@@ -180,4 +213,4 @@ def silent_name_server():
     same("it ends, and says what is lost", done.stdout, "dropped 1\nstatus 0\n")
 
 
-main(spans, joins, away, deaths, silent_name_server)
+main(spans, joins, headers, away, deaths, silent_name_server)

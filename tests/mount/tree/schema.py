@@ -3,6 +3,8 @@
 """Every status.json and template.json is as man/status.schema.json says, in whatever state what it is about is."""
 # backends: local vm
 # conf: checkpoint_limit = 64M
+import re
+
 from xsbx import *
 
 try:
@@ -71,6 +73,23 @@ def schema():
 def beginning():
     Session("new", config="env.A = 1\n")
     check_all()
+
+
+def settings():
+    """None is missing where they are shown: what `config` has, the object has, and what is set is on the page."""
+    same("the schema wants all it knows", sorted(SCHEMA["$defs"]["settings"]["required"]),
+         sorted(SCHEMA["$defs"]["settings"]["properties"]))
+    s = Session("set", config="cwd = /tmp\nentrypoint = echo 'a b'\nenv.A = 1\n")
+    lines = re.findall(r"^(\w+) =(?: (.*))?$", s.text("config"), re.M)
+    ok("config has them", len(lines) > 20 and ("cwd", "/tmp") in lines, lines)
+    shown = s.json("status.json")["settings"]
+    same("status.json", sorted(shown), sorted([key for key, _ in lines] + ["env"]))
+    same("as they are written", {key: shown[key] for key in ("cwd", "entrypoint", "view", "root", "network", "timeout_s")},
+         {"cwd": "/tmp", "entrypoint": "echo 'a b'", "view": "host", "root": False, "network": False, "timeout_s": 30})
+    page = s.text("status.html").split('id="settings"')[1]
+    same("status.html", re.findall(r"<dt><code>(\w+)</code>", page), [key for key, value in lines if value])
+    for words in ("<dd class=\"foreign\">/tmp</dd>", "echo &#39;a b&#39;", "192 MiB", ">30 s<", ">two fifths of the memory<"):
+        has("on the page", page, words)
 
 
 def running():
@@ -159,4 +178,4 @@ def control():
     ok("a state that there is not", wrong("run", seen["run"]["done"] | {"state": "finished"}))
 
 
-main(schema, beginning, running, lost, saved, all_of_it, control)
+main(schema, beginning, settings, running, lost, saved, all_of_it, control)

@@ -14,7 +14,7 @@ vm_only()
 
 PATIENT = 30 * slack()
 # What an idle machine's QEMU takes of 5 s: that which stands still next to nothing, another one an emulated kernel's timers.
-IDLE_S, STILL_MS, AWAKE_MS = 5, 1, 3
+IDLE_S, STILL_MS, AWAKE_MS = 5, 1, 2
 LATE_S = 0.7 * slack()
 HELLO = {"python": "print(1)\n", "raw": "echo 1\n", "javascript": "console.log(1)\n"}
 CLOCK = {"python": "import time; print(time.time())\n", "raw": "echo $EPOCHREALTIME\n",

@@ -150,5 +150,5 @@ def damaged():
 
 
 os.makedirs(CACHE)
-os.symlink(f"{os.environ['IMAGES']}/images", f"{CACHE}/images")
+link_images(CACHE)
 main(settings, damaged, python, javascript, raw)

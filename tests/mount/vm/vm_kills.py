@@ -38,7 +38,7 @@ class Scene:
         if not cache:
             os.makedirs(self.cache)
         if not os.path.exists(f"{self.cache}/images"):
-            os.symlink(f"{os.environ['IMAGES']}/images", f"{self.cache}/images")
+            link_images(self.cache)
         # A busy host is no reason to fail.
         write(f"{SCRATCH}/conf{scenes}", f"boot_timeout_s = 240\n{conf}")
         self.count, self.seen, self.groups = 0, set(), set()

@@ -121,7 +121,7 @@ def bare():
 
 
 vm_only()
-need("skopeo", "umoci", "busybox", "patchelf", "mkfs.erofs", "docker-registry", "gcc")
+need("skopeo", "busybox", "patchelf", "mkfs.erofs", "docker-registry", "gcc")
 if os.getuid() != 0:
     skip("this unpacks images as root")
 borrow()

@@ -98,5 +98,5 @@ def odd():
 
 
 os.makedirs(CACHE)
-os.symlink(f"{os.environ['IMAGES']}/images", f"{CACHE}/images")
+link_images(CACHE)
 main(prepared, not_prepared, odd)

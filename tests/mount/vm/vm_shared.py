@@ -27,6 +27,22 @@ def root_makes():
     return f"{SHARED}/snapshots/{keys[0]}"
 
 
+def exported():
+    """Of what root has made he can take something along for another host."""
+    home, path = folder("export.home", BOB), f"{SCRATCH}/export.conf"
+    write(path, CONF)
+    done = subprocess.run([os.environ["XSBXFS"], "--export", f"{home}/bundle", "-c", path, "-o",
+                           f"shared_dir={SHARED},image_builder=none,accel=tcg", "raw"], user=BOB, group=BOB, extra_groups=[],
+                          env={**os.environ, "HOME": home, "XDG_CACHE_HOME": f"{home}/cache", "XDG_RUNTIME_DIR": home},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=4 * SOON)
+    ok("--export", done.returncode == 0, done.stdout)
+    other = f"{SCRATCH}/export.to"
+    subprocess.run([f"{os.environ['BUILD']}/xsbxfs-store", "import", f"{home}/bundle", other], check=True, timeout=2 * SOON)
+    same("its image and the kernel", {"kernel", "raw"} - set(os.listdir(f"{other}/images/templates")), set())
+    same("its snapshot", [n for n in os.listdir(f"{other}/snapshots") if n[0] != "."],
+         [n for n in os.listdir(f"{SHARED}/snapshots") if n[0] != "."])
+
+
 def bob_uses():
     snapshot = root_makes()
     host = bob("first", CONF)
@@ -39,6 +55,7 @@ def bob_uses():
     has("doctor: where it is", report, f"shared directory: {SHARED}\n")
     has("doctor: whose it is", report, f"image raw: complete, shared: {SHARED}/images/raw-")
     cache = f"{SCRATCH}/first.home/cache/xsbxfs"
+    exported()
     same("nothing of his own", (os.path.exists(f"{cache}/images"), os.listdir(f"{cache}/snapshots")), (False, []))
 
     # What root removes is there for those who have it.

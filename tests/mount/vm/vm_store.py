@@ -20,7 +20,7 @@ def mount(name, url, *lines, write="yes"):
     os.makedirs(mnt)
     os.makedirs(cache, exist_ok=True)
     if not os.path.exists(f"{cache}/images"):
-        os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+        link_images(cache)
     conf = f"{SCRATCH}/{name}.conf"
     with open(conf, "w") as file:
         file.write("\n".join([f"cache_dir = {cache}", "[store]", f"url = {url}",
@@ -123,7 +123,7 @@ def new_cache(name, images=True):
     cache = f"{SCRATCH}/{name}"
     os.makedirs(cache)
     if images:
-        os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+        link_images(cache)
     return cache
 
 

@@ -17,7 +17,7 @@ need_language("python")
 def mount(name, url):
     cache = f"{SCRATCH}/{name}.cache"
     os.makedirs(cache)
-    os.symlink(f"{os.environ['IMAGES']}/images", f"{cache}/images")
+    link_images(cache)
     return cache, Mount(name, cache=cache, packages="offline = " + MIRROR + "\npython_list = any\n"
                         f"[store]\nurl = {url}\nwrite = yes\n")
 

@@ -127,8 +127,11 @@ static void test_shared(void **state)
 	assert_int_equal(load(&c, "-o", "shared_dir=/there", "mnt"), 0);
 	assert_string_equal(c.vm.shared_dir, "/there");
 	conf_clear(&c);
-	/* A bundle is of the cache alone. */
+	/* A bundle goes into the cache alone, but what is for all may be in one. */
 	assert_int_equal(load(&c, "--export", "file"), 0);
+	assert_string_equal(c.vm.shared_dir, "/elsewhere");
+	conf_clear(&c);
+	assert_int_equal(load(&c, "--import", "file"), 0);
 	assert_null(c.vm.shared_dir);
 	conf_clear(&c);
 	assert_int_equal(setenv("XSBXFS_SHARED", "none", 1), 0);

@@ -587,17 +587,67 @@ static void test_templates(void **state)
 	buf_clear(&out);
 }
 
+/* An image was removed that had brought a template along: that is there still for its sessions, also for the next daemon. */
+static void test_template_gone(void **state)
+{
+	struct fixture *fx = *state;
+	const char *name = fx->conf.template[1].name;
+	struct buf out = {0};
+	struct fdbag fds = {0};
+	char path[100];
+
+	fx->conf.template[1].of_image = true;
+	snprintf(path, sizeof(path), "%s/old", name);
+	assert_int_equal(fx_mkdir(fx, path), 0);
+	write_down(fx->fs, &out, &fds);
+	for (unsigned i = 0; i < 2; i++) {
+		struct fdbag copies = {.owned = true};
+		struct buf again = {0};
+		struct fdbag kept = {0};
+		struct second two;
+		struct fs *fs;
+
+		begin(&two, fx);
+		two.conf.ntemplates = 1;
+		(void)fdbag_put(&copies, fds.n ? dup(fds.fd[0]) : -1);
+		assert_int_equal(load(&two, &out, &copies), 0);
+		assert_int_equal(two.conf.ntemplates, 2);
+		assert_true(two.conf.template[1].gone && !two.conf.template[0].gone);
+		fs = fx_serve(fx, two.fs);
+		snprintf(path, sizeof(path), "%s/old/state", name);
+		fx_expect(fx, path, "new\n");
+		snprintf(path, sizeof(path), "%s/new", name);
+		assert_int_equal(fx_mkdir(fx, path), -ENOENT);
+		fx_expect_in(fx, "error", "no-such-template");
+		fx_expect_in(fx, "error", "was removed");
+		assert_int_equal(fx_mkdir(fx, i ? "python/b" : "python/a"), 0);
+		write_down(two.fs, &again, &kept);
+		fx_serve(fx, fs);
+		end(&two);
+		free(two.conf.template[1].name);
+		settings_clear(&two.conf.template[1].settings);
+		buf_clear(&out);
+		fdbag_clear(&kept);
+		fdbag_clear(&copies);
+		out = again;
+	}
+	fdbag_clear(&fds);
+	buf_clear(&out);
+	fx->conf.template[1].of_image = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		handover_test(test_nothing),	  handover_test(test_places),
-		handover_test(test_other_limits), handover_test(test_handles),
-		handover_test(test_limits),	  handover_test(test_generations),
-		handover_test(test_standing),	  handover_test(test_jobs),
-		handover_test(test_locks),	  handover_test(test_files),
-		handover_test(test_asleep),	  handover_test(test_long_output),
-		handover_test(test_blocks),	  handover_test(test_lost),
-		handover_test(test_templates),	  handover_test(test_a_listing),
+		handover_test(test_nothing),	   handover_test(test_places),
+		handover_test(test_other_limits),  handover_test(test_handles),
+		handover_test(test_limits),	   handover_test(test_generations),
+		handover_test(test_standing),	   handover_test(test_jobs),
+		handover_test(test_locks),	   handover_test(test_files),
+		handover_test(test_asleep),	   handover_test(test_long_output),
+		handover_test(test_blocks),	   handover_test(test_lost),
+		handover_test(test_template_gone), handover_test(test_templates),
+		handover_test(test_a_listing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,40 @@ static void test_requests(void **state)
 	end(fx, fx->fs);
 }
 
+/* What a sandbox has connected to; it can't fill the disk with that. */
+static void test_connections(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *sb;
+	unsigned lines = 0, unreported = 0;
+	char line[2048];
+	const char *more;
+	FILE *f;
+
+	sb = fx_run(fx, "x");
+	fake_connected(sb, "nobody.example", 1); /* there is no log */
+	begin(fx);
+	for (unsigned i = 0; i < 150; i++)
+		fake_connected(sb, "a.example", 443);
+	clock_advance(2000);
+	fake_connected(sb, "192.0.2.1", 80);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		assert_non_null(strstr(line, "\"action\":\"connected\""));
+		assert_non_null(strstr(line, "\"session\":\"python/demo\""));
+		assert_non_null(strstr(line, "\"by\":\"xsbxfs\""));
+		assert_non_null(strstr(line, lines++ < 100 ? "\"name\":\"a.example\",\"port\":443"
+							   : "\"name\":\"192.0.2.1\",\"port\":80"));
+		more = strstr(line, "\"unreported\":");
+		unreported += more ? (unsigned)atoi(more + strlen("\"unreported\":")) : 0;
+	}
+	fclose(f);
+	assert_int_equal(lines, 101);
+	assert_int_equal(unreported, 50);
+	end(fx, fx->fs);
+}
+
 /* Lines of what a process has asked for have what it was then, and not what has its number now. */
 static void test_asker(void **state)
 {
@@ -357,7 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
 		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
-		fx_test(test_room),	     fx_test(test_rate),
+		fx_test(test_room),	     fx_test(test_rate),  fx_test(test_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "tests/unit/fixture/fixture.h"
 #include "fs/session/fs.h"
+#include "fs/session/traces.h"
 
 static void begin(struct fixture *fx)
 {
@@ -107,12 +108,46 @@ static void test_off(void **state)
 	assert_int_equal(fake_spans.n, 0);
 }
 
+/* What is too long to be sent is cut, and not lost: causes, and where it is mounted. */
+static void test_long(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem why = {.code = PROBLEM_FAILED};
+	char mountpoint[4096], *resource;
+	json_t *o, *status;
+
+	memset(mountpoint, '"', sizeof(mountpoint) - 1);
+	mountpoint[sizeof(mountpoint) - 1] = '\0';
+	resource = traces_resource(mountpoint);
+	assert_in_range(strlen(resource), 100, VM_TRACE_MAX);
+	assert_non_null(strstr(resource, "\\\"\xe2\x80\xa6\""));
+	o = json_loads(resource, 0, NULL);
+	assert_int_equal(json_array_size(o), 4);
+	json_decref(o);
+	free(resource);
+	begin(fx);
+	/* Characters of three bytes are not cut within. */
+	for (size_t i = 0; i + 3 < sizeof(why.cause); i += 3)
+		memcpy(why.cause + i, i < 900 ? "\1\1\1" : "\xe2\x82\xac", 3);
+	traces_saved(fx_demo(fx), 1000, &why);
+	assert_int_equal(fake_spans.n, 1);
+	assert_in_range(strlen(fake_spans.json[0]), 1000, VM_TRACE_MAX);
+	o = span("save");
+	status = json_object_get(o, "status");
+	assert_memory_equal(word(status, "message"), "\1\1\1\1", 4);
+	assert_string_equal(word(status, "message") + strlen(word(status, "message")) - 3,
+			    "\xe2\x80\xa6");
+	json_decref(o);
+	end(fx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_a_run),
 		fx_test(test_one_that_never_ran),
 		fx_test(test_off),
+		fx_test(test_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

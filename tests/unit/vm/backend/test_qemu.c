@@ -16,6 +16,7 @@
 
 #include "vm/backend/backend.h"
 #include "vm/backend/qemu_argv.h"
+#include "vm/base/arch.h"
 #include "vm/base/fdbag.h"
 #include "vm/base/record.h"
 #include "vm/checkpoint/point.h"
@@ -386,7 +387,7 @@ static struct point *begin_point(enum machine_mode mode)
 	answer("{\"QMP\": {}}\n{\"return\": {}, \"id\": 1}\n");
 	assert_int_equal(backend_qemu.point(machine, p, &point_events), 0);
 	assert_int_equal(backend_qemu.point(machine, p, &point_events), -EBUSY);
-	assert_non_null(strstr(told(), "gpa2hva 0"));
+	assert_non_null(strstr(told(), "gpa2hva " ARCH_RAM));
 	answer("{\"return\": \"Host virtual address for 0x0 (ram) is 0x7f5a40000000\\r\\n\", "
 	       "\"id\": 2}\n");
 	assert_non_null(copier);

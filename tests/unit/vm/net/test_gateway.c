@@ -67,8 +67,13 @@ static void reaches_the_host(void **state)
 	assert_true(other >= 0);
 	snprintf(list, sizeof(list), "host.internal:%u host.internal:%u", port, shut);
 	gf_allow(list);
+	assert_int_equal(gf.connected, 0);
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+	/* It tells of what was made, and of nothing else. */
+	snprintf(list, sizeof(list), "host.internal:%u", port);
+	assert_string_equal(gf.connection, list);
 	assert_int_equal(gf_ask("host.internal", 0, shut), NET_PORT);
+	assert_int_equal(gf.connected, 1);
 	gf_allow("* *.internal");
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
 	close(other);

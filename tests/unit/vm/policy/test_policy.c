@@ -1,243 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the spawner may be asked for: each refusal beside the same order as it is allowed; what is then done. */
-/* modules: vm */
-/* libs: uv seccomp crypto */
+/* modules: tests/unit/fixture/policy_fixture.c */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
-#include "vm/jail/setup.h"
-#include "vm/order/order.h"
-#include "vm/policy/job.h"
-#include "vm/order/policy.h"
+#include "tests/unit/fixture/policy_fixture.h"
 #include "vm/backend/qemu_argv.h"
-#include "vm/base/remove.h"
-#include "vm/spawn/server.h"
 #include "vm/base/util.h"
+#include "vm/jail/setup.h"
 #include "vm/jail/view.h"
-#include "vm/vm.h"
-
-#define KEY    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define USER   12345u
-#define LAYERS (3ull << 30)
-
-enum { PLAIN = ORDER_VIEW_NONE, SHOWN = ORDER_VIEW_FIRST, WORK, ROOTS, IMAGE, BEYOND };
-
-static char dir[64], agent[96], roots[96], users[96];
-static struct policy *alone, *shared; /* of one user, of many */
-static struct spawn_job job;
-
-/* An empty program, in directories that are made. */
-static void make(const char *path)
-{
-	char part[200];
-	int fd;
-
-	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-		assert_true(mkdir(part, 0755) == 0 || errno == EEXIST);
-	}
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-	assert_true(fd >= 0);
-	close(fd);
-}
-
-/* @nothing: so many more templates that show nothing */
-static struct policy *new_policy_beside(size_t nothing, bool others, const char *accel)
-{
-	const struct vm_path paths[] = {{"/usr/share", "/shown", false}, {users, "/mine", true}};
-	const struct vm_path theirs[] = {{roots, "/theirs", true}};
-	const struct policy_view views[] = {
-		{0},
-		{0},
-		{.path = paths, .npaths = 2},
-		{.work = users},
-		{theirs, 1, NULL, NULL},
-		{.image = "python"},
-	};
-	char prepare[128], runtime[96];
-	const struct vm_config vm = {
-		.cache_dir = dir,
-		.runtime_dir = runtime,
-		.qemu = "/bin/true",
-		.agent = agent,
-		.accel = accel,
-		.image_builder = "/bin/true",
-		.store = {"https://store/bucket", "here", "/bin/true", true, false, 60},
-		.trace = {"http://collector:4318", "/bin/true", NULL},
-		.packages = {.dir = prepare,
-			     .python_index = "https://index",
-			     .layer_bytes = LAYERS},
-	};
-	const struct policy_config cfg = {.vm = &vm,
-					  .max_memory_mb = 1024,
-					  .max_cpus = 4,
-					  .max_processes = 1000,
-					  .others = others,
-					  .view = &views[2 - nothing],
-					  .nviews = ARRAY_SIZE(views) - 2 + nothing};
-	struct policy *p;
-
-	snprintf(runtime, sizeof(runtime), "%s/run", dir);
-	snprintf(prepare, sizeof(prepare), "%s/packages", dir);
-	assert_int_equal(policy_new(&cfg, &p), 0);
-	return p;
-}
-
-static struct policy *new_policy(bool others, const char *accel)
-{
-	return new_policy_beside(1, others, accel);
-}
-
-static int setup(void **state)
-{
-	char path[200];
-
-	(void)state;
-	strcpy(dir, "/tmp/xsbx-test.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(agent, sizeof(agent), "%s/lib/agent", dir);
-	make(agent);
-	snprintf(path, sizeof(path), "%s/lib/xsbxfs-net", dir);
-	make(path);
-	snprintf(path, sizeof(path), "%s/lib/xsbxfs-dial", dir);
-	make(path);
-	snprintf(path, sizeof(path), "%s/packages/prepare", dir);
-	make(path);
-	snprintf(path, sizeof(path), "%s/images/python-1/tree/usr/x", dir);
-	make(path);
-	snprintf(path, sizeof(path), "%s/images/templates/x", dir);
-	make(path);
-	snprintf(path, sizeof(path), "%s/images/templates/python", dir);
-	assert_int_equal(symlink("../python-1", path), 0);
-	snprintf(roots, sizeof(roots), "%s/roots", dir);
-	assert_int_equal(mkdir(roots, 0777), 0);
-	snprintf(users, sizeof(users), "%s/users", dir);
-	assert_int_equal(mkdir(users, 0777), 0);
-	if (geteuid() == 0)
-		assert_int_equal(chown(users, USER, USER), 0);
-	setenv("LD_PRELOAD_OF_TEST", "/evil.so", 1);
-	setenv("AWS_REGION", "there", 1);
-	alone = new_policy(false, "auto");
-	shared = new_policy(true, "tcg");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	policy_free(alone);
-	policy_free(shared);
-	return remove_tree(dir);
-}
-
-static int ask_with(const struct policy *p, const struct order *o, size_t len, size_t nfds)
-{
-	memset(&job, 0, sizeof(job));
-	return policy_job(p, o, len, nfds, &job);
-}
-
-static int ask(const struct policy *p, const struct order *o)
-{
-	return ask_with(p, o, sizeof(*o), order_fds(o));
-}
-
-static bool has_arg(const char *const *list, const char *what)
-{
-	for (; *list; list++) {
-		if (strcmp(*list, what) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool mentions(const char *const *list, const char *what)
-{
-	for (; *list; list++) {
-		if (strstr(*list, what))
-			return true;
-	}
-	return false;
-}
-
-static bool shows(const char *source)
-{
-	for (uint32_t i = 0; job.jail && i < job.jail->nmounts; i++) {
-		if (strcmp(job.jail->mounts[i].source, source) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Of the job's jail. Return: UINT64_MAX if there is none. */
-static uint64_t limit_of(int resource)
-{
-	for (uint32_t i = 0; i < job.jail->nrlimits; i++) {
-		if (job.jail->rlimits[i].resource == (uint32_t)resource)
-			return job.jail->rlimits[i].value;
-	}
-	return UINT64_MAX;
-}
-
-/* ---- orders that are allowed ---- */
-
-static struct order machine(void)
-{
-	return (struct order){.program = ORDER_MACHINE,
-			      .machine = {.name = "python-one",
-					  .version = "7.2.22",
-					  .memory_mb = 1024,
-					  .cpus = 4,
-					  .mode = MACHINE_COLD}};
-}
-
-static struct order sandbox(uint32_t view)
-{
-	return (struct order){
-		.program = ORDER_SANDBOX,
-		.sandbox = {.name = "raw-one", .view = view, .memory_mb = 1024, .cpus = 4}};
-}
-
-static struct order install(void)
-{
-	struct order o = sandbox(ORDER_VIEW_INSTALL);
-
-	strcpy(o.sandbox.key, KEY);
-	strcpy(o.sandbox.image, "python");
-	o.sandbox.flags = ORDER_NETWORK;
-	return o;
-}
-
-static struct order stored(void)
-{
-	return (struct order){.program = ORDER_STORE,
-			      .store = {.key = KEY, .kind = ORDER_LAYER, .get = 1}};
-}
-
-static struct order image(const char *name)
-{
-	struct order o = {.program = ORDER_IMAGE};
-
-	order_set(o.image.image, name);
-	return o;
-}
-
-static struct order changes(uint32_t owner)
-{
-
-	return (struct order){
-		.program = ORDER_CHANGES,
-		.changes = {.view = WORK, .commit = 1, .owner = owner, .group = owner}};
-}
 
 /* ---- what is no order ---- */
 
@@ -441,6 +220,15 @@ static void programs(void **state)
 	assert_int_equal(ask(alone, &orders[4]), 0);
 	assert_true(has_arg(job.argv, "https://store/bucket"));
 	assert_true(has_arg(job.envp, "AWS_REGION=there"));
+	/* What is secret goes to the program that wants it, alone, and on no command line. */
+	setenv("OTEL_EXPORTER_OTLP_HEADERS", "key=secret", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+		assert_int_equal(ask(alone, &orders[i]), 0);
+		assert_int_equal(has_arg(job.envp, "OTEL_EXPORTER_OTLP_HEADERS=key=secret"),
+				 orders[i].program == ORDER_TRACE);
+		assert_false(mentions(job.argv, "key=secret"));
+	}
+	unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
 }
 
 /* There is none to be run but the configuration's, with all that it says, and only what it prints is taken. */
@@ -481,52 +269,6 @@ static void variables(void **state)
 	assert_true(mentions(job.argv, " XSBX_ROOT=1"));
 }
 
-static void views(void **state)
-{
-	struct order o = sandbox(PLAIN);
-	char usr[128], out[192];
-
-	(void)state;
-	snprintf(usr, sizeof(usr), "%s/images/python-1/tree/usr", dir);
-	snprintf(out, sizeof(out), "%s/layers/.tmp-" KEY "/out", dir);
-	assert_int_equal(ask(alone, &o), 0);
-	assert_true(shows("/usr"));
-	assert_false(shows(users) || shows(usr) || shows("/usr/share"));
-	o = sandbox(SHOWN);
-	o.sandbox.owner = geteuid();
-	o.sandbox.group = getegid();
-	assert_int_equal(ask(alone, &o), 0);
-	assert_true(shows(users) && shows("/usr/share"));
-	assert_true(has_arg(job.argv, "/mine"));
-	o = sandbox(IMAGE);
-	assert_int_equal(ask(alone, &o), 0);
-	assert_true(shows(usr));
-	assert_false(shows("/usr"));
-	o = install();
-	assert_int_equal(ask(alone, &o), 0);
-	assert_true(shows(usr) && shows(out));
-	strcpy(o.sandbox.image, "absent");
-	assert_int_equal(ask(alone, &o), -ENOENT);
-}
-
-/* The daemon can write to the cache: a link there must not lead to something of the host. */
-static void planted(void **state)
-{
-	struct order o = install();
-	char link[128];
-
-	(void)state;
-	snprintf(link, sizeof(link), "%s/images/templates/evil", dir);
-	strcpy(o.sandbox.image, "evil");
-	assert_int_equal(symlink("../python-1", link), 0);
-	assert_int_equal(ask(alone, &o), 0);
-	assert_int_equal(unlink(link), 0);
-	assert_int_equal(mkdir(link, 0755), 0);
-	snprintf(link, sizeof(link), "%s/images/templates/evil/tree", dir);
-	assert_int_equal(symlink("/etc", link), 0);
-	assert_int_equal(ask(alone, &o), -EPERM);
-}
-
 /* What builds images asks the same registries as what installs packages: the configuration's, or the environment's. */
 static void registries(void **state)
 {
@@ -542,58 +284,6 @@ static void registries(void **state)
 	unsetenv("XSBXFS_NPM_REGISTRY");
 	assert_int_equal(ask(alone, &o), 0);
 	assert_false(has_arg(job.envp, "XSBXFS_NPM_REGISTRY=https://npm"));
-}
-
-/* A policy whose cache is at @cache. */
-static struct policy *cached_at(const char *cache)
-{
-	const struct vm_config vm = {
-		.cache_dir = cache, .runtime_dir = dir, .agent = agent, .accel = "tcg"};
-	const struct policy_config cfg = {.vm = &vm};
-	struct policy *p;
-
-	policy_prepare(cache, false);
-	assert_int_equal(policy_new(&cfg, &p), 0);
-	return p;
-}
-
-/* Jails follow no links on the way to a layer, so those that the administrator made are followed at the start. */
-static void linked(void **state)
-{
-	struct order o = sandbox(ORDER_VIEW_NONE);
-	char path[128], to[128], tree[256];
-	struct policy *p;
-
-	(void)state;
-	strcpy(o.sandbox.layer, KEY);
-	/* On a new machine, where the cache is not there yet. */
-	snprintf(path, sizeof(path), "%s/disk", dir);
-	assert_int_equal(symlink(users, path), 0);
-	snprintf(path, sizeof(path), "%s/disk/home/cache", dir);
-	p = cached_at(path);
-	snprintf(tree, sizeof(tree), "%s/users/home/cache/layers/" KEY "/tree", dir);
-	assert_int_equal(ask(p, &o), 0);
-	assert_true(shows(tree));
-	policy_free(p);
-	/* The layers alone are on another disk. */
-	snprintf(to, sizeof(to), "%s/elsewhere", dir);
-	assert_int_equal(mkdir(to, 0755), 0);
-	snprintf(path, sizeof(path), "%s/linked", dir);
-	assert_int_equal(mkdir(path, 0755), 0);
-	snprintf(path, sizeof(path), "%s/linked/layers", dir);
-	assert_int_equal(symlink(to, path), 0);
-	snprintf(path, sizeof(path), "%s/linked", dir);
-	p = cached_at(path);
-	snprintf(tree, sizeof(tree), "%s/elsewhere/" KEY "/tree", dir);
-	assert_int_equal(ask(p, &o), 0);
-	assert_true(shows(tree));
-	o = install();
-	o.sandbox.view = ORDER_VIEW_PACK;
-	o.sandbox.flags = 0;
-	snprintf(tree, sizeof(tree), "%s/elsewhere/.tmp-" KEY "/out", dir);
-	assert_int_equal(ask(p, &o), 0);
-	assert_true(shows(tree));
-	policy_free(p);
 }
 
 /* ---- whose rights ---- */
@@ -692,31 +382,12 @@ static void sums(void **state)
 	policy_free(again);
 }
 
-static void finds_views(void **state)
-{
-	struct vm_path paths[] = {{"/usr/share", "/shown", false}, {users, "/mine", true}};
-	struct sandbox_spec s = {.paths = paths, .npaths = 2};
-
-	(void)state;
-	assert_int_equal(policy_find_view(alone, NULL), ORDER_VIEW_NONE);
-	assert_int_equal(policy_find_view(alone, &s), SHOWN);
-	paths[1].write = false;
-	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
-	s = (struct sandbox_spec){.image_view = true, .image = "python"};
-	assert_int_equal(policy_find_view(alone, &s), IMAGE);
-	s.image = "raw";
-	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
-	s = (struct sandbox_spec){.work = users};
-	assert_int_equal(policy_find_view(alone, &s), WORK);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(shapes),  T(names),	    T(sizes), T(not_configured), T(programs),
-		T(key),	    T(variables),   T(views), T(planted),	 T(owners),
-		T(commits), T(finds_views), T(sums),  T(linked),	 T(registries),
+#define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
+		T(shapes),    T(names),	 T(sizes),   T(not_configured), T(programs),   T(key),
+		T(variables), T(owners), T(commits), T(sums),		T(registries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,6 +380,39 @@ def test_bundle(fx):
     Run("export", bundle, cache, "snapshot:../x").must(USAGE)
 
 
+def test_bundle_unpacked(fx):
+    """Files beside an image, into which it was unpacked, don't keep it from being exported."""
+    cache, items = make_cache(fx)
+    os.makedirs(f"{cache}/images/python-0123/tree/usr")
+    bundle, other = f"{fx.dir()}/bundle", f"{fx.dir()}/cache"
+    Run("export", bundle, cache, *items).must(DONE)
+    Run("import", bundle, other).must(DONE, "imported 4 objects")
+    assert names(f"{other}/images/python-0123") == [n for n in names(f"{cache}/images/python-0123") if n != "tree"]
+
+
+def test_bundle_shared(fx):
+    """What the cache has not is taken from what root has for all, if nobody else can change it."""
+    if os.geteuid():
+        return
+    cache, items = make_cache(fx)
+    for folder in "snapshots", "images":
+        key = sorted(os.listdir(f"{cache}/{folder}"))[0]
+        os.makedirs(f"{fx.scratch}/shared/{folder}", exist_ok=True)
+        os.rename(f"{cache}/{folder}/{key}", f"{fx.scratch}/shared/{folder}/{key}")
+    os.rmdir(f"{cache}/images")
+    bundle = f"{fx.dir()}/bundle"
+    Run("export", bundle, cache, *items).must(FAILED, "No such file")
+    # Not below /tmp, where anybody may put something in its place.
+    where = ["unshare", "-m", "sh", "-ec", f"mount -t tmpfs -o mode=755 none /srv; cp -a {fx.scratch}/shared /srv/; eval \"$MORE\"; exec \"$@\"", "-"]
+
+    def export(more=""):
+        return Run("--shared", "/srv/shared", "export", bundle, cache, *items, before=where, env={"MORE": more})
+    export().must(DONE)
+    Run("import", bundle, fx.dir()).must(DONE, "imported 4 objects, 0 were there")
+    export("chmod go+w /srv/shared/images").must(FAILED, "not permitted")
+    export("rm -r /srv/shared/images").must(FAILED, "No such file")
+
+
 def test_bundle_secret(fx):
     mine, other = {"XSBXFS_STORE_SECRET": "mine"}, {"XSBXFS_STORE_SECRET": "other"}
     cache, items = make_cache(fx)

@@ -315,6 +315,9 @@ static void assert_stream(const uint8_t *p, size_t len, bool with_pages)
 	assert_int_equal(take(&p, 4), strlen(ARCH_KIND));
 	assert_memory_equal(p, ARCH_KIND, strlen(ARCH_KIND));
 	p += strlen(ARCH_KIND);
+	assert_int_equal(take(&p, 1), 5);
+	assert_memory_equal(p, "\36configuration/target-page-bits\0\0\0\1\0\0\0\14", 39);
+	p += 39;
 	assert_int_equal(take(&p, 1), 1);
 	assert_int_equal(take(&p, 4), 0x7000);
 	assert_memory_equal(p, "\3ram\0\0\0\0\0\0\0\4", 12);
