@@ -28,23 +28,35 @@ base_of()
 		echo "$SHARED/bases/$1" || echo "$CACHE/bases/$1"
 }
 
+# check_shared PATH DIR: PATH, on the way to DIR or in it.
+check_shared()
+{
+	is_roots "$1" || die "$2 would not be trusted" \
+		"It, what is in it, and each directory and link that leads there, must be root's, and nobody else may write to them."
+}
+
 # The directory for all: root's, and for nobody else to write to, with all that leads there.
 make_shared()
 {
-	local dir above
+	local dir above there name
 
 	[ "$(id -u)" -eq 0 ] || die "--shared builds for all users of this host, which takes root" \
 		"Run it as root; without --shared the images are yours alone."
 	dir=$(shared_dir)
 	[ -n "$dir" ] || die "XSBXFS_SHARED=none: there is to be no shared directory"
 	umask 022
+	# Nothing is made, nor opened to all, through what somebody else may have put there.
+	there=$dir
+	until [ -e "$there" ] || [ -L "$there" ]; do there=$(dirname "$there"); done
+	check_shared "$there" "$dir"
 	mkdir -p "$dir"/{images,layers,snapshots}
+	for name in images images/templates bases layers snapshots; do
+		[ ! -e "$dir/$name" ] && [ ! -L "$dir/$name" ] || check_shared "$dir/$name" "$dir"
+	done
 	chmod 755 "$dir" "$dir"/{images,layers,snapshots}
 	# That of root's mounts with keep = yes is made for root alone; what is in it is so for itself.
 	above=$(dirname "$dir")
 	[ "$above" != /var/lib/xsbxfs ] || chmod a+rx "$above"
-	is_roots "$dir" || die "$dir would not be trusted" \
-		"It, and each directory that leads there, must be root's, and nobody else may write to them."
 	XSBXFS_CACHE=$(readlink -f "$dir")
 	export XSBXFS_CACHE XSBXFS_SHARED=none
 }

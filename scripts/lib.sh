@@ -116,16 +116,27 @@ shared_dir()
 }
 
 # is_roots PATH: is it root's, and can nobody else change it, nor put something in its place? As the daemon
-# judges it (vm/base/trusted.c), so that both think the same of it.
+# judges it (vm/base/trusted.c), so that both think the same of it: a link on the way has to be root's as well.
 is_roots()
 {
-	local path uid mode
+	local at=/ rest=$1 name uid mode kind links=0
 
-	path=$(readlink -e "$1") || return 1
-	while read -r uid mode <<<"$(stat -c '%u %a' "$path")"; do
-		[ "$uid" = 0 ] && [ $((0$mode & 022)) -eq 0 ] || return 1
-		[ "$path" != / ] || return 0
-		path=$(dirname "$path")
+	while :; do
+		read -r uid mode kind <<<"$(LC_ALL=C stat -c '%u %a %F' "$at" 2>/dev/null)"
+		[ "$uid" = 0 ] || return 1
+		if [ "$kind" = "symbolic link" ]; then
+			name=$(readlink "$at")
+			[ $((++links)) -le 40 ] || return 1
+			rest=$name/$rest at=${at%/*}/
+			[[ $name != /* ]] || at=/
+		else
+			[ $((0$mode & 022)) -eq 0 ] || return 1
+		fi
+		rest=${rest#"${rest%%[!/]*}"}
+		[ -n "$rest" ] || return 0
+		name=${rest%%/*}
+		rest=${rest#"$name"}
+		at=${at%/}/$name
 	done
 }
 

@@ -14,6 +14,7 @@
 #include "value.h"
 #include "vm/base/arch.h"
 #include "vm/base/problem.h"
+#include "vm/base/trusted.h"
 
 /*
  * Theory of operation
@@ -23,7 +24,7 @@
  * its variables, its working directory and its entry point. It is read like a configuration file, and
  * before all others, so that those have the last word.
  *
- * A user's own images come first, then those that root has built for all, of which nobody else may have written this file.
+ * A user's own images come first, then those that root has built for all: what nobody else can have put there.
  *
  * What is in it came from a stranger. scripts/images has checked it; here it may only name its own
  * template, and keys that give a sandbox nothing of the host. It is read into a configuration of its own
@@ -32,8 +33,15 @@
 
 #define FILE_NAME "template.conf"
 
-/* Could it have been changed by anybody but root and @owner? */
-static int check_owner(int fd, uid_t owner, const struct conf_source *src)
+struct place {
+	const char *path; /* templates/ of the user's cache, or of what all share */
+	const char *
+		own; /* of the user's cache, if this is not it, or NULL: what is there is not read here */
+	int dir; /* as trusted_open() has opened it; -1: it is the user's own */
+};
+
+/* Could it have been changed by anybody but root and the user? */
+static int check_owner(int fd, const struct conf_source *src)
 {
 	struct stat st;
 
@@ -41,29 +49,46 @@ static int check_owner(int fd, uid_t owner, const struct conf_source *src)
 		return conf_fail(src, errno, "cannot be read: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return conf_fail(src, EINVAL, "is not a file");
-	if ((st.st_uid != 0 && st.st_uid != owner) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		return conf_fail(src, EACCES, "others may write to it");
 	return 0;
 }
 
+/* What is for all is for nobody if there is a way to it that is not root's. Return: a descriptor; -ENOENT; -errno, with why in @src. */
+static int open_one(const struct place *place, const char *path, const struct conf_source *src)
+{
+	char why[TRUSTED_WHY];
+	int fd;
+
+	if (place->dir >= 0) {
+		fd = trusted_open_at(place->dir, path + strlen(place->path) + 1, O_RDONLY, why);
+		return fd >= 0 || fd == -ENOENT ? fd : conf_fail(src, -fd, "is not read: %s", why);
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? -ENOENT
+			       : conf_fail(src, errno, "cannot be read: %s", strerror(errno));
+}
+
 /* Reads it into @c, or says in @src what is wrong with it. */
-static int read_one(struct conf *c, const char *path, uid_t owner, const struct conf_source *like)
+static int read_one(struct conf *c, const struct place *place, const char *path,
+		    const struct conf_source *like)
 {
 	struct conf_source src = *like;
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_close_ int fd = -1;
 	int r;
 
 	src.file = path;
+	fd = open_one(place, path, &src);
 	if (fd < 0)
-		return errno == ENOENT
-			       ? 0
-			       : conf_fail(&src, errno, "cannot be read: %s", strerror(errno));
-	r = check_owner(fd, owner, &src);
+		return fd == -ENOENT ? 0 : fd;
+	r = check_owner(fd, &src);
 	return r < 0 ? r : conf_read_file(c, fd, &src);
 }
 
 /* Return: 0 or -ENOMEM. */
-static int add(struct conf *c, const char *dir, uid_t owner, const char *name,
+static int add(struct conf *c, const struct place *place, const char *name,
 	       const struct conf_source *outer)
 {
 	char path[PATH_MAX], why[1024] = "out of memory";
@@ -71,18 +96,18 @@ static int add(struct conf *c, const char *dir, uid_t owner, const char *name,
 	struct conf trial = {0};
 	int r;
 
-	if (!plain_name_ok(name) ||
-	    snprintf(path, sizeof(path), "%s/%s/" FILE_NAME, dir, name) >= (int)sizeof(path))
+	if (!plain_name_ok(name) || snprintf(path, sizeof(path), "%s/%s/" FILE_NAME, place->path,
+					     name) >= (int)sizeof(path))
 		return 0;
 	r = conf_init(&trial);
 	if (r == 0)
-		r = read_one(&trial, path, owner, &src);
+		r = read_one(&trial, place, path, &src);
 	/* As a template that nobody has said anything else about. */
 	if (r == 0)
 		r = conf_settle_templates(&trial, &src);
 	conf_clear(&trial);
 	if (r == 0)
-		r = read_one(c, path, owner, &src);
+		r = read_one(c, place, path, &src);
 	if (r == -ENOMEM)
 		return conf_fail(outer, ENOMEM, "out of memory");
 	return r < 0 ? conf_leave_out(c, why) : 0;
@@ -102,18 +127,19 @@ static bool has_own(const char *own, const char *name)
 	       access(path, F_OK) == 0;
 }
 
-/* Those of one directory, but what is in @own, if that is not NULL. Return: 0 or -errno. */
-static int read_dir(struct conf *c, const char *dir, uid_t owner, const char *own,
-		    const struct conf_source *src)
+/* Return: 0 or -errno. */
+static int read_dir(struct conf *c, const struct place *place, const struct conf_source *src)
 {
 	struct dirent **names = NULL;
-	int n = scandir(dir, &names, NULL, by_name), r = 0;
+	int n = place->dir < 0 ? scandir(place->path, &names, NULL, by_name)
+			       : scandirat(place->dir, ".", &names, NULL, by_name);
+	int r = 0;
 
 	if (n < 0)
 		return errno == ENOMEM ? -ENOMEM : 0; /* there are none yet */
 	for (int i = 0; i < n; i++) {
-		if (r == 0 && !(own && has_own(own, names[i]->d_name)))
-			r = add(c, dir, owner, names[i]->d_name, src);
+		if (r == 0 && !(place->own && has_own(place->own, names[i]->d_name)))
+			r = add(c, place, names[i]->d_name, src);
 		free(names[i]);
 	}
 	free((void *)names);
@@ -124,11 +150,18 @@ int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_d
 		     const struct conf_source *src)
 {
 	_cleanup_free_ char *own = NULL, *shared = NULL;
+	_cleanup_close_ int dir = -1;
+	char why[TRUSTED_WHY];
 	int r;
 
 	if (asprintf(&own, "%s/" ARCH_IMAGES "/templates", cache_dir) < 0 ||
 	    asprintf(&shared, "%s/" ARCH_IMAGES "/templates", shared_dir ? shared_dir : "") < 0)
 		return -ENOMEM;
-	r = read_dir(c, own, geteuid(), NULL, src);
-	return r < 0 || !shared_dir ? r : read_dir(c, shared, 0, own, src);
+	r = read_dir(c, &(struct place){.path = own, .dir = -1}, src);
+	if (r < 0 || !shared_dir)
+		return r;
+	dir = trusted_open(shared, O_PATH | O_DIRECTORY, why);
+	if (dir < 0) /* who looks for an image there is told why that is not used either */
+		return 0;
+	return read_dir(c, &(struct place){.path = shared, .own = own, .dir = dir}, src);
 }

@@ -21,7 +21,9 @@
 #define KEEP_MAX \
 	(64u     \
 	 << 10) /* of lines, bytes that are kept while it is not known which of them the file has */
-#define ROOM	 (64u << 10) /* bytes that there has to be room for, where lines are required */
+#define ROOM \
+	(64u \
+	 << 10) /* bytes that all lines fit into but for code and settings, where they are required */
 #define HEAD	 "{\"seq\":%" PRIu64
 #define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
 
@@ -254,14 +256,14 @@ void audit_flush(struct fs *fs)
 	a->changed = true; /* with the next turn: until then an heir sees that they are there */
 }
 
-int audit_may(struct fs *fs, struct problem *ret_why)
+int audit_may(struct fs *fs, size_t more, struct problem *ret_why)
 {
 	struct audit *a = fs->audit;
 	int e;
 
 	if (!a || !a->required)
 		return 0;
-	e = rotated_reserve(&a->file, ROOM);
+	e = rotated_reserve(&a->file, ROOM + a->pending.len + more);
 	if (e == 0)
 		e = tell_lost(a, a->next);
 	if (e == 0) {

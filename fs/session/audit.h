@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "audit_rate.h"
 #include "fs/request/who.h"
 #include "vm/base/buf.h"
 #include "vm/base/record.h"
@@ -44,11 +45,12 @@ struct audit {
 	bool failing;	     /* the last line could not be written */
 	int stuck;	     /* 0; -errno: why it can't be rotated, which was told */
 	uint64_t next;	     /* number of the next line, from 1 */
-	uint64_t lost, lines; /* since the mount: that could not be, and were written */
-	uint64_t untold;      /* of those lost, that no line tells of */
-	struct buf pending;   /* lines that are not in the file yet */
-	uint64_t first;	      /* number of the first of them */
-	bool changed;	      /* what audit_put() puts is another */
+	uint64_t lost, lines;	/* since the mount: that could not be, and were written */
+	uint64_t untold;	/* of those lost, that no line tells of */
+	struct buf pending;	/* lines that are not in the file yet */
+	uint64_t first;		/* number of the first of them */
+	bool changed;		/* what audit_put() puts is another */
+	struct audit_rate rate; /* of lines about what was refused, or tidied up */
 };
 
 enum audit_how {
@@ -80,8 +82,13 @@ void audit_go(struct fs *fs);
 /* What was kept is written. Behind each commit. */
 void audit_flush(struct fs *fs);
 
-/* May something be done that is to have a line? Return: 0; -ENOSPC, with @ret_why: not while there can be none. */
-int audit_may(struct fs *fs, struct problem *ret_why);
+/* May something be done that is to have a line? @more: bytes it has beyond what all have. Return: 0; -ENOSPC, with @ret_why: not while
+ * there is no room for it. */
+int audit_may(struct fs *fs, size_t more, struct problem *ret_why);
+/* Likewise of what executes @text, code or words with a NUL behind each; NULL: it is not known yet. */
+int audit_may_run(const struct session *s, const struct buf *text, struct problem *ret_why);
+/* ... and of settings. */
+int audit_may_set(const struct session *s, const struct settings *with, struct problem *ret_why);
 
 /* Remembers who asks, for what comes of it later. */
 struct who audit_asker(struct fs *fs);

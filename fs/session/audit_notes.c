@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of the audit log, by what they are about. See audit.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,17 +11,77 @@
 #include "session.h"
 #include "vm/base/digest.h"
 
+static void put_unreported(json_t *o, uint64_t n)
+{
+	if (n)
+		json_object_set_new(o, "unreported", json_integer((json_int_t)n));
+}
+
+/* Of what changes nothing, and so can be done thousands of times a second, by who wants older lines rotated away. */
+static void add_minor(struct fs *fs, const char *action, const struct session *s, json_t *more)
+{
+	uint64_t unreported = 0;
+
+	if (fs->who.known &&
+	    !audit_rate_take(&fs->audit->rate, fs->who.ctx.uid, uv_now(fs->loop), &unreported)) {
+		json_decref(more);
+		return;
+	}
+	put_unreported(more, unreported);
+	audit_add(fs, action, s, more);
+}
+
 void audit_mount(struct fs *fs, const char *what)
 {
-	if (fs->audit)
-		audit_add(fs, "mount", NULL,
-			  json_pack("{s:s, s:s}", "what", what, "version", XSBX_VERSION));
+	json_t *o;
+
+	if (!fs->audit)
+		return;
+	o = json_pack("{s:s, s:s}", "what", what, "version", XSBX_VERSION);
+	put_unreported(o, audit_rate_rest(&fs->audit->rate));
+	audit_add(fs, "mount", NULL, o);
 }
 
 void audit_session(const struct session *s, const char *what)
 {
 	if (s->fs->audit)
 		audit_add(s->fs, "session", s, json_pack("{s:s}", "what", what));
+}
+
+/* ---- whether there is room ---- */
+
+/* Most bytes that a text takes as JSON, and a NUL between two words. */
+static size_t most_of(const struct buf *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text->len; i++) {
+		const unsigned char c = (unsigned char)text->data[i];
+
+		n += c < ' ' ? sizeof("\\u0000") - 1 : c == '"' || c == '\\' ? 2 : c < 0x80 ? 1 : 3;
+	}
+	return n;
+}
+
+int audit_may_run(const struct session *s, const struct buf *text, struct problem *ret_why)
+{
+	const struct audit *a = s->fs->audit;
+
+	return audit_may(s->fs, a && a->code && text ? most_of(text) : 0, ret_why);
+}
+
+int audit_may_set(const struct session *s, const struct settings *with, struct problem *ret_why)
+{
+	struct buf text = {0};
+	int e = -ENOMEM;
+
+	if (!s->fs->audit || !s->fs->audit->required)
+		return 0;
+	/* New values, and the names of variables that go. */
+	if (settings_render(with, &text) == 0 && settings_render(&s->settings, &text) == 0)
+		e = audit_may(s->fs, most_of(&text), ret_why);
+	buf_clear(&text);
+	return e;
 }
 
 /* ---- runs ---- */
@@ -188,13 +249,13 @@ void audit_problem(const struct front *f, const struct problem *p)
 {
 	if (p->code && f->s && f->s->fs && f->s->fs->audit && p->code != PROBLEM_IMAGE_MISSING &&
 	    p->code != PROBLEM_PACKAGES_INSTALLING)
-		audit_add(f->s->fs, "problem", f->s, problem_object(p));
+		add_minor(f->s->fs, "problem", f->s, problem_object(p));
 }
 
 void audit_complaint(struct fs *fs, const struct problem *p)
 {
 	if (p->code && fs->audit)
-		audit_add(fs, "problem", NULL, problem_object(p));
+		add_minor(fs, "problem", NULL, problem_object(p));
 }
 
 void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported)
@@ -229,12 +290,17 @@ void audit_event(struct fs *fs, const struct session *s, const char *kind, const
 	/* Of its states only those in which something is over; and what has lines of its own not again. */
 	static const char *const told[] = {"closed", "failed", "asleep"};
 	bool tells = strcmp(kind, "session") != 0;
+	json_t *o;
 
 	if (!fs->audit)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
 		tells = tells || strcmp(words, told[i]) == 0;
-	if (tells)
-		audit_add(fs, kind, s,
-			  json_pack("{s:o}", "what", audit_text(words, strlen(words))));
+	if (!tells)
+		return;
+	o = json_pack("{s:o}", "what", audit_text(words, strlen(words)));
+	if (strcmp(kind, "history") == 0)
+		add_minor(fs, kind, s, o);
+	else
+		audit_add(fs, kind, s, o);
 }

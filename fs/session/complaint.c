@@ -169,7 +169,7 @@ void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, ui
 	/* That it is there already is nothing that needs an explanation: mkdir -p asks that way. */
 	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code)))
 		return;
-	if (err < 0 && (err != -ENOSPC || audit_may(fs, &p) == 0))
+	if (err < 0 && (err != -ENOSPC || audit_may(fs, 0, &p) == 0))
 		explain(fs, dir, name, err, &p);
 	complaint_tell(fs, uid, &p);
 }

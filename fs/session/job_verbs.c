@@ -26,6 +26,21 @@ static bool has_entrypoint(const struct session *s)
 	return s->settings.entrypoint && *s->settings.entrypoint;
 }
 
+/* Is there room to tell of what it executes, which is not known before: its code, its words, or those of the session's entry point? */
+static int may_tell(struct job *j, const struct buf *code, struct problem *why)
+{
+	struct buf words = {0};
+	int e = 0;
+
+	if (code->len || j->settings.argv.len)
+		return audit_may_run(j->s, code->len ? code : &j->settings.argv, why);
+	e = entry_argv(&j->s->settings, &words);
+	if (e == 0)
+		e = audit_may_run(j->s, &words, why);
+	buf_clear(&words);
+	return e;
+}
+
 static int may_start(const struct job *j, bool with_code, struct problem *why)
 {
 	const struct session *s = j->s;
@@ -49,7 +64,7 @@ static int may_start(const struct job *j, bool with_code, struct problem *why)
 		return problem_set(why, PROBLEM_INVALID,
 				   "Write a program to `in`, or set argv in `config`.",
 				   "there is nothing to start");
-	e = j->of_session ? session_may_submit(s, why) : session_may_begin(s, why);
+	e = j->of_session ? session_may_submit(s, NULL, why) : session_may_begin(s, NULL, why);
 	if (e < 0)
 		return e;
 	if (j->of_session)
@@ -106,8 +121,13 @@ static int add_run(struct job *j, struct buf *code, const struct timespec *mtime
 
 int job_start(struct job *j, struct buf *code, const struct timespec *mtime)
 {
+	struct problem why = {0};
 	int e = job_can_start(j, code->len > 0);
 
+	if (e == 0)
+		e = may_tell(j, code, &why);
+	if (why.code)
+		front_problem(&j->front, &why);
 	if (e == 0 && j->of_session)
 		return session_submit_named(j->s, code, mtime, j);
 	if (e == 0 && !code->len && !j->settings.argv.len)
@@ -129,6 +149,8 @@ int job_start_late(struct job *j, struct buf *code, const struct timespec *mtime
 	struct problem why = {0};
 	int e = may_start(j, true, &why);
 
+	if (e == 0)
+		e = may_tell(j, code, &why);
 	if (e == 0)
 		return job_start(j, code, mtime);
 	if (j->front.latest || !why.code || j->of_session)

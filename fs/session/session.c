@@ -155,7 +155,7 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 	    (roster_of(&fs->roster, uid, false) >= fs->conf->max_sessions ||
 	     roster_of(&fs->roster, uid, true) >= fs->conf->max_sessions))
 		return -EDQUOT;
-	e = audit_may(fs, &why);
+	e = audit_may(fs, 0, &why);
 	if (e < 0)
 		return e;
 	slot = roster_reserve(&fs->roster, uid);
@@ -264,7 +264,7 @@ int session_check_damaged(struct session *s)
 	return -ESTALE;
 }
 
-int session_may_begin(const struct session *s, struct problem *why)
+int session_may_begin(const struct session *s, const struct buf *text, struct problem *why)
 {
 	if (s->dead)
 		return -ESTALE;
@@ -276,12 +276,12 @@ int session_may_begin(const struct session *s, struct problem *why)
 		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
 		return -ESTALE;
 	}
-	return audit_may(s->fs, why);
+	return audit_may_run(s, text, why);
 }
 
-int session_may_submit(const struct session *s, struct problem *why)
+int session_may_submit(const struct session *s, const struct buf *code, struct problem *why)
 {
-	const int e = session_may_begin(s, why);
+	const int e = session_may_begin(s, code, why);
 
 	if (e < 0 || s->nqueued < SESSION_QUEUE_MAX)
 		return e;

@@ -236,12 +236,12 @@ struct session *session_by_slot(struct fs *fs, unsigned slot, unsigned generatio
  * its `error` says so again. */
 int session_check_damaged(struct session *s);
 
-/* May anything begin in it? @why: filled in if not, unless it was removed. Return: 0, -ESTALE; and of a run, -EBUSY: the queue is
- * full. */
-int session_may_begin(const struct session *s, struct problem *why);
-int session_may_submit(const struct session *s, struct problem *why);
-/* Likewise, and says why not. May a new run be submitted? Return: 0, -ESTALE (closed), -EBUSY (queue full). */
-int session_can_submit(struct session *s);
+/* May anything begin in it? @text: what it executes, see audit_may_run(); @why: filled in if not, unless it was removed. Return: 0,
+ * -ESTALE, -ENOSPC; and of a run, -EBUSY: the queue is full. */
+int session_may_begin(const struct session *s, const struct buf *text, struct problem *why);
+int session_may_submit(const struct session *s, const struct buf *code, struct problem *why);
+/* Likewise, and says why not. May a new run be submitted? Return: 0, -ESTALE (closed), -EBUSY (queue full), -ENOSPC. */
+int session_can_submit(struct session *s, const struct buf *code);
 /**
  * session_submit() - Queue a run
  * @s: Session

@@ -12,10 +12,10 @@
 
 /* ---- runs ---- */
 
-int session_can_submit(struct session *s)
+int session_can_submit(struct session *s, const struct buf *code)
 {
 	struct problem why = {0};
-	int e = session_may_submit(s, &why);
+	int e = session_may_submit(s, code, &why);
 
 	if (why.code)
 		session_problem(s, &why);
@@ -24,7 +24,7 @@ int session_can_submit(struct session *s)
 
 int session_submit(struct session *s, struct buf *code, const struct timespec *mtime)
 {
-	int e = session_can_submit(s);
+	int e = session_can_submit(s, code);
 	struct run *r;
 
 	if (e < 0)
@@ -89,7 +89,7 @@ int session_submit_named(struct session *s, struct buf *code, const struct times
 int session_submit_late(struct session *s, struct buf *code, const struct timespec *mtime)
 {
 	struct problem why = {0};
-	int e = session_may_submit(s, &why);
+	int e = session_may_submit(s, code, &why);
 	struct run *r;
 
 	if (e == 0)

@@ -192,7 +192,7 @@ static void ctl_write(struct handle *h, struct req *req, const void *data, size_
 	if (e == 0)
 		e = ctl_parse(data, size, owner_of(h), orders, &n, &why);
 	if (e == 0)
-		e = audit_may(h->fs, &why);
+		e = audit_may(h->fs, 0, &why);
 	if (e < 0 && why.code)
 		front_problem(h->front, &why);
 	if (e == 0)
@@ -261,7 +261,7 @@ static int root_ctl_write(struct handle *h, const void *data, size_t size, uint6
 		refuse_level(h->fs, text, size);
 		return -EINVAL;
 	}
-	e = audit_may(h->fs, &why);
+	e = audit_may(h->fs, 0, &why);
 	if (e < 0) {
 		complaint_tell(h->fs, quota_whose(h->fs, NULL), &why);
 		return e;

@@ -57,7 +57,7 @@ int input_check(struct front *f, const void *data, size_t len, uint64_t offset)
 
 int input_can_submit(struct front *f)
 {
-	return f->job ? job_can_start(f->job, true) : session_can_submit(f->s);
+	return f->job ? job_can_start(f->job, true) : session_can_submit(f->s, NULL);
 }
 
 static int submit_late(struct front *f, struct buf *code, const struct timespec *mtime)

@@ -93,7 +93,7 @@ static int settle(struct session *s, struct settings *with, int e, const struct 
 {
 	struct problem unaudited;
 
-	if (e == 0 && audit_may(s->fs, &unaudited) < 0) {
+	if (e == 0 && audit_may_set(s, with, &unaudited) < 0) {
 		e = -ENOSPC;
 		why = &unaudited;
 	}

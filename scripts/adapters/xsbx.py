@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in sandboxes of an xsbxfs mount, from Python. The adapters beside this share it: copy it along with the one
-you want. It needs nothing but Python's own library and the mount.
+"""Programs in sandboxes of an xsbxfs mount, from Python alone. The adapters beside this share it: copy it along with yours.
 
     session = xsbx.Session("/sbx/shell")                 # a sandbox of its own, removed with this object
     done = session.job(["wc", "-c"], b"hello").follow()  # a program: done.code, done.state, done.stdout
@@ -127,6 +126,7 @@ class Program:
 
 
 class Session:
+    awake_s = 86400  # with no use, of a process sandbox, which can't sleep with its interpreter's state: not for ever if we are killed
     def __init__(self, template, config=""):
         """@template: a directory of the mount; @config: lines for the session's `config`, see xsbxfs.conf(5)"""
         self.template = Path(template).absolute()
@@ -137,7 +137,7 @@ class Session:
                                        self.path, os.getpid())
         with explained(self.path, never_ran=True):
             if "\nbackend = process\n" in (self.path / "config").read_text() and "from =" not in config:
-                config = f"idle_timeout_s = 0\n{config}"  # it could not sleep with its interpreter's state
+                config = f"idle_timeout_s = {self.awake_s}\n{config}"
             (self.path / "config").write_text(config)
 
     def job(self, argv, stdin=b"", settings=(), **more):

@@ -25,6 +25,9 @@ def told(done):
     return text + (f"exit status {done.code}" if done.state == "done" else f"{done.state}, exit status {done.code}")
 
 
+MOST = 1 << 20  # bytes of a file that is read: a sandbox's may say any size
+
+
 class XsbxToolSpec(BaseToolSpec):
     spec_functions = [("run_code", "arun_code"), ("run_command", "arun_command"), "write_file", "read_file", "list_files"]
 
@@ -60,7 +63,11 @@ class XsbxToolSpec(BaseToolSpec):
 
     def read_file(self, path: str) -> str:
         """Read a text file. The path is below the sandbox's working directory."""
-        return self.place(path).read_bytes().decode(errors="replace")
+        with open(self.place(path), "rb") as file:
+            data = file.read(MOST + 1)
+        if len(data) > MOST:
+            raise ValueError(f"{path} has more than {MOST} bytes: read parts of it with run_command")
+        return data.decode(errors="replace")
 
     def list_files(self, path: str = ".") -> str:
         """List a directory below the sandbox's working directory; the names of directories end in a slash."""

@@ -34,6 +34,12 @@ _xsbxfs_word()
 	printf '%s' "${line##*[[:space:]]}"
 }
 
+# What is replied are names of files: bash quotes what it takes of them, for they may be a sandbox's.
+_xsbxfs_are_files()
+{
+	type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
+}
+
 # _xsbxfs_reply WORD NEW...: what the whole word may become; bash is told what of it is behind its last break.
 _xsbxfs_reply()
 {
@@ -49,7 +55,7 @@ _xsbxfs_reply()
 
 _xsbxfs_options()
 {
-	local word item before key name values new=() value
+	local word item before key name values new=() value files
 
 	word=$(_xsbxfs_word)
 	item=${word##*,} before=${word%"${word##*,}"}
@@ -60,9 +66,11 @@ _xsbxfs_options()
 			new+=("$before$key=$value")
 		done
 		# A path, whose word bash has broken at the =.
-		[ ${#new[@]} -gt 0 ] || for value in $(compgen -f -- "${item#*=}"); do
-			new+=("$before$key=$value")
-		done
+		if [ ${#new[@]} -eq 0 ]; then
+			_xsbxfs_are_files
+			mapfile -t files < <(compgen -f -- "${item#*=}")
+			new=("${files[@]/#/"$before$key="}")
+		fi
 	else
 		while IFS=$'\t' read -r _ name values _; do
 			case $values in
@@ -78,8 +86,9 @@ _xsbxfs_templates()
 {
 	local files=(/etc/xsbxfs.conf "${XDG_CONFIG_HOME:-$HOME/.config}/xsbxfs.conf")
 
+	# compgen -W executes what looks like a command: names have none of its characters.
 	echo "$_XSBXFS_TEMPLATES"
-	sed -n 's/^\[template \([^]]*\)\].*/\1/p' "${files[@]}" 2>/dev/null
+	sed -n 's/^\[template \([A-Za-z0-9._-]*\)\].*/\1/p' "${files[@]}" 2>/dev/null
 }
 
 _xsbxfs()
@@ -94,6 +103,7 @@ _xsbxfs()
 	case ${before##*[[:space:]]} in
 		-o) _xsbxfs_options; return ;;
 		-c | --config | --try-config | --export | --import)
+			_xsbxfs_are_files
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		--log-format) mapfile -t COMPREPLY < <(compgen -W "text json" -- "$cur"); return ;;
 	esac
@@ -103,7 +113,7 @@ _xsbxfs()
 	elif [[ " $COMP_LINE" == *' --prefetch '* || " $COMP_LINE" == *' --export '* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_xsbxfs_templates)" -- "$word")
 	else
-		type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
+		_xsbxfs_are_files
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 	fi
 }
@@ -113,7 +123,7 @@ _xsbx_tty()
 {
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
+		_xsbxfs_are_files
 		mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[1]}")
 	fi
 }
@@ -136,7 +146,7 @@ _xsbx_help()
 			[[ $name == common.conf || $name != "$cur"* ]] || COMPREPLY+=("${name%.conf}")
 		done
 	else
-		type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
+		_xsbxfs_are_files
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 	fi
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/package: versions in their order, a tarball that is the same each time and builds without git, and what debian/ says
 against what the scripts say. Packages themselves are built and installed at night, by mount/package."""
+import fcntl
 import os
 import re
 import shutil
@@ -222,6 +223,27 @@ def services():
                 same(f"{script} {when}", said, want)
 
 
+def purge():
+    """What a mount uses that another installation serves is not the package's to remove."""
+    data = [f"{path}/x" for path in ("run/xsbxfs-0/part", "var/lib/xsbxfs/state", "var/cache/xsbxfs/a", "var/log/xsbxfs/a")]
+    with tempfile.TemporaryDirectory() as top:
+        # In a tree of its own: nothing of the host's is touched.
+        code = re.sub(r"(?<![\w.*}])/(run|var|etc)/", rf"{top}/\1/", text(f"{DEBIAN}/xsbxfs.postrm"))
+        same("paths of the host", re.findall(r"[\s\"]/(?!\s)\S+", code.partition("set -e")[2].replace(top, "top")), [])
+        for path in (*data, "run/xsbxfs-0/part/lock", "etc/xsbxfs.conf", "etc/systemd/user/a.wants/xsbxfs.service", "etc/passwd"):
+            os.makedirs(os.path.dirname(f"{top}/{path}"), exist_ok=True)
+            with open(f"{top}/{path}", "w", encoding="utf-8"):
+                pass
+        with open(f"{top}/run/xsbxfs-0/part/lock", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            call("sh", "-c", code, "sh", "purge")
+        same("left of what is in use", [x for x in data if os.path.exists(f"{top}/{x}")], data)
+        ok(f"that is said: {call.said!r}", "/var/lib/xsbxfs" in call.said)
+        same("the configuration", sorted(os.listdir(f"{top}/etc")), ["passwd", "systemd"])
+        call("sh", "-c", code, "sh", "purge")
+        same("left of what is not", [path for path, _dirs, names in os.walk(top) if names], [f"{top}/etc"])
+
+
 def main():
     with tempfile.TemporaryDirectory() as top:
         versions(f"{top}/versions/here")
@@ -230,6 +252,7 @@ def main():
     packages()
     image()
     services()
+    purge()
     for failure in failures:
         print(failure)
     print(f"{len(failures)} failures")

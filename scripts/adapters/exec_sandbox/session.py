@@ -3,14 +3,12 @@
 import asyncio
 import codecs
 import contextlib
-import io
 import re
-import shutil
 import time
-from pathlib import Path
 
 import xsbx
 
+from . import files
 from .exceptions import (CodeValidationError, CommunicationOutcomeUnknownError, EnvVarValidationError, OutputLimitError,
                          SessionClosedError, VmConfigError, VmPermanentError, VmTransientError)
 from .models import ExecutionResult, FileInfo, TimingBreakdown
@@ -110,23 +108,24 @@ class Session:
     async def write_file(self, path, content, *, make_executable=False):
         def work(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-            with opened as source, open(place, "wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
+            with open(place, "wb") as target:
+                files.copy(source, target)
             place.chmod(0o755 if make_executable else 0o644)
 
-        if isinstance(content, (bytes, bytearray)):
-            opened = io.BytesIO(content)
-        else:
-            opened = open(content, "rb") if isinstance(content, Path) else contextlib.nullcontext(content)
-        await self._do(path, work)
+        with files.opened(content, "rb") as source:
+            files.check(source)
+            await self._do(path, work)
 
     async def read_file(self, path, *, destination):
         def work(place):
-            with open(place, "rb") as source, opened() as target:
-                shutil.copyfileobj(source, target, 1 << 20)
+            try:
+                with open(place, "rb") as source:
+                    files.check(source)
+                    with files.opened(destination, "wb") as target:
+                        files.copy(source, target)
+            except ValueError as error:
+                raise VmPermanentError(f"{path}: {error}") from error
 
-        def opened():
-            return open(destination, "wb") if isinstance(destination, Path) else contextlib.nullcontext(destination)
         await self._do(path, work)
 
     async def list_files(self, path=""):

@@ -202,6 +202,23 @@ def rotation():
     a.stop()
 
 
+def crowd():
+    """Who does nothing thousands of times can't have what he did before rotated away: that is counted."""
+    a = Audited("crowd", "audit_rotate_mb = 1", "audit_keep = 1")
+    s = a.session("x")
+    for _ in range(2000):
+        with contextlib.suppress(OSError):
+            write(s / "ctl", "nonsense\n")
+    s.run("echo on\n")
+    a.stop()
+    lines = a.lines()
+    in_order(lines)
+    problems = of(lines, "problem", problem="unknown-verb")
+    ok("some have lines", 100 <= len(problems) < 1000, len(problems))
+    same("all are counted", len(problems) + sum(x.get("unreported", 0) for x in lines), 2000)
+    ok("what was done has its line", of(lines, "run", what="done"), lines[-3:])
+
+
 def second_mount():
     """Of two that write one file each would cut the other's lines: the second is refused, whoever is the daemon of the first."""
     for rotates in (64, 0):
@@ -259,6 +276,28 @@ def heir_without():
     lines = a.lines()
     in_order(lines)
     same("that is told", sum(x["lines"] for x in of(lines, "audit")), lost)
+
+
+def little_room(a):
+    """For a line, but not for one with so much code."""
+    s = a.session("x")
+    same("a short one", s.run("echo fits\n").out, "fits\n")
+    for what, code in (("long", "echo never\n#" + 600_000 * "a"), ("six bytes for each", "echo never\n#" + 90_000 * "\x01"),
+                       ("three", "echo never\n#" + 180_000 * "\xff")):
+        write(s / "in", code.encode("latin-1"))
+        same(f"{what}: no output", read(s / "stdout"), b"")
+        same(f"{what}: it was not executed", s.state_of(s.runs()[-1]), "refused")
+        has(f"{what}: why", s.text("error"), "not-audited")
+    for name, argv in ("words", "echo " + "\x02 " * 60_000), ("word", "echo " + 100_000 * "\x01"):
+        os.mkdir(s / f"jobs/{name}")
+        write(s / f"jobs/{name}/config", f"argv = {argv}\n")
+        with raises(f"{name}: no job", errno.ENOSPC):
+            write(s / f"jobs/{name}/ctl", "start\n")
+    same("a short one again", s.run("echo fits\n").out, "fits\n")
+    lines = a.lines()
+    in_order(lines)
+    same("all that ran has its line", [x["code"] for x in lines if "code" in x], 2 * ["echo fits\n"])
+    a.stop()
 
 
 def found(report):
@@ -357,6 +396,17 @@ def full_disk():
         shell(f"umount -l {disk}")
 
 
+def long_lines():
+    if not ROOT:
+        return
+    disk = folder("little")
+    same("a small disk", shell(f"mount -t tmpfs -o size=512k none {disk}")[0], 0)
+    try:
+        little_room(Audited("long", "audit_required = yes", "audit_code = yes", where=f"{disk}/a"))
+    finally:
+        shell(f"umount -l {disk}")
+
+
 def refused_files():
     os.symlink("/dev/null", f"{SCRATCH}/link")
     for path, words in ((f"{SCRATCH}/link", "symbolic links"), (f"{SCRATCH}/none/x", "No such file"),
@@ -370,4 +420,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, second_mount, heir_without, checked, full_disk, refused_files)
+main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)

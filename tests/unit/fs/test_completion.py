@@ -17,6 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 BUILD = os.path.abspath(os.environ.get("BUILD", f"{ROOT}/build"))
 FILES = f"{ROOT}/scripts/completion"
 
+HOSTILE, QUOTED = "name$(touch PWNED) `touch PWNED`", "name\\$\\(touch\\ PWNED\\)\\ \\`touch\\ PWNED\\`"
 # What is typed, and the line after the tab; in the directory of a session (S) or another (D). bash puts a space behind what is
 # whole, or leaves that; it counts for nothing here.
 CASES = [
@@ -42,6 +43,18 @@ CASES = [
     ("S", "echo timeou", "echo timeout_s"),
     ("S", "echo idle = hib", "echo idle = hibernate"),
     ("S", "echo interru", "echo interrupt"),
+    # A sandbox names its files as it likes: the shell that gets such a name executes nothing of it.
+    ("D", "xsbxfs -c nam", "xsbxfs -c " + QUOTED),
+    ("D", "xsbxfs --config nam", "xsbxfs --config " + QUOTED),
+    ("D", "xsbxfs --try-config nam", "xsbxfs --try-config " + QUOTED),
+    ("D", "xsbxfs --export nam", "xsbxfs --export " + QUOTED),
+    ("D", "xsbxfs --import nam", "xsbxfs --import " + QUOTED),
+    ("D", "xsbxfs -o cache_dir=nam", "xsbxfs -o cache_dir=" + QUOTED),
+    ("D", "xsbxfs -o max_vms=4,cache_dir=nam", "xsbxfs -o max_vms=4,cache_dir=" + QUOTED),
+    ("D", "xsbxfs dir2", "xsbxfs dir2\\;touch\\ PWNED/"),
+    ("D", "xsbx-tty dir2", "xsbx-tty dir2\\;touch\\ PWNED/"),
+    ("D", "xsbx-top dir2", "xsbx-top dir2\\;touch\\ PWNED/"),
+    ("D", "xsbx-remote host dir2", "xsbx-remote host dir2\\;touch\\ PWNED/"),
 ]
 BASH = """PS1='>'; bind 'set enable-bracketed-paste off'; . {files}/xsbxfs.bash; complete -o default -F _xsbx_config echo
 """
@@ -56,7 +69,8 @@ class Shell:
     def __init__(self, argv, home, script):
         self.pid, self.fd = pty.fork()
         if not self.pid:
-            os.environ.update(PATH=f"{home}/bin:{os.environ['PATH']}", HOME=home, TERM="dumb", LC_ALL="C.UTF-8", ZDOTDIR=home)
+            os.environ.update(PATH=f"{home}/bin:{os.environ['PATH']}", HOME=home, TERM="dumb", LC_ALL="C.UTF-8", ZDOTDIR=home,
+                              XDG_CONFIG_HOME=f"{home}/.config")
             os.execvp(argv[0], argv)
         self.type(script + "echo re''ady\n")
         self.until("\nready\r")
@@ -119,10 +133,12 @@ def main():
     bad = check_keys()
     shells = ["bash"] + [x for x in ["zsh"] if shutil.which(x)]
     with tempfile.TemporaryDirectory() as home:
-        for directory in ("bin", "S", "D/directory", "fpath"):
+        for directory in ("bin", "S", "D/directory", "D/dir2;touch PWNED", "fpath", ".config"):
             os.makedirs(f"{home}/{directory}")
-        for file in "S/config", "S/ctl", "S/in", "D/other":
+        for file in "S/config", "S/ctl", "S/in", "D/other", f"D/{HOSTILE}":
             open(f"{home}/{file}", "w").close()
+        with open(f"{home}/.config/xsbxfs.conf", "w") as file:
+            file.write("[template $(touch PWNED)]\n")
         os.symlink(f"{BUILD}/xsbxfs", f"{home}/bin/xsbxfs")
         for name in "xsbx-top", "xsbx-remote":
             os.symlink(f"{ROOT}/scripts/{name}", f"{home}/bin/{name}")
@@ -135,6 +151,9 @@ def main():
             script = (BASH if name == "bash" else ZSH).format(files=FILES, fpath=f"{home}/fpath")
             argv = ["bash", "--norc", "-i"] if name == "bash" else ["zsh", "-f", "-i"]
             bad += check(name, Shell(argv, home, script), home)
+            if any("PWNED" in names for _place, _directories, names in os.walk(home)):
+                print(f"{name} executes what is in a name")
+                bad += 1
     if bad:
         sys.exit(1)
     print(f"{len(CASES)} lines in {' and '.join(shells)}" + ("" if "zsh" in shells else "; zsh is not installed"))

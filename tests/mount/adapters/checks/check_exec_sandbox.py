@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -80,6 +81,36 @@ async def files(scheduler):
             assert kind is VmPermanentError, (path, kind, words)
 
 
+async def large(scheduler):
+    """Their limit: a sandbox's file can have more than this host's disk."""
+    most = 500 << 20
+    async with await scheduler.session(language="raw") as session:
+        await session.exec(f"truncate -s {most + 1} sparse; truncate -s 1T huge; echo small > small; ln small one")
+        for name in ("sparse", "huge"):
+            kind, words = await failure(session.read_file(name, destination=Path(name)))
+            assert kind is VmPermanentError and str(most) in words and not os.path.exists(name), (name, kind, words)
+        await session.read_file("one", destination=Path("small"))
+        assert Path("small").read_bytes() == b"small\n"
+        Path("sparse").touch()
+        os.truncate("sparse", most + 1)
+        for content in (Path("sparse"), open("sparse", "rb")):
+            kind, words = await failure(session.write_file("none", content))
+            assert kind is ValueError and str(most) in words, (kind, words)
+        assert "none" not in [one.name for one in await session.list_files()] and not session.closed
+        class Endless(io.RawIOBase):
+            def readable(self):
+                return True
+
+            def readinto(self, buffer):
+                return len(buffer)
+
+        files_of = sys.modules["exec_sandbox.files"]
+        files_of.MAX_FILE_SIZE_BYTES = 3 << 20
+        kind, words = await failure(session.write_file("endless", Endless()))
+        assert kind is ValueError, (kind, words)
+        files_of.MAX_FILE_SIZE_BYTES = most
+
+
 async def ports(scheduler):
     server = ("import http.server, threading\nclass Handler(http.server.SimpleHTTPRequestHandler):\n"
               "    log_message = lambda *_: None\nserver = http.server.ThreadingHTTPServer(('0.0.0.0', 8080), Handler)\n"
@@ -106,7 +137,7 @@ async def main():
     assert (await failure(scheduler.session(language="raw")))[0] is SandboxError
     async with scheduler:
         await scheduler.wait_pool_ready()
-        for check in (runs, sessions, files, ports, refusals):
+        for check in (runs, sessions, files, large, ports, refusals):
             await check(scheduler)
         left = await scheduler.session(language="raw")
     assert left.closed and not os.path.exists(f"{os.environ['XSBX_MOUNT']}/raw/{left.vm_id}")

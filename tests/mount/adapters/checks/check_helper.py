@@ -137,6 +137,27 @@ def together():
     asyncio.run(all_of_them())
 
 
+def killed():
+    """A process sandbox of one that could not remove it does not stay for ever."""
+    told, tell = os.pipe()
+    if not (pid := os.fork()):
+        xsbx.Session.awake_s = 1
+        left = xsbx.Session(TEMPLATE)
+        left.code("true").follow()
+        os.write(tell, os.fsencode(left.path))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    path = os.fsdecode(os.read(told, 4096))
+    config = open(f"{path}/config").read()
+    if "\nbackend = process\n" in config:
+        assert "\nidle_timeout_s = 1\n" in config and "\nidle_timeout_s = 86400\n" in (session.path / "config").read_text()
+        end = time.monotonic() + 60
+        while open(f"{path}/state").read() != "closed\n":
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    os.rmdir(path)
+
+
 def forked():
     if pid := os.fork():
         assert os.waitpid(pid, 0)[1] == 0 and session.path.exists()
@@ -144,6 +165,6 @@ def forked():
     sys.exit()  # with all that Python does at its end
 
 
-for check in (results, words, failures, ends, together, forked):
+for check in (results, words, failures, ends, together, killed, forked):
     check()
 print("helper: fine")

@@ -27,6 +27,12 @@ for path in ("../config", "/etc/passwd", "link"):
         raise AssertionError(call("read_file", path=path))
     except (ValueError, OSError):
         pass
+assert call("run_command", command="truncate -s 1G sparse; truncate -s 1M small") == "exit status 0"
+assert len(call("read_file", path="small")) == 1 << 20
+try:
+    raise AssertionError(len(call("read_file", path="sparse")))
+except ValueError as error:
+    assert "more than" in str(error), error
 sandbox.timeout_s = 1
 assert call("run_command", command="sleep 60") == "timeout, exit status 124"
 

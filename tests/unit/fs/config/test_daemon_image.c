@@ -2,10 +2,12 @@
 /* Templates that images bring along: what they may say, and that the configuration has the last word. */
 /* modules: tests/unit/fixture/conf_fixture.c */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -356,42 +358,77 @@ static void test_known(void **state)
 	conf_clear(&c);
 }
 
-/* Those that root has built for all come behind one's own, and only if they are root's. */
+#define SHARED \
+	"/srv/shared/images/templates/" /* not in /tmp: anybody may write where that leads through */
+
+/* A file system of this process's own. Return: false: only root can have that. */
+static bool make_shared_dir(void)
+{
+	static const char *const dirs[] = {"/srv/shared", "/srv/shared/images", SHARED,
+					   SHARED "app", SHARED "other"};
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0)
+		return false;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/srv", "tmpfs", 0, "mode=755") < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		assert_int_equal(mkdir(dirs[i], 0755), 0);
+	return true;
+}
+
+/* Is the template there that is only for all? And is it said why not? */
+static bool has_other(bool told)
+{
+	struct conf c;
+	bool has;
+
+	assert_int_equal(load(&c, "-o", "shared_dir=/srv/shared"), 0);
+	assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 300);
+	assert_int_not_equal(conf_template_find(&c, "app")->settings.timeout_s, 7);
+	assert_int_equal(c.notes.len > 0, told);
+	has = conf_template_find(&c, "other");
+	conf_clear(&c);
+	return has;
+}
+
+/* Those that root has built for all come behind one's own, and only if nobody else can have put them there. */
 static void test_for_all(void **state)
 {
-	static const char *const dirs[] = {"shared", "shared/images", "shared/images/templates",
-					   "shared/images/templates/app",
-					   "shared/images/templates/other"};
-	static const char other[] = "shared/images/templates/other/template.conf";
-	static const char app[] = "shared/images/templates/app/template.conf";
-	char place[128];
+	static const char other[] = SHARED "other/template.conf";
+	static const struct {
+		const char *path;
+		bool told;
+	} ways[] = {{other, true},   {SHARED "other", true},	    {SHARED, false},
+		    {"/srv", false}, {"/srv/shared/images", false}, {"/srv/shared", false}};
 	struct conf c;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
-		assert_int_equal(mkdir(dirs[i], 0755), 0);
-	snprintf(place, sizeof(place), "shared_dir=%s/shared", dir);
 	write_file(CONF, "[template app]\nlanguage = raw\nmemory_mb = 300\n");
-	write_file(app, "[template app]\nlanguage = raw\nmemory_mb = 400\ntimeout_s = 7\n");
-	write_file(other, "[template other]\nlanguage = raw\nmemory_mb = 500\n");
-	for (int roots = 1; roots >= 0; roots--) {
-		if (chown(other, roots ? 0 : 12001, 0) < 0) {
-			print_message("only as root: whose the files of all are\n");
-			break;
-		}
-		assert_int_equal(load(&c, "-o", place), 0);
-		assert_int_equal(conf_template_find(&c, "app")->settings.spec.memory_mb, 300);
-		assert_int_not_equal(conf_template_find(&c, "app")->settings.timeout_s, 7);
-		assert_int_equal(!!conf_template_find(&c, "other"), roots);
-		assert_int_equal(c.notes.len > 0, !roots);
-		conf_clear(&c);
+	if (!make_shared_dir()) {
+		print_message("only as root: templates for all\n");
+		return;
 	}
+	write_file(SHARED "app/template.conf",
+		   "[template app]\nlanguage = raw\nmemory_mb = 400\ntimeout_s = 7\n");
+	write_file(other, "[template other]\nlanguage = raw\nmemory_mb = 500\n");
+	assert_true(has_other(false));
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		assert_int_equal(chown(ways[i].path, 12001, 0), 0);
+		assert_false(has_other(ways[i].told));
+		assert_int_equal(chown(ways[i].path, 0, 0), 0);
+		assert_true(has_other(false));
+	}
+	/* A link of somebody else's to what is root's. */
+	assert_int_equal(rename(SHARED "other", "/srv/elsewhere"), 0);
+	assert_int_equal(symlink("/srv/elsewhere", SHARED "other"), 0);
+	assert_true(has_other(false));
+	assert_int_equal(lchown(SHARED "other", 12001, 0), 0);
+	assert_false(has_other(true));
 	assert_int_equal(load(&c, "-o", "shared_dir=none"), 0);
 	assert_null(conf_template_find(&c, "other"));
 	conf_clear(&c);
-	assert_int_equal(remove(app) | remove(other), 0);
-	for (size_t i = sizeof(dirs) / sizeof(dirs[0]); i > 0; i--)
-		assert_int_equal(remove(dirs[i - 1]), 0);
+	assert_int_equal(umount2("/srv", MNT_DETACH), 0);
 }
 
 int main(void)

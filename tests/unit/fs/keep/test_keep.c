@@ -252,7 +252,7 @@ static void test_live_damaged(void **state)
 	session_problem(s, &why);
 	kx_check(fx, &kx_live, &two);
 	s = kx_in_second(&two, "demo");
-	assert_int_equal(session_may_begin(s, &p), -ESTALE);
+	assert_int_equal(session_may_begin(s, NULL, &p), -ESTALE);
 	assert_int_equal(p.code, PROBLEM_DAMAGED);
 	assert_int_equal(session_check_damaged(s), -ESTALE);
 	assert_int_equal(problem_kept(&s->front.error)->code, PROBLEM_DAMAGED);

@@ -2,7 +2,10 @@
 /* The audit log: text of any bytes; what a daemon that was killed has left is written once by the next. */
 /* modules: tests/unit/fixture/fixture.c */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "tests/unit/fixture/fixture.h"
@@ -240,6 +243,127 @@ static void test_asker(void **state)
 	end(fx, fx->fs);
 }
 
+/* A file system of this process's own. Return: false: only root can have that. */
+static bool mount_little(const char *dir)
+{
+	return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", dir, "tmpfs", 0, "size=400k") == 0;
+}
+
+/* Of what changes nothing a user has so many lines a second, and what is beyond is counted. */
+static void test_rate(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem p;
+	struct audit_rate r = {0};
+	uint64_t n = 0;
+	char line[2048];
+	unsigned lines = 0;
+	FILE *f;
+
+	for (unsigned i = 0; i < 250; i++)
+		assert_int_equal(audit_rate_take(&r, 1000, 5, &n), i < AUDIT_RATE_BURST);
+	assert_true(audit_rate_take(&r, 1001, 5, &n));
+	assert_int_equal(n, 0);
+	assert_false(audit_rate_take(&r, 1000, 104, &n));
+	assert_true(audit_rate_take(&r, 1000, 105, &n));
+	assert_int_equal(n, 151);
+	assert_false(audit_rate_take(&r, 1000, 106, &n));
+	assert_true(audit_rate_take(&r, 1000, 1ull << 40, &n));
+	assert_int_equal(n, 1);
+	/* Of many users the ones that were heard of the longest ago are forgotten, but for their number. */
+	for (unsigned i = 0; i < 2 * AUDIT_RATE_BURST; i++)
+		(void)audit_rate_take(&r, 7, 1ull << 39, &n);
+	for (unsigned i = 0; i < 2 * AUDIT_RATE_USERS; i++)
+		assert_true(audit_rate_take(&r, 2000 + i, (1ull << 41) + i, &n));
+	assert_int_equal(audit_rate_rest(&r), AUDIT_RATE_BURST);
+	assert_int_equal(audit_rate_rest(&r), 0);
+
+	begin(fx);
+	problem_set(&p, PROBLEM_INVALID, "", "nonsense");
+	fx->fs->who = (struct who){.known = true, .ctx.uid = 1000};
+	for (unsigned i = 0; i < 150; i++) {
+		audit_complaint(fx->fs, &p);
+		audit_event(fx->fs, fx_demo(fx), "history", "run 1 removed from the history");
+	}
+	audit_session(fx_demo(fx), "made"); /* what is done has its line */
+	fx->fs->who.known = false;
+	audit_complaint(fx->fs, &p);
+	audit_mount(fx->fs, "ended");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		lines++;
+	fclose(f);
+	assert_int_equal(lines, AUDIT_RATE_BURST + 3);
+	assert_non_null(strstr(line, "\"unreported\":200"));
+	end(fx, fx->fs);
+}
+
+static void submit(struct fixture *fx, char c, size_t len, int want)
+{
+	const struct timespec now = {0};
+	struct buf code = {0};
+	const unsigned before = fx_demo(fx)->last_number;
+
+	while (len--)
+		assert_int_equal(buf_append(&code, &c, 1), 0);
+	assert_int_equal(session_submit(fx_demo(fx), &code, &now), want);
+	assert_int_equal(fx_demo(fx)->last_number, before + !want);
+	buf_clear(&code);
+}
+
+/* Nothing is done whose line is longer than the room that there is, with the lines before it. */
+static void test_room(void **state)
+{
+	struct fixture *fx = *state;
+	struct settings with = {0};
+	struct problem why = {0};
+	char dir[] = "/tmp/audit.XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	if (!mount_little(dir)) {
+		print_message("only as root: a disk with little room\n");
+		assert_int_equal(rmdir(dir), 0);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/log", dir);
+	fx->conf.audit_required = fx->conf.audit_code = true;
+	open_log(fx->fs, &fx->conf, AUDIT_FIRST);
+	audit_go(fx->fs);
+	submit(fx, 'a', 600u << 10, -ENOSPC);
+	assert_int_equal(problem_kept(&fx_demo(fx)->front.error)->code, PROBLEM_NOT_AUDITED);
+	submit(fx, '\x01', 100u << 10, -ENOSPC);
+	submit(fx, '"', 200u << 10, -ENOSPC);
+	submit(fx, '\xff', 120u << 10, -ENOSPC);
+	submit(fx, 'a', 100u << 10, 0);
+	/* Settings: all that they say may be new. */
+	assert_int_equal(settings_copy(&with, &fx_demo(fx)->settings), 0);
+	assert_int_equal(audit_may_set(fx_demo(fx), &with, &why), 0);
+	free((char *)with.spec.packages);
+	with.spec.packages = malloc(300u << 10);
+	assert_non_null(with.spec.packages);
+	memset((char *)with.spec.packages, 'a', 300u << 10);
+	((char *)with.spec.packages)[(300u << 10) - 1] = '\0';
+	assert_int_equal(audit_may_set(fx_demo(fx), &with, &why), -ENOSPC);
+	settings_clear(&with);
+	/* What waits for the end of the turn takes room. */
+	fx->fs->audit->going = false;
+	for (unsigned i = 0; i < 300; i++)
+		audit_event(fx->fs, fx_demo(fx), "commit",
+			    "0123456789012345678901234567890123456789012345678901234567890"
+			    "12345678901234567890123456789012345678901234567890123456789");
+	assert_true(fx->fs->audit->pending.len > 60u << 10);
+	submit(fx, 'a', 200u << 10, -ENOSPC);
+	fx->fs->audit->pending.len = 0;
+	submit(fx, 'a', 200u << 10, 0);
+	assert_int_equal(fx->fs->audit->lost, 0);
+	fx->conf.audit_required = fx->conf.audit_code = false;
+	end(fx, fx->fs);
+	assert_int_equal(umount2(dir, MNT_DETACH) | rmdir(dir), 0);
+}
+
 /* Where it was named is where that is mended. */
 static void test_where(void **state)
 {
@@ -267,7 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
 		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
-		fx_test(test_connections),
+		fx_test(test_room),	     fx_test(test_rate),  fx_test(test_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
