@@ -34,12 +34,12 @@ import_key()
 	cat <(echo "$1") <(hash_of "$TOP/images/"{build-oci,oci-read,oci-finish}) | sha256sum | cut -c 1-16
 }
 
-# make_import NAME BASE
+# make_import NAME BASE: processes too see its programs, and not this host's.
 make_import()
 {
-	ADDED=() TEMPLATE=("language = raw")
-	mapfile -t -O 1 TEMPLATE <"$2/template"
-	make_image "$1" raw "$2" "$2/template" "$BASH" "$(readlink -f "$(command -v busybox)")"
+	ADDED=() TEMPLATE=("language = raw" "view = image")
+	mapfile -t -O 2 TEMPLATE <"$2/template"
+	make_image "$1" raw "$2" "$2/template" "$BASH" "$(readlink -f "$(command -v busybox)")" "$TOP/images/import.sh"
 }
 
 # check_source SOURCE: what can be said of it before anything is fetched for it.

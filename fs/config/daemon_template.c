@@ -151,8 +151,9 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 }
 
 /* What an image's template may set: nothing that gives a sandbox anything of the host. */
-static const char *const of_images[] = {"language",  "memory_mb", "cpus",	"timeout_s",
-					"processes", "cwd",	  "entrypoint", "open_files"};
+static const char *const of_images[] = {"language",   "memory_mb",  "cpus",
+					"timeout_s",  "processes",  "cwd",
+					"entrypoint", "open_files", "view"};
 
 /* Return: its bit in `by_image`, or 0. */
 static unsigned image_bit(const char *key)

@@ -65,7 +65,7 @@ def good():
         has("what is left out is said", said, what)
     has("so is what was laid over", said, "laid over, for the image has none: bash")
     same("its template", template("app"), [
-        "[template app]", "language = raw", "env.USER = app", "env.LOGNAME = app", "env.PATH = /bin:/app",
+        "[template app]", "language = raw", "view = image", "env.USER = app", "env.LOGNAME = app", "env.PATH = /bin:/app",
         "env.GREETING = good day", "cwd = /app/data", "entrypoint = /app/start 'a b'\\;' c' 'it'\\''s'"])
     has("a second time there is nothing to do", images("--oci", f"{SCRATCH}/app.tar"), "nothing to do")
     images("--unpack", "app")
@@ -79,7 +79,7 @@ def good():
     same("nobody gets another's rights", os.stat(f"{tree}/bin/busybox").st_mode & 0o6000, 0)
     same("no FIFO", os.path.lexists(f"{tree}/null"), False)
 
-    host = Host("good", "[template app]\nbackend = process\nview = image\nenv.MORE = mine\n", f"cache_dir={CACHE}",
+    host = Host("good", "[template app]\nbackend = process\nenv.MORE = mine\n", f"cache_dir={CACHE}",
                 "allow_process=yes", f"image_builder={TOP}/scripts/images")
     s = host.session("one", template="app")
     same("the interpreter", s.run("echo $GREETING $MORE $USER; cat /srv/old/new; pwd; x=5\n").out,

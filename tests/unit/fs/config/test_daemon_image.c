@@ -57,9 +57,10 @@ static void test_brings(void **state)
 	struct conf_template *t;
 
 	(void)state;
-	write_file(CONF, "# from an image\n[template app]\nlanguage = raw\nenv.A = x y\n"
-			 "env.PATH = /app/bin:/usr/bin\ncwd = /app\n"
-			 "entrypoint = /app/start 'a b'\\;' c' \"d\"\nmemory_mb = 300\n");
+	write_file(CONF,
+		   "# from an image\n[template app]\nlanguage = raw\nview = image\nenv.A = x y\n"
+		   "env.PATH = /app/bin:/usr/bin\ncwd = /app\n"
+		   "entrypoint = /app/start 'a b'\\;' c' \"d\"\nmemory_mb = 300\n");
 	assert_int_equal(load(&c), 0);
 	t = conf_template_find(&c, "app");
 	assert_non_null(t);
@@ -72,6 +73,9 @@ static void test_brings(void **state)
 	assert_int_equal(entry_argv(&t->settings, &words), 0);
 	assert_int_equal(words.len, sizeof("/app/start\0a b; c\0d"));
 	assert_memory_equal(words.data, "/app/start\0a b; c\0d", words.len);
+	/* Processes see the image as well; machines always do. */
+	assert_true(t->settings.spec.image_view);
+	assert_int_equal(t->settings.spec.backend, VM_MICROVM);
 	/* Nobody waits for it at the mount. */
 	assert_true(t->of_image && t->asleep && !t->prepare);
 	assert_int_equal(t->settings.spec.pool.target, 0);
@@ -88,8 +92,9 @@ static void test_last_word(void **state)
 
 	(void)state;
 	write_file(CONF, "[template app]\nlanguage = raw\nenv.A = image\nenv.B = image\n"
-			 "entrypoint = /start\n");
-	write_file("x.conf", "[template app]\nenv.A = mine\nentrypoint =\nroot = yes\n");
+			 "entrypoint = /start\nview = image\n");
+	write_file("x.conf", "[template app]\nenv.A = mine\nentrypoint =\nroot = yes\nview = "
+			     "host\n");
 	assert_int_equal(load(&c, "-c", "x.conf"), 0);
 	t = conf_template_find(&c, "app");
 	assert_non_null(t);
@@ -97,6 +102,7 @@ static void test_last_word(void **state)
 	assert_string_equal(t->settings.spec.env[1].value, "image");
 	assert_string_equal(t->settings.entrypoint, "");
 	assert_true(t->settings.spec.root);
+	assert_false(t->settings.spec.image_view);
 	assert_false(t->of_image);
 	conf_clear(&c);
 	/* And where the configuration says where images are. */
