@@ -263,10 +263,33 @@ def names():
         ok(f"manifest.json: {text[:20]}", "error: " in said and "Traceback" not in said, said)
 
 
+def removed():
+    """An image that nobody wants any more, and what it was made of; and no other."""
+    with open(f"{IMAGES}/templates/both/manifest.json", encoding="utf-8") as file:
+        base = json.load(file)["base"]
+    image = os.path.realpath(f"{IMAGES}/templates/both")
+    rest = sorted(set(glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")) -
+                  {image, f"{IMAGES}/bases/{base}", f"{IMAGES}/templates/both"})
+    has("it says so", images("--remove", "both"), "of the image 'both'")
+    same("nothing of it is left, and all else", sorted(
+        glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")), rest)
+    for name, words in ("both", "there is no image 'both'"), ("../x", "there is no image"), ("kernel", "need a kernel"):
+        has(f"--remove {name}", images("--remove", name, code=1), words)
+    # To remove takes none of what a build takes.
+    bin = folder("bin")
+    for path in (p for d in ("/usr/bin", "/bin") for p in glob.glob(f"{d}/*") if os.path.basename(p) != "mmdebstrap"):
+        if not os.path.lexists(f"{bin}/{os.path.basename(path)}"):
+            os.symlink(path, f"{bin}/{os.path.basename(path)}")
+    os.remove(f"{IMAGES}/templates/first")
+    said = images("--prune", PATH=bin)
+    ok("--prune builds nothing", "that no template needs" in said and "==>" not in said, said)
+    same("it is gone", glob.glob(f"{IMAGES}/first-*"), [])
+
+
 need("skopeo", "umoci", "busybox", "patchelf", "mkfs.erofs", "fsck.erofs", "zstd")
 if b"INTERP" in subprocess.run(["readelf", "-lW", shutil.which("busybox")], stdout=subprocess.PIPE, check=True).stdout:
     skip("busybox is not the static one: apt-get install busybox-static")
 if os.getuid() != 0:
     skip("this unpacks images as root")
 borrow()
-main(good, forms, hostile, mutated, names)
+main(good, forms, hostile, mutated, names, removed)
