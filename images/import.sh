@@ -47,6 +47,8 @@ check_source()
 {
 	local name
 
+	[[ $1 != docker://* || $1 =~ ^docker://(localhost|[^/]*[.:][^/]*)/. ]] ||
+		die "${1#docker://}: which registry?" "Expected HOST/NAME[:TAG]: registry.example/me/app:1.2"
 	[[ $1 == docker://* || -e $1 ]] || die "there is no file or directory $1"
 	[[ $1 == docker://* || -r $1 ]] || die "$1 can't be read"
 	name=$(name_of "$1")
