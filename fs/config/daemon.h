@@ -21,7 +21,8 @@ struct conf_template {
 	bool of_image; /* brought along by an image, and not mentioned by the configuration */
 	unsigned
 		by_image; /* its keys that an image has set, and the configuration not: bits, see image_bit() */
-	bool prepare; /* named by `prepare`: prepared at mount time */
+	unsigned by_conf; /* ... that the configuration has set */
+	bool prepare;	  /* named by `prepare`: prepared at mount time */
 };
 
 enum conf_action {

@@ -116,6 +116,48 @@ static void test_last_word(void **state)
 	conf_clear(&c);
 }
 
+/* A template of another name begins with what its image says, and the configuration has the last word. */
+static void test_inherited(void **state)
+{
+	const char *const argv[] = {"xsbxfs", "-o", "cache_dir=cache", "-c", "x.conf", "mnt", NULL};
+	struct buf kept = {0};
+	struct conf c, again;
+
+	(void)state;
+	write_file(
+		CONF,
+		"[template app]\nlanguage = raw\nview = image\nenv.A = image's\nenv.B = "
+		"a \"b\" \\c\ncwd = /app\nentrypoint = /app/start 'a b'\\;' c'\nmemory_mb = 300\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template mine]\nenv.A = mine\ncwd = "
+			     "/mine\nimage = app\n[template app]\nenv.C = no\n[template python]\n"
+			     "image = app\n[template none]\nimage = nowhere\nlanguage = raw\n");
+	assert_string_equal(load_args(&c, argv) < 0 ? why : "", "");
+	assert_int_equal(conf_put(&c, &kept), 0);
+	assert_int_equal(conf_load_again(&again, 6, (char *const *)argv,
+					 record_reader(kept.data, kept.len), why, sizeof(why)),
+			 0);
+	for (int i = 0; i < 2; i++) {
+		const struct settings *s = &conf_template_find(i ? &again : &c, "mine")->settings;
+		const struct settings *app = &conf_template_find(&c, "app")->settings;
+
+		assert_string_equal(s->spec.language, "raw");
+		assert_true(s->spec.image_view);
+		assert_string_equal(s->cwd, "/mine");
+		assert_string_equal(s->entrypoint, app->entrypoint);
+		assert_int_equal(s->spec.memory_mb, 256);
+		assert_int_equal(s->spec.nenv, 2);
+		assert_string_equal(s->spec.env[0].value, "mine");
+		assert_string_equal(s->spec.env[1].value, app->spec.env[1].value);
+		s = &conf_template_find(i ? &again : &c, "python")->settings;
+		assert_string_equal(s->spec.language, "raw");
+		assert_string_equal(s->spec.env[0].value, "image's");
+	}
+	assert_false(conf_template_find(&c, "none")->settings.spec.image_view);
+	buf_clear(&kept);
+	conf_clear(&c);
+	conf_clear(&again);
+}
+
 /* Nothing of the host, nothing of another template; the mount is made without it. */
 static void test_left_out(void **state)
 {
@@ -405,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_brings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_last_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_inherited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits_builtin, setup, teardown),
