@@ -80,7 +80,7 @@ def good():
     same("no FIFO", os.path.lexists(f"{tree}/null"), False)
 
     host = Host("good", "[template app]\nbackend = process\nenv.MORE = mine\n"
-                "[template also]\nimage = app\nbackend = process\n", f"cache_dir={CACHE}",
+                "[template also]\nimage = app\nbackend = microvm\n", f"cache_dir={CACHE}",
                 "allow_process=yes", f"image_builder={TOP}/scripts/images")
     s = host.session("one", template="app")
     same("the interpreter", s.run("echo $GREETING $MORE $USER; cat /srv/old/new; pwd; x=5\n").out,
@@ -98,10 +98,10 @@ def good():
     os.mkdir(s / "jobs/code")
     write(s / "jobs/code/in", "pwd; echo $BASH_VERSION | cut -c 1\n")
     same("code", s.text("jobs/code/stdout"), "/app/data\n5\n")
-    also = host.session("two", template="also")
+    also = host.session("two", template="also", config="backend = process\n")
     os.mkdir(also / "jobs/it")
     write(also / "jobs/it/ctl", "start\n")
-    same("so does a template of another name", also.text("jobs/it/stdout"), "/app/data|a b; c|it's|good day\n")
+    same("so does a template of another name, for machines, where a session is none", also.text("jobs/it/stdout"), "/app/data|a b; c|it's|good day\n")
     host.close()
 
 
