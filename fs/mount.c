@@ -117,7 +117,7 @@ void mount_go_on(struct fs *fs)
 void mount_stop(struct fs *fs)
 {
 	static const struct problem ending = {.code = PROBLEM_UNMOUNTED,
-					      .cause = "xsbxfs was ended before this run began"};
+					      .cause = "xsbxfs was ended"};
 
 	if (fs->stopping)
 		return;

@@ -34,12 +34,12 @@ import_key()
 	cat <(echo "$1") <(hash_of "$TOP/images/"{build-oci,oci-read,oci-unpack,oci-finish,oci_source.py,oci_tar.py}) | sha256sum | cut -c 1-16
 }
 
-# make_import NAME BASE
+# make_import NAME BASE: processes too see its programs, and not this host's.
 make_import()
 {
-	ADDED=() TEMPLATE=("language = raw")
-	mapfile -t -O 1 TEMPLATE <"$2/template"
-	make_image "$1" raw "$2" "$2/template" "$BASH" "$(readlink -f "$(command -v busybox)")"
+	ADDED=() TEMPLATE=("language = raw" "view = image")
+	mapfile -t -O 2 TEMPLATE <"$2/template"
+	make_image "$1" raw "$2" "$2/template" "$BASH" "$(readlink -f "$(command -v busybox)")" "$TOP/images/import.sh"
 }
 
 # check_source SOURCE: what can be said of it before anything is fetched for it.
@@ -47,6 +47,8 @@ check_source()
 {
 	local name
 
+	[[ $1 != docker://* || $1 =~ ^docker://(localhost|[^/]*[.:][^/]*)/. ]] ||
+		die "${1#docker://}: which registry?" "Expected HOST/NAME[:TAG]: registry.example/me/app:1.2"
 	[[ $1 == docker://* || -e $1 ]] || die "there is no file or directory $1"
 	[[ $1 == docker://* || -r $1 ]] || die "$1 can't be read"
 	name=$(name_of "$1")

@@ -207,7 +207,7 @@ static void check_jails(const struct doctor *d, bool may_try)
 		finding(d, "user namespaces", VM_FAIL,
 			"In a container, its engine forbids it: give it a seccomp profile that "
 			"lets clone3 and unshare pass, and no AppArmor profile that forbids "
-			"mounts.",
+			"mounts. In a chroot, the kernel does: enter it with pivot_root.",
 			"namespaces can't be made: %s", strerror(-r));
 	else
 		tell(d, "user namespaces", &s);

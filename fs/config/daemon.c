@@ -263,6 +263,8 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	c->limits.deny_network = !c->allow_network;
 	r = settle_packages(c, src);
 	if (r == 0)
+		r = conf_inherit_images(c, src);
+	if (r == 0)
 		r = conf_settle_templates(c, src);
 	c->vm.shared = c->allow_other;
 	c->vm.host_ports = c->limits.host_ports;

@@ -22,7 +22,8 @@ struct conf_template {
 	bool gone; /* likewise, and the image is there no more: the mount has sessions of it, and takes no new ones */
 	unsigned
 		by_image; /* its keys that an image has set, and the configuration not: bits, see image_bit() */
-	bool prepare; /* named by `prepare`: prepared at mount time */
+	unsigned by_conf; /* ... that the configuration has set */
+	bool prepare;	  /* named by `prepare`: prepared at mount time */
 };
 
 enum conf_action {

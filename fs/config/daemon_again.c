@@ -81,7 +81,9 @@ int conf_put(const struct conf *c, struct buf *out)
 
 /* ---- once more ---- */
 
-static int get_file(struct conf *c, struct record_reader fields, struct conf_source *src)
+/* @image: only if it is that one's; or NULL */
+static int get_file(struct conf *c, struct record_reader fields, const char *image,
+		    struct conf_source *src)
 {
 	struct buf text = {.limit = CONF_FILE_BYTES + 1};
 	char name[PATH_MAX] = "", only[PLAIN_NAME_MAX + 1] = "";
@@ -100,7 +102,7 @@ static int get_file(struct conf *c, struct record_reader fields, struct conf_sou
 	}
 	src->file = name;
 	src->only = *only ? only : NULL;
-	if (r == 0)
+	if (r == 0 && (!image || strcmp(only, image) == 0))
 		r = apply(c, &text, src);
 	/* As at the mount: that goes on without. */
 	if (r == -EINVAL && src->only)
@@ -123,7 +125,7 @@ int conf_read_again(struct conf *c, struct record_reader fields, struct conf_sou
 			if (r == 0 && !c->mountpoint)
 				r = -ENOMEM;
 		} else if (f.tag == TAG_FILE) {
-			r = get_file(c, record_inside(&f), src);
+			r = get_file(c, record_inside(&f), NULL, src);
 		}
 		if (r < 0)
 			return r;
@@ -131,16 +133,30 @@ int conf_read_again(struct conf *c, struct record_reader fields, struct conf_sou
 	return r == 0 && !c->mountpoint ? -EBADMSG : r;
 }
 
-int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src)
+static int read_kept(struct conf *c, const struct buf *files, const char *image,
+		     struct conf_source *src)
 {
 	struct record_reader fields = record_reader(files->data, files->len);
 	struct record_field f;
 	int r;
 
 	while ((r = record_field(&fields, &f)) > 0) {
-		r = get_file(c, record_inside(&f), src);
+		r = get_file(c, record_inside(&f), image, src);
 		if (r < 0)
 			return r;
 	}
 	return r;
+}
+
+int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src)
+{
+	return read_kept(c, files, NULL, src);
+}
+
+int conf_read_kept_image(struct conf *c, const struct buf *files, const char *image,
+			 const struct conf_source *src)
+{
+	struct conf_source mine = *src;
+
+	return read_kept(c, files, image, &mine);
 }

@@ -165,3 +165,88 @@ int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_d
 		return 0;
 	return read_dir(c, &(struct place){.path = shared, .own = own, .dir = dir}, src);
 }
+
+/* ---- templates of other names ---- */
+
+/* What is text in one becomes text of the other. Return: 0, -EINVAL, -ENOMEM. */
+static int take_key(struct conf_template *t, const struct conf_template *from, const struct key *k)
+{
+	const unsigned bit = conf_image_bit(k->name);
+	const struct key_context ctx = {.limits = NULL};
+	struct buf text = {0};
+	struct problem why;
+	int r;
+
+	if (!(from->by_image & ~t->by_conf & bit))
+		return 0;
+	r = key_print(k, &from->settings, &text);
+	if (r == 0)
+		r = key_set(k, &t->settings, text.data ? buf_str(&text) : "", &ctx, &why);
+	if (r == 0)
+		t->by_image |= bit;
+	buf_clear(&text);
+	return r;
+}
+
+static bool has_variable(const struct sandbox_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < spec->nenv; i++)
+		if (strcmp(spec->env[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int take_variable(struct conf_template *t, const struct sandbox_env *e)
+{
+	_cleanup_free_ char *key = NULL;
+	struct problem why;
+
+	if (has_variable(&t->settings.spec, e->name))
+		return 0;
+	if (asprintf(&key, "env.%s", e->name) < 0)
+		return -ENOMEM;
+	return settings_set(&t->settings, key, e->value, NULL, &why);
+}
+
+static int take(struct conf_template *t, const struct conf_template *from)
+{
+	const struct sandbox_spec *spec = &from->settings.spec;
+	int r = 0;
+
+	for_each_key(k, CONF_TEMPLATE) r = r == 0 ? take_key(t, from, k) : r;
+	for_each_key(k, CONF_SESSION) r = r == 0 ? take_key(t, from, k) : r;
+	for (size_t i = 0; i < spec->nenv && r == 0; i++)
+		r = take_variable(t, &spec->env[i]);
+	return r;
+}
+
+/* Return: 0 or -ENOMEM; what an image says is no reason not to have the mount. */
+static int inherit(struct conf *c, struct conf_template *t)
+{
+	const char *image = t->settings.spec.image;
+	char why[256];
+	const struct conf_source src = {.why = why, .why_size = sizeof(why)};
+	const struct conf_template *from;
+	struct conf trial = {0};
+	int r;
+
+	if (!image || strcmp(image, t->name) == 0)
+		return 0;
+	r = conf_init(&trial);
+	if (r == 0)
+		r = conf_read_kept_image(&trial, &c->files, image, &src);
+	from = r == 0 ? conf_template_find(&trial, image) : NULL;
+	if (from)
+		r = take(t, from);
+	conf_clear(&trial);
+	return r == -ENOMEM ? r : 0;
+}
+
+int conf_inherit_images(struct conf *c, const struct conf_source *src)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->ntemplates && r == 0; i++)
+		r = inherit(c, &c->template[i]);
+	return r < 0 ? conf_fail(src, ENOMEM, "out of memory") : 0;
+}

@@ -70,12 +70,23 @@ int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 int conf_read_images(struct conf *c, const char *cache_dir, const char *shared_dir,
 		     const struct conf_source *src);
 
+/* Return: the bit in `by_image` and `by_conf` of a key that images may set, or 0. */
+unsigned conf_image_bit(const char *key);
+
+/* Templates that name an image begin with what that says, so far as the configuration says nothing else; before they are
+ * settled. Return: 0 or -ENOMEM. */
+int conf_inherit_images(struct conf *c, const struct conf_source *src);
+
 /* Notes that an image's template is left out, and why. Return: 0 or -ENOMEM. */
 int conf_leave_out(struct conf *c, const char *why);
 
 /* Reads those files that another configuration has read: its `files`. @src has no file. Return: as
  * conf_read_again(). */
 int conf_read_kept(struct conf *c, const struct buf *files, struct conf_source *src);
+
+/* Likewise, but of them only that which @image has brought. */
+int conf_read_kept_image(struct conf *c, const struct buf *files, const char *image,
+			 const struct conf_source *src);
 
 /* Reads a whole file, at most one byte more than it may have, and keeps it unless it is wrong. @src has its name.
  * Return: as conf_set(), -EIO. */

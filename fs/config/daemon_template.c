@@ -151,11 +151,11 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 }
 
 /* What an image's template may set: nothing that gives a sandbox anything of the host. */
-static const char *const of_images[] = {"language",  "memory_mb", "cpus",	"timeout_s",
-					"processes", "cwd",	  "entrypoint", "open_files"};
+static const char *const of_images[] = {"language",   "memory_mb",  "cpus",
+					"timeout_s",  "processes",  "cwd",
+					"entrypoint", "open_files", "view"};
 
-/* Return: its bit in `by_image`, or 0. */
-static unsigned image_bit(const char *key)
+unsigned conf_image_bit(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(of_images); i++) {
 		if (strcmp(of_images[i], key) == 0)
@@ -166,7 +166,7 @@ static unsigned image_bit(const char *key)
 
 static bool image_may_set(const char *key)
 {
-	return image_bit(key) || strncmp(key, "env.", 4) == 0;
+	return conf_image_bit(key) || strncmp(key, "env.", 4) == 0;
 }
 
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
@@ -190,9 +190,12 @@ int conf_template_set(struct conf_template *t, const char *key, const char *valu
 		r = settings_set(&t->settings, key, value, NULL, &why);
 	else
 		r = settings_refuse_key(key, true, &why);
-	if (r == 0)
-		t->by_image =
-			src->only ? t->by_image | image_bit(key) : t->by_image & ~image_bit(key);
+	if (r == 0 && src->only) {
+		t->by_image |= conf_image_bit(key);
+	} else if (r == 0) {
+		t->by_image &= ~conf_image_bit(key);
+		t->by_conf |= conf_image_bit(key);
+	}
 	return conf_refuse(src, r, "", &why);
 }
 
@@ -255,14 +258,15 @@ static int lower_of_image(struct conf *c, struct conf_template *t)
 	{
 		unsigned *n = key_at(k, &t->settings), was;
 
-		if (!k->limit || !(t->by_image & image_bit(k->name)))
+		if (!k->limit || !(t->by_image & conf_image_bit(k->name)))
 			continue;
 		was = *n;
 		if (r == 0 && value_lower(k, n, &c->limits))
 			r = buf_printf(
 				&c->notes,
 				"image %s wants %s = %u%s: it has %u, the most that is allowed\n",
-				t->name, k->name, was, was ? "" : ", which is no limit", *n);
+				t->settings.spec.image, k->name, was,
+				was ? "" : ", which is no limit", *n);
 	}
 	return r;
 }

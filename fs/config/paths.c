@@ -202,10 +202,7 @@ int paths_print(const struct sandbox_spec *s, bool write, struct buf *out)
 
 int paths_fit(const struct sandbox_spec *s, struct problem *why)
 {
-	const char *key = s->npaths	  ? s->paths[0].write ? "rw" : "ro"
-			  : s->work	  ? "work"
-			  : s->image_view ? "view"
-					  : NULL;
+	const char *key = s->npaths ? s->paths[0].write ? "rw" : "ro" : s->work ? "work" : NULL;
 
 	if (key && s->backend != VM_PROCESS)
 		return problem_set(why, PROBLEM_NOT_HERE, "Write backend = process.",

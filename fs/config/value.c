@@ -300,12 +300,14 @@ static int set_path(const struct value *v)
 /* What is wrong with a URL, or NULL. What else may be the program that uses it knows, and says. */
 static const char *check_url(const char *text)
 {
-	const bool web = strncmp(text, "https://", 8) == 0 || strncmp(text, "http://", 7) == 0;
+	const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
+			   : strncmp(text, "http://", 7) == 0 ? text + 7
+							      : "";
 
-	return !*text || (web && !strpbrk(text, "@?# \"'"))
+	return !*text || (*host && !strchr("/:", *host) && !strpbrk(text, "@?# \"'"))
 		       ? NULL
-		       : "is not https://HOST/PATH; credentials belong into the "
-			 "environment";
+		       : "is not https://HOST/PATH or http://HOST/PATH; credentials belong into "
+			 "the environment";
 }
 
 static const char *check_region(const char *text)

@@ -114,6 +114,8 @@ void audit_session(const struct session *s, const char *what);
 /* A run or job was written; has ended. */
 void audit_run(const struct session *s, const struct run *r);
 void audit_run_ended(const struct session *s, const struct run *r);
+/* A checkpoint of that name is asked for; what becomes of it `events` tells. */
+void audit_checkpoint(const struct session *s, const char *name);
 /* Settings were changed to @with. */
 void audit_config(const struct session *s, const struct settings *with);
 /* Words for a `ctl`. @f: NULL: the root's */

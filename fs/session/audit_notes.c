@@ -48,6 +48,16 @@ void audit_session(const struct session *s, const char *what)
 		audit_add(s->fs, "session", s, json_pack("{s:s}", "what", what));
 }
 
+void audit_checkpoint(const struct session *s, const char *name)
+{
+	char what[PLAIN_NAME_MAX + sizeof(" asked")];
+
+	if (!s->fs->audit)
+		return;
+	snprintf(what, sizeof(what), "%s asked", name);
+	audit_add(s->fs, "checkpoint", s, json_pack("{s:s}", "what", what));
+}
+
 /* ---- whether there is room ---- */
 
 /* Most bytes that a text takes as JSON, and a NUL between two words. */

@@ -142,10 +142,24 @@ static void let_go(struct session *s, const struct problem *why)
 	}
 }
 
+/* The same of what had not begun. */
+static struct problem not_begun(const struct problem *why)
+{
+	struct problem p = *why;
+
+	if (p.code == PROBLEM_UNMOUNTED || p.code == PROBLEM_REMOVED || p.code == PROBLEM_RESET ||
+	    p.code == PROBLEM_CLOSED)
+		problem_add(&p, " before this run began");
+	return p;
+}
+
 void binding_cut(struct session *s, const struct problem *why)
 {
+	const struct problem refused = not_begun(why);
+
 	let_go(s, why);
-	binding_refuse_all(s, why);
+	binding_refuse_all(s, &refused);
+	launch_refuse(s, &refused);
 	launch_cut(s, why);
 }
 

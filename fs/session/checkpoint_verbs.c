@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "binding.h"
 #include "fs.h"
 #include "session.h"
@@ -59,15 +60,17 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 	struct problem why = {0};
 	struct saved *saved = s->sandbox ? NULL : s->asleep.saved; /* that is what it is */
 	struct checkpoint *cp = NULL;
-	int e = 0;
+	int e;
 
-	if (!saved || s->on_disk.damaged)
+	e = audit_may(s->fs, 0, &why);
+	if (e == 0 && (!saved || s->on_disk.damaged))
 		e = saving_may(s, when_idle, &why);
 	if (e == 0)
 		e = checkpoint_new(s, name, saved, &cp, &why);
 	if (e < 0)
 		return refuse(s, e, &why);
 	assert(cp);
+	audit_checkpoint(s, cp->name);
 	if (saved)
 		checkpoint_whole(s, cp, saved);
 	*ret_cp = cp;
@@ -77,8 +80,11 @@ int session_checkpoint(struct session *s, const char *name, bool when_idle,
 
 void session_remove_checkpoint(struct session *s, struct checkpoint *cp)
 {
+	char words[PLAIN_NAME_MAX + sizeof(" removed")];
+
+	snprintf(words, sizeof(words), "%s removed", cp->name);
 	checkpoint_remove(s, cp);
-	keeping_changed(s);
+	events_add(&s->fs->events, s, "checkpoint", words);
 	wait_wake(&s->front.wait);
 }
 

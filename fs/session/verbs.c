@@ -162,10 +162,8 @@ static int reset_asleep(struct session *s)
 
 static int reset_sandbox(struct session *s)
 {
-	static const struct problem reset = {
-		.code = PROBLEM_RESET, .cause = "the session was reset before this run began"};
-	static const struct problem unsaved = {.code = PROBLEM_RESET,
-					       .cause = "the session was reset"};
+	static const struct problem reset = {.code = PROBLEM_RESET,
+					     .cause = "the session was reset"};
 	int e;
 
 	if (s->changes.committing) { /* a reset would let stopped processes go on */
@@ -183,7 +181,7 @@ static int reset_sandbox(struct session *s)
 	if (s->state == SESSION_IDLE || s->state == SESSION_PAUSED) {
 		pause_void(s);
 		if (s->saving.going)
-			binding_unsave(s, &unsaved);
+			binding_unsave(s, &reset);
 		s->fs->watch->stirs(s);
 		e = sandbox_reset(s->sandbox);
 		s->fs->watch->settled(s); /* changes have waited for the save */
@@ -382,8 +380,8 @@ int session_remove(struct session *s)
 
 void session_destroy(struct session *s)
 {
-	static const struct problem gone = {
-		.code = PROBLEM_REMOVED, .cause = "the session was removed before this run began"};
+	static const struct problem gone = {.code = PROBLEM_REMOVED,
+					    .cause = "the session was removed"};
 	struct fs *fs = s->fs;
 	const bool has_sandbox = s->sandbox || s->saving.of;
 

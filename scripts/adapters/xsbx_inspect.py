@@ -83,7 +83,8 @@ class XsbxSandboxEnvironment(SandboxEnvironment):
         try:
             done = await self.run(cmd, limit + 1, stdin=stdin, cwd=cwd, env=env, settings=settings, timeout_s=timeout or 0)
         except xsbx.Failed as failed:
-            error, there = error_of(str(failed), cmd[0]), self.session.path.exists()
+            name = cwd if cwd and f"cwd = {cwd}: " in str(failed) else cmd[0]
+            error, there = error_of(str(failed), name), self.session.path.exists()
             if there and failed.never_ran and isinstance(error, FileNotFoundError):
                 return ExecResult(False, 127, "", f"{error}\n")
             if there and failed.never_ran and isinstance(error, PermissionError):

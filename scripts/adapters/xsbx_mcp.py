@@ -99,8 +99,9 @@ async def files(path: str = ".", content: str | None = None, binary: bool = Fals
 
     def work():
         if content is not None:
+            data = base64.b64decode("".join(content.split()), validate=True) if binary else content.encode()
             place.parent.mkdir(parents=True, exist_ok=True)
-            return f"wrote {place.write_bytes(base64.b64decode(content) if binary else content.encode())} bytes"
+            return f"wrote {place.write_bytes(data)} bytes"
         if place.is_dir():
             return "\n".join(sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in place.iterdir()))
         with open(place, "rb") as file:

@@ -137,6 +137,8 @@ _xsbx_help()
 	if [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbx-top,@(-s|--sort) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
 			sed -n 's/.*-s {\([a-z,]*\)}.*/\1/p' | sed 1q | tr , ' ')" -- "$cur")
+	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--@(remove|unpack) ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 	elif [[ $1 == *xsbxfs-images ]]; then

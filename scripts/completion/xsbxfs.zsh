@@ -93,6 +93,9 @@ _xsbxfs()
 		if [[ $words[CURRENT] == -* ]]; then
 			long=(${(f)"$(_call_program options xsbxfs-images --help 2>/dev/null | grep -oE -- '--[a-z-]+')"})
 			compadd -- ${(u)long}
+		elif [[ $words[CURRENT-1] == --(remove|unpack) ]]; then
+			long=(${${(f)"$(_call_program images xsbxfs-images --list 2>/dev/null)"}%% *})
+			compadd -a long
 		else
 			long=(${commands[xsbxfs-images]:A:h:h}/images/*.conf(N:t:r))
 			compadd -- ${long:#common}

@@ -238,7 +238,7 @@
 	  "Its network could not be started.", \
 	  "Look at `doctor`.") \
 	X(START, NO_PATHS, "no-paths", NO, \
-	  "`ro`, `rw`, `work` and `view` are for processes.", \
+	  "`ro`, `rw` and `work` are for processes.", \
 	  "Write `backend = process`.") \
 	X(START, NO_MEMORY, "no-memory", LATER, \
 	  "The daemon has no memory for it.", \

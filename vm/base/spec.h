@@ -81,7 +81,7 @@ struct sandbox_spec {
 	gid_t group;		     /* the owner's */
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
-	bool image_view; /* programs are the image's, not the host's; only for VM_PROCESS */
+	bool image_view; /* processes see the image's programs, not the host's; machines always do */
 	bool root;	 /* its user may start programs as root; only for VM_MICROVM */
 	/* Or NULL; must outlive the sandbox; only for VM_PROCESS. */
 	const struct vm_install *install;

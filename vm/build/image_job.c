@@ -295,6 +295,7 @@ bool image_jobs_lacks(struct image_jobs *ij, const struct backend_ops *ops, bool
 	const char *why;
 	int r;
 
+	image_view = image_view && ops->views; /* machines see nothing but their image */
 	if ((!image_view && !ops->needs_image) || !can_build(ij))
 		return false;
 	r = image_view ? images_tree(ij->images, image, path, &why)

@@ -184,17 +184,17 @@ static void wait_for_place(struct sandbox *s)
 static void begin(struct sandbox *s)
 {
 	struct image_jobs *images = &s->vm->image_jobs;
+	const bool unpacked = s->spec.image_view && s->ops->views;
 	struct layer_need need;
 
 	if (s->vm->ctx.closing) {
 		sandbox_close(s);
-	} else if ((s->spec.npaths || s->spec.work || s->spec.image_view) && !s->ops->views) {
+	} else if ((s->spec.npaths || s->spec.work) && !s->ops->views) {
 		sandbox_failf(s, PROBLEM_NO_PATHS, "Write backend = process.",
-			      "ro, rw, work and view are for processes, not for a "
-			      "machine");
+			      "ro, rw and work are for processes, not for a machine");
 	} else if (image_jobs_lacks(images, s->ops, s->spec.image_view, s->spec.image, true)) {
 		await(s, NEEDS_IMAGE, IMAGE_JOB_MS);
-		image_jobs_wait(images, s->spec.image, s->spec.image_view, &s->wait);
+		image_jobs_wait(images, s->spec.image, unpacked, &s->wait);
 	} else if (!find_layer(s, &need)) {
 		wait_for_packages(s, &need);
 	} else {

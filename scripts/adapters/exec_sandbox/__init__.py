@@ -5,10 +5,14 @@ they run as they are. The mount is XSBX_MOUNT or /sbx, and a language's template
 
 What differs: an output may be as long as the mount's output_limit; status 137 does not end a session; env_vars are those of
 one exec(); packages have exact versions; results are dataclasses; what SchedulerConfig says of images, pools, snapshots and
-overcommitment is the mount's own business, and ignored.
+overcommitment is the mount's own business, and ignored, as is configure_logging(): the daemon has a log.
 """
 from .config import SchedulerConfig
 from .exceptions import *
 from .models import ExecutionResult, ExposedPort, FileInfo, Language, PortMapping, TimingBreakdown
 from .scheduler import Scheduler
 from .session import Session
+
+
+def configure_logging(*_arguments, **_options):
+    """Nothing is logged here."""

@@ -241,7 +241,7 @@ def words(way):
                        (f"{way.host}:{MNT} {SCRATCH}/nowhere", "is no directory"),
                        (f"-n 0 {way.host}:{MNT} {FAR}", "from 1 to 99"),
                        (f"-o nonsense {way.host}:{MNT} {FAR}", "unknown option"),
-                       (f"-u {FAR}", "could not be unmounted")):
+                       (f"-u {FAR}", "nothing is mounted at")):
         status, text = command(f"{REMOTE} {way.options} {args}", env=way.env)
         ok(f"{args}: fails", status == 1, status)
         has(args, text, what)

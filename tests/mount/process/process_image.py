@@ -102,7 +102,6 @@ def not_needed():
 
 def mistakes():
     has("a word", refused("[template raw]\nbackend = process\nview = guest\n"), "neither host nor image")
-    has("no machines", refused("[template raw]\nbackend = microvm\nview = image\n"), "not for a microvm")
 
 
 main(unpacked, packages, missing, not_needed, mistakes)

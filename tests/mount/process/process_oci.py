@@ -65,7 +65,7 @@ def good():
         has("what is left out is said", said, what)
     has("so is what was laid over", said, "laid over, for the image has none: bash")
     same("its template", template("app"), [
-        "[template app]", "language = raw", "env.USER = app", "env.LOGNAME = app", "env.PATH = /bin:/app",
+        "[template app]", "language = raw", "view = image", "env.USER = app", "env.LOGNAME = app", "env.PATH = /bin:/app",
         "env.GREETING = good day", "cwd = /app/data", "entrypoint = /app/start 'a b'\\;' c' 'it'\\''s'"])
     has("a second time there is nothing to do", images("--oci", f"{SCRATCH}/app.tar"), "nothing to do")
     images("--unpack", "app")
@@ -79,7 +79,8 @@ def good():
     same("nobody gets another's rights", os.stat(f"{tree}/bin/busybox").st_mode & 0o6000, 0)
     same("no FIFO", os.path.lexists(f"{tree}/null"), False)
 
-    host = Host("good", "[template app]\nbackend = process\nview = image\nenv.MORE = mine\n", f"cache_dir={CACHE}",
+    host = Host("good", "[template app]\nbackend = process\nenv.MORE = mine\n"
+                "[template also]\nimage = app\nbackend = microvm\n", f"cache_dir={CACHE}",
                 "allow_process=yes", f"image_builder={TOP}/scripts/images")
     s = host.session("one", template="app")
     same("the interpreter", s.run("echo $GREETING $MORE $USER; cat /srv/old/new; pwd; x=5\n").out,
@@ -97,6 +98,10 @@ def good():
     os.mkdir(s / "jobs/code")
     write(s / "jobs/code/in", "pwd; echo $BASH_VERSION | cut -c 1\n")
     same("code", s.text("jobs/code/stdout"), "/app/data\n5\n")
+    also = host.session("two", template="also", config="backend = process\n")
+    os.mkdir(also / "jobs/it")
+    write(also / "jobs/it/ctl", "start\n")
+    same("so does a template of another name, for machines, where a session is none", also.text("jobs/it/stdout"), "/app/data|a b; c|it's|good day\n")
     host.close()
 
 
@@ -262,8 +267,9 @@ def names():
     # Before anything is fetched: there is no kernel in this cache.
     empty = folder("empty")
     for arguments, words in ([f"{SCRATCH}/none.tar"], "there is no file"), ([f"{SCRATCH}/app.tar", "--name", "raw"], "is taken"), \
-            ([f"{SCRATCH}/app.tar", "--arch", "arm64"], "can't be made for arm64"):
-        said = images("--oci", *arguments, code=1, XSBXFS_CACHE=empty)
+            ([f"{SCRATCH}/app.tar", "--arch", "arm64"], "can't be made for arm64"), \
+            (["--registry", "app"], "which registry?"), (["--registry", "me/app:1"], "which registry?"):
+        said = images(*([] if arguments[0] == "--registry" else ["--oci"]), *arguments, code=1, XSBXFS_CACHE=empty)
         ok(f"{arguments}: nothing is begun", words in said and "==>" not in said, said)
     write(f"{SCRATCH}/text.tar", "hello")
     has("no archive", images("--oci", f"{SCRATCH}/text.tar", code=1), "no tar archive")
@@ -273,10 +279,33 @@ def names():
         ok(f"manifest.json: {text[:20]}", "error: " in said and "Traceback" not in said, said)
 
 
+def removed():
+    """An image that nobody wants any more, and what it was made of; and no other."""
+    with open(f"{IMAGES}/templates/both/manifest.json", encoding="utf-8") as file:
+        base = json.load(file)["base"]
+    image = os.path.realpath(f"{IMAGES}/templates/both")
+    rest = sorted(set(glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")) -
+                  {image, f"{IMAGES}/bases/{base}", f"{IMAGES}/templates/both"})
+    has("it says so", images("--remove", "both"), "of the image 'both'")
+    same("nothing of it is left, and all else", sorted(
+        glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")), rest)
+    for name, words in ("both", "there is no image 'both'"), ("../x", "there is no image"), ("kernel", "need a kernel"):
+        has(f"--remove {name}", images("--remove", name, code=1), words)
+    # To remove takes none of what a build takes.
+    bin = folder("bin")
+    for path in (p for d in ("/usr/bin", "/bin") for p in glob.glob(f"{d}/*") if os.path.basename(p) != "mmdebstrap"):
+        if not os.path.lexists(f"{bin}/{os.path.basename(path)}"):
+            os.symlink(path, f"{bin}/{os.path.basename(path)}")
+    os.remove(f"{IMAGES}/templates/first")
+    said = images("--prune", PATH=bin)
+    ok("--prune builds nothing", "that no template needs" in said and "==>" not in said, said)
+    same("it is gone", glob.glob(f"{IMAGES}/first-*"), [])
+
+
 need("skopeo", "busybox", "patchelf", "mkfs.erofs", "fsck.erofs", "zstd")
 if b"INTERP" in subprocess.run(["readelf", "-lW", shutil.which("busybox")], stdout=subprocess.PIPE, check=True).stdout:
     skip("busybox is not the static one: apt-get install busybox-static")
 if os.getuid() != 0:
     skip("this unpacks images as root")
 borrow()
-main(good, forms, account, hostile, mutated, names)
+main(good, forms, account, hostile, mutated, names, removed)

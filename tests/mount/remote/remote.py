@@ -16,5 +16,19 @@ def other_server():
         same("all of it later", (read(s / "exit_code"), read(f"{FAR}/raw/other/stdout")), (b"0\n", b"hello\n"))
 
 
+def words():
+    """What is said to ssh, and by xsbx-remote, where nothing comes of it."""
+    here, bin = f"{SCRATCH}/here", f"{SCRATCH}/asked"
+    os.makedirs(f"{here}/dir")
+    os.mkdir(bin)
+    write(f"{bin}/ssh", f"#!/bin/sh\necho \"$@\" >{bin}/words; exit 1\n")
+    os.chmod(f"{bin}/ssh", 0o755)
+    env = dict(os.environ, PATH=f"{bin}:{os.environ['PATH']}")
+    for given, want in ("ssh/config", f"{here}/ssh/config"), ("/etc/x", "/etc/x"), ("none", "none"):
+        status, text = command(f"{REMOTE} -F {given} box dir", env=env, cwd=here)
+        ok(f"-F {given}", status == 1 and read(f"{bin}/words", "r").startswith(f"-F {want} box "), text)
+    same("nothing is mounted", command(f"{REMOTE} -u dir", env=env, cwd=here), (1, "xsbx-remote: nothing is mounted at dir\n"))
+
+
 way = StandIn()
-main(*over(way), other_server)
+main(*over(way), other_server, words)

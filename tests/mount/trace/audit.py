@@ -114,9 +114,28 @@ def who_did_what():
         same("alice makes one", as_user(ALICE, lambda: os.mkdir(f"{a.mnt}/raw/alice")), None)
         same("hers", len(of(a.lines(), "session", session="raw/alice", uid=ALICE, owner=ALICE)), 1)
         same("she can't read it", as_user(ALICE, lambda: read(a.file)), "EACCES")
+    kept = a.session("kept")
+    kept.run("true\n")
+    os.mkdir(kept / "checkpoints/c")
+    read(kept / "checkpoints/c/wait")
+    os.rmdir(kept / "checkpoints/c")
+    for what, who in ("c asked", mine), ("c whole", {"by": "xsbxfs"}), ("c removed", mine):
+        same(what, len(of(a.lines(), "checkpoint", session="raw/kept", what=what, **who)), 1)
+    idle, busy = a.session("idle"), a.session("busy")
+    idle.run("true\n")
+    os.mkdir(busy / "jobs/long")
+    write(busy / "jobs/long/in", "exec sleep 600\n")
+    for code in "exec sleep 600\n", "true\n":
+        write(busy / "in", code)
+    ok("a run goes on", wait_for(lambda: busy.word() == "running" and read(busy / "jobs/long/state", "r") == "running\n"))
     a.stop()
     last = a.lines()
     in_order(last)
+    words = "xsbxfs was ended"
+    causes = [x["cause"] for x in of(last, "problem", session="raw/busy")]
+    same("of what had begun, and of what had not", set(causes), {words, f"{words} before this run began"})
+    same("one had not", causes.count(f"{words} before this run began"), 1)
+    same("of who had no run", {x["cause"] for x in of(last, "problem", session="raw/idle")}, {words})
     same("the end", [x["what"] for x in of(last, "mount")], ["mounted", "ending", "ended"])
     a.start()
     a.stop()

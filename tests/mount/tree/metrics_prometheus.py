@@ -4,13 +4,14 @@
 # backends: local
 # night: local
 # timeout: 180
+import re
 import socket
 import urllib.parse
 import urllib.request
 
 from xsbx import *
 
-need("promtool", "prometheus", "socat")
+need("promtool", "prometheus", "socat", "mandoc")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
@@ -43,14 +44,10 @@ def promtool():
 
 
 def advice(port):
-    """The line of xsbxfs(5), with this mount and a port that is free."""
-    lines = read(f"{ROOT}/man/xsbxfs.5", "r").splitlines()
-    at = next(i for i, line in enumerate(lines) if line.startswith("socat TCP-LISTEN"))
-    text = lines[at]
-    while text.endswith("\\e"):
-        at += 1
-        text = text[:-2] + lines[at]
-    return text.replace("\\(aq", "'").replace("\\e", "\\").replace("/sbx/", f"{MNT}/").replace("9469", str(port))
+    """The lines of xsbxfs(5) as they are copied from what man(1) shows, with this mount and a port that is free."""
+    page = subprocess.run("mandoc -T utf8 man/xsbxfs.5 | col -b", shell=True, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    text = re.search(r"at\s+port\s+9469\s+of\s+this\s+host:\n\n(.*?)\n\n", page.stdout, re.S)[1]
+    return text.replace("socat ", "exec socat ").replace("/sbx/", f"{MNT}/").replace("9469", str(port))
 
 
 def scraped():
@@ -58,7 +55,7 @@ def scraped():
     conf = f"{SCRATCH}/prometheus.yml"
     write(conf, f"scrape_configs:\n- job_name: xsbxfs\n  scrape_interval: 1s\n  static_configs:\n"
                 f"  - targets: ['127.0.0.1:{node}']\n")
-    served = subprocess.Popen(["sh", "-c", f"exec {advice(node)}"])
+    served = subprocess.Popen(["sh", "-c", advice(node)])
     log = open(f"{SCRATCH}/prometheus.log", "wb")
     prom = subprocess.Popen(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={SCRATCH}/data",
                              f"--web.listen-address=127.0.0.1:{web}"], stdout=log, stderr=log)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/xsbx-top: as text, on a terminal, for who has not mounted, with names and outputs that are hostile, with many sessions."""
 # option: allow_other
+import importlib.machinery
 import re
+import types
 
 from xsbx import *
 
@@ -43,6 +45,18 @@ def once():
     has("the rest is counted", top("--once", "--rows", "1", MNT), "\nand 1 more\n")
     ok("no wider", all(len(line) <= 60 for line in top("--once", "-w", "60", MNT).splitlines()))
     busy.ctl("kill")
+
+
+def heads():
+    """Of a mount that has just been made, and of images that are missing and that could not be built."""
+    module = importlib.machinery.SourceFileLoader("top", TOP).load_module()
+    status = json.loads(read(f"{MNT}/status.json"))
+    status["uptime_s"] = 0
+    for state, told in ("missing", False), ("failed", True):
+        status["templates"][0].update(problem="no image", image={"state": state})
+        text = "\n".join(module.head(types.SimpleNamespace(path=MNT, status=status)))
+        has("just mounted", text, "up 0s,")
+        same(f"an image that is {state} is a problem", "Problem: " in text, told)
 
 
 def elsewhere():
@@ -131,4 +145,4 @@ def terminal():
         shell(f"{tmux} kill-server")
 
 
-main(once, elsewhere, hostile, others, many, terminal)
+main(once, heads, elsewhere, hostile, others, many, terminal)

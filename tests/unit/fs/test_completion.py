@@ -38,6 +38,7 @@ CASES = [
     ("D", "xsbx-top dire", "xsbx-top directory/"),
     ("D", "xsbx-remote host dire", "xsbx-remote host directory/"),
     ("D", "xsbxfs-images --shar", "xsbxfs-images --shared"),
+    ("D", "xsbxfs-images --remove ap", "xsbxfs-images --remove app"),
     ("D", "xsbxfs-images jav", "xsbxfs-images java"),
     ("D", "echo timeou", "echo timeou"),
     ("S", "echo timeou", "echo timeout_s"),
@@ -69,8 +70,8 @@ class Shell:
     def __init__(self, argv, home, script):
         self.pid, self.fd = pty.fork()
         if not self.pid:
-            os.environ.update(PATH=f"{home}/bin:{os.environ['PATH']}", HOME=home, TERM="dumb", LC_ALL="C.UTF-8", ZDOTDIR=home,
-                              XDG_CONFIG_HOME=f"{home}/.config")
+            os.environ.update(PATH=f"{home}/bin:{os.environ['PATH']}", HOME=home, XSBXFS_CACHE=home, XSBXFS_SHARED="none", TERM="dumb",
+                              LC_ALL="C.UTF-8", ZDOTDIR=home, XDG_CONFIG_HOME=f"{home}/.config")
             os.execvp(argv[0], argv)
         self.type(script + "echo re''ady\n")
         self.until("\nready\r")
@@ -143,6 +144,9 @@ def main():
         for name in "xsbx-top", "xsbx-remote":
             os.symlink(f"{ROOT}/scripts/{name}", f"{home}/bin/{name}")
         os.symlink(f"{ROOT}/scripts/images", f"{home}/bin/xsbxfs-images")
+        os.makedirs(f"{home}/images/templates/app")
+        with open(f"{home}/images/templates/app/manifest.json", "w") as file:
+            file.write('{"name": "app", "hash": "0", "suite": "oci", "tools": {}}')
         os.symlink(f"{FILES}/xsbxfs.zsh", f"{home}/fpath/_xsbxfs")
         with open(f"{home}/bin/print_line", "w") as file:
             file.write("#!/bin/sh\nprintf '<<%s>>\\n' \"$1\"\n")

@@ -47,6 +47,8 @@ async def outputs(env):
     assert (result.stdout, result.returncode, result.success) == ("\ufffd", 5, False), result
     result = await env.exec(["nowhere"])
     assert result.returncode == 127 and "nowhere" in result.stderr, result
+    result = await env.exec(["pwd"], cwd="nodir")
+    assert result.returncode == 127 and result.stderr == "nodir: No such file or directory\n", result
     with override_max_exec_output_size(1000):
         assert len((await env.exec(["head", "-c", "1000", "/dev/zero"])).stdout) == 1000
         try:

@@ -33,6 +33,10 @@ async def tools():
         assert await call("files", path="d/raw", content=data, binary=True) == "wrote 256 bytes"
         assert await call("files", path="d/raw", binary=True) == data
         assert (await call("files", path="d/raw")).startswith("error: ")
+        for wrong in "!!!", "YQ", "Y!Q==":
+            assert (await call("files", path="d/wrong", content=wrong, binary=True)).startswith("error: "), wrong
+        assert "wrong" not in await call("files", path="d")
+        assert await call("files", path="d/lines", content="YW\nJj\n", binary=True) == "wrote 3 bytes"
         assert await call("job", command="wc -c < d/raw; head -c 300000 /dev/zero > large; ln -s /etc/passwd link") == (
             "256\nexit status 0")
         for path in ("large", "link", "/etc/passwd", "a/../../config", "none"):

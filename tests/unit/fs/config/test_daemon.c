@@ -191,6 +191,14 @@ static void test_file_mistakes(void **state)
 		       "without a unit, or 0 for no limit.");
 	assert_refused("[store]\nurl = ftp://h/b\n", "is not https://");
 	assert_refused("[store]\nurl = https://me:secret@h/b\n", "belong into the environment");
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const none[] = {"http://", "https://", "http:///x",
+						   "https://:80"};
+		char text[64];
+
+		snprintf(text, sizeof(text), "otlp_url = %s\n", none[i]);
+		assert_refused(text, "is not https://HOST/PATH or http://HOST/PATH");
+	}
 	assert_refused("[store]\nregion = Mars\n", "is no region");
 	assert_refused("[store]\nmax_vms = 1\n", "belongs into the section [xsbxfs]");
 	assert_refused("url = https://h/b\n", "belongs into the section [store]");

@@ -59,9 +59,10 @@ static void test_brings(void **state)
 	struct conf_template *t;
 
 	(void)state;
-	write_file(CONF, "# from an image\n[template app]\nlanguage = raw\nenv.A = x y\n"
-			 "env.PATH = /app/bin:/usr/bin\ncwd = /app\n"
-			 "entrypoint = /app/start 'a b'\\;' c' \"d\"\nmemory_mb = 300\n");
+	write_file(CONF,
+		   "# from an image\n[template app]\nlanguage = raw\nview = image\nenv.A = x y\n"
+		   "env.PATH = /app/bin:/usr/bin\ncwd = /app\n"
+		   "entrypoint = /app/start 'a b'\\;' c' \"d\"\nmemory_mb = 300\n");
 	assert_int_equal(load(&c), 0);
 	t = conf_template_find(&c, "app");
 	assert_non_null(t);
@@ -74,6 +75,9 @@ static void test_brings(void **state)
 	assert_int_equal(entry_argv(&t->settings, &words), 0);
 	assert_int_equal(words.len, sizeof("/app/start\0a b; c\0d"));
 	assert_memory_equal(words.data, "/app/start\0a b; c\0d", words.len);
+	/* Processes see the image as well; machines always do. */
+	assert_true(t->settings.spec.image_view);
+	assert_int_equal(t->settings.spec.backend, VM_MICROVM);
 	/* Nobody waits for it at the mount. */
 	assert_true(t->of_image && t->asleep && !t->prepare);
 	assert_int_equal(t->settings.spec.pool.target, 0);
@@ -90,8 +94,9 @@ static void test_last_word(void **state)
 
 	(void)state;
 	write_file(CONF, "[template app]\nlanguage = raw\nenv.A = image\nenv.B = image\n"
-			 "entrypoint = /start\n");
-	write_file("x.conf", "[template app]\nenv.A = mine\nentrypoint =\nroot = yes\n");
+			 "entrypoint = /start\nview = image\n");
+	write_file("x.conf", "[template app]\nenv.A = mine\nentrypoint =\nroot = yes\nview = "
+			     "host\n");
 	assert_int_equal(load(&c, "-c", "x.conf"), 0);
 	t = conf_template_find(&c, "app");
 	assert_non_null(t);
@@ -99,6 +104,7 @@ static void test_last_word(void **state)
 	assert_string_equal(t->settings.spec.env[1].value, "image");
 	assert_string_equal(t->settings.entrypoint, "");
 	assert_true(t->settings.spec.root);
+	assert_false(t->settings.spec.image_view);
 	assert_false(t->of_image);
 	conf_clear(&c);
 	/* And where the configuration says where images are. */
@@ -110,6 +116,48 @@ static void test_last_word(void **state)
 	assert_int_equal(load_args(&c, (const char *[]){"xsbxfs", "mnt", NULL}), 0);
 	assert_null(conf_template_find(&c, "app"));
 	conf_clear(&c);
+}
+
+/* A template of another name begins with what its image says, and the configuration has the last word. */
+static void test_inherited(void **state)
+{
+	const char *const argv[] = {"xsbxfs", "-o", "cache_dir=cache", "-c", "x.conf", "mnt", NULL};
+	struct buf kept = {0};
+	struct conf c, again;
+
+	(void)state;
+	write_file(
+		CONF,
+		"[template app]\nlanguage = raw\nview = image\nenv.A = image's\nenv.B = "
+		"a \"b\" \\c\ncwd = /app\nentrypoint = /app/start 'a b'\\;' c'\nmemory_mb = 300\n");
+	write_file("x.conf", "[limits]\nmax_memory_mb = 256\n[template mine]\nenv.A = mine\ncwd = "
+			     "/mine\nimage = app\n[template app]\nenv.C = no\n[template python]\n"
+			     "image = app\n[template none]\nimage = nowhere\nlanguage = raw\n");
+	assert_string_equal(load_args(&c, argv) < 0 ? why : "", "");
+	assert_int_equal(conf_put(&c, &kept), 0);
+	assert_int_equal(conf_load_again(&again, 6, (char *const *)argv,
+					 record_reader(kept.data, kept.len), why, sizeof(why)),
+			 0);
+	for (int i = 0; i < 2; i++) {
+		const struct settings *s = &conf_template_find(i ? &again : &c, "mine")->settings;
+		const struct settings *app = &conf_template_find(&c, "app")->settings;
+
+		assert_string_equal(s->spec.language, "raw");
+		assert_true(s->spec.image_view);
+		assert_string_equal(s->cwd, "/mine");
+		assert_string_equal(s->entrypoint, app->entrypoint);
+		assert_int_equal(s->spec.memory_mb, 256);
+		assert_int_equal(s->spec.nenv, 2);
+		assert_string_equal(s->spec.env[0].value, "mine");
+		assert_string_equal(s->spec.env[1].value, app->spec.env[1].value);
+		s = &conf_template_find(i ? &again : &c, "python")->settings;
+		assert_string_equal(s->spec.language, "raw");
+		assert_string_equal(s->spec.env[0].value, "image's");
+	}
+	assert_false(conf_template_find(&c, "none")->settings.spec.image_view);
+	buf_clear(&kept);
+	conf_clear(&c);
+	conf_clear(&again);
 }
 
 /* Nothing of the host, nothing of another template; the mount is made without it. */
@@ -436,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_brings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_last_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_inherited, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits_builtin, setup, teardown),
