@@ -17,6 +17,8 @@ import time
 import patience
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Without what a make that runs this was told: it would be told to those below as well.
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "T"}
 failures = []
 
 
@@ -27,9 +29,8 @@ def same(what, got, want):
 
 def built(*args):
     """What make would build, into an empty directory."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     with tempfile.TemporaryDirectory() as build:
-        done = subprocess.run(["make", "-n", "-C", ROOT, f"O={build}", "CC=cc", *args], env=env, check=False,
+        done = subprocess.run(["make", "-n", "-C", ROOT, f"O={build}", "CC=cc", *args], env=ENV, check=False,
                               encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     same(f"make -n {args}", done.returncode, 0)
     return [word[len(build) + 1:] for line in done.stdout.splitlines() if line.startswith("cc ")
@@ -68,7 +69,7 @@ same("tests that fit, the best first", suggest.suggest(
      "tests/mount/runs/says.py": "s.error('busy'); no-jail"}, ["fs/session/pause.h"], codes),
      [("says", "mentions no-jail, mentions busy"), ("test_lists", "has fs/session/pause.c"),
       ("test_near", "is in its folder")])
-done = subprocess.run(["make", "-n", "-C", ROOT, "check-save", "unsaved=fs/session/pause.c"], check=False,
+done = subprocess.run(["make", "-n", "-C", ROOT, "check-save", "unsaved=fs/session/pause.c"], env=ENV, check=False,
                       encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 same("they are asked for", "tests/suggest fs/session/pause.c\n" in done.stdout, True)
 
