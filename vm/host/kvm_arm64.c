@@ -22,8 +22,10 @@
  * instructions are cached, so that the loop runs as fast as outside: for data that takes page tables.
  */
 enum { IN_FLOAT, IN_BREAK, IN_LOOP, IN_HANDLER, TRIAL_SIZE, TRIAL_NMARKS };
-extern const uint8_t trial_code[];
-extern const uint32_t trial_marks[TRIAL_NMARKS]; /* where the parts begin */
+/* Hidden: addresses of labels are not taken from the table of what is global, where the linker would have them wrong. */
+extern const uint8_t trial_code[] __attribute__((visibility("hidden")));
+extern const uint32_t trial_marks[TRIAL_NMARKS]
+	__attribute__((visibility("hidden"))); /* where the parts begin */
 __asm__(".pushsection .rodata\n"
 	"	.balign	8\n"
 	"trial_code:\n"
