@@ -97,7 +97,7 @@ if os.fork() == 0:
     allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
     program = struct.pack("HxxxxxxP", 1, ctypes.addressof(allow))
     tell("prctl", libc.prctl(22, 2, program, 0, 0))
-    tell("seccomp", libc.syscall(317, 1, 0, program))
+    tell("seccomp", libc.syscall(317 if os.uname().machine == "x86_64" else 277, 1, 0, program))
     os._exit(0)
 os.wait()
 """

@@ -6,7 +6,7 @@ from xsbx import *
 
 # Undumpable, and its first thread has ended.
 HIDES = """
-import ctypes, threading, time
+import ctypes, os, threading, time
 libc = ctypes.CDLL(None)
 def beat():
     n = 0
@@ -16,7 +16,7 @@ def beat():
         time.sleep(0.05)
 threading.Thread(target=beat).start()
 libc.prctl(4, 0, 0, 0, 0)
-libc.syscall(60, 0)
+libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0)
 """
 
 

@@ -56,8 +56,8 @@ PYTHON = [
      "print('YES' if l.ptrace(16, 1, 0, 0) == 0 else 'no')", None),
     ("make a user namespace", "import ctypes; print('YES' if ctypes.CDLL(None).unshare(0x10000000) == 0 "
      "else 'no')", None),
-    ("load a program into the kernel", "import ctypes; b = ctypes.create_string_buffer(128); "
-     "print('YES' if ctypes.CDLL(None).syscall(321, 0, b, 128) >= 0 else 'no')", None),
+    ("load a program into the kernel", "import ctypes, os; b = ctypes.create_string_buffer(128); "
+     "print('YES' if ctypes.CDLL(None).syscall(321 if os.uname().machine == 'x86_64' else 280, 0, b, 128) >= 0 else 'no')", None),
     ("find another file of the guest's machinery", "import os, glob\n"
      "print('YES' if any('memfd' in os.readlink(f) or 'socket' in os.readlink(f) for f in "
      "glob.glob('/proc/1/fd/*')) else 'no')", None),
