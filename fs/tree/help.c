@@ -142,20 +142,30 @@ static struct words packages(const char *text)
 	return w;
 }
 
+static int root_template(const struct conf_template *t, struct buf *out)
+{
+	return buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name,
+			  t->settings.spec.language, t->settings.spec.memory_mb,
+			  seconds(t->settings.timeout_s, "no time limit for").text,
+			  packages(t->settings.spec.packages).text,
+			  t->settings.spec.network ? "; with a network" : "",
+			  t->settings.spec.backend == VM_PROCESS ? "; as a process" : "");
+}
+
+/* Those of the configuration before those that images have brought along, of which there can be many. */
 static int root_templates(const struct conf *c, struct buf *out)
 {
-	size_t shown = MIN(c->ntemplates, (size_t)9);
+	const size_t shown = MIN(c->ntemplates, (size_t)9);
+	size_t n = 0;
 	int r = buf_printf(out, "\n## Templates\n\n");
 
-	for (size_t i = 0; i < shown && r >= 0; i++) {
-		const struct conf_template *t = &c->template[i];
-
-		r = buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name,
-			       t->settings.spec.language, t->settings.spec.memory_mb,
-			       seconds(t->settings.timeout_s, "no time limit for").text,
-			       packages(t->settings.spec.packages).text,
-			       t->settings.spec.network ? "; with a network" : "",
-			       t->settings.spec.backend == VM_PROCESS ? "; as a process" : "");
+	for (int of_image = 0; of_image <= 1; of_image++) {
+		for (size_t i = 0; i < c->ntemplates && n < shown && r >= 0; i++) {
+			if (c->template[i].of_image != of_image)
+				continue;
+			r = root_template(&c->template[i], out);
+			n++;
+		}
 	}
 	if (r >= 0 && shown < c->ntemplates)
 		r = buf_printf(out, "- and %zu more: `ls`\n", c->ntemplates - shown);

@@ -69,10 +69,11 @@ static void test_root(void **state)
 		t = conf_template_get(&conf, name, &src);
 		assert_non_null(t);
 		assert_int_equal(conf_template_set(t, "language", "raw", &src), 0);
+		t->of_image = i < 20;
 	}
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "mkdir shell/demo");
-	assert_shows(&b, "`template-5/` raw, 192 MiB, 30 s a run");
+	assert_shows(&b, "`template-20/` raw, 192 MiB, 30 s a run");
 	assert_shows(&b, "`javascript/` javascript, 192 MiB, no time limit for a run");
 	assert_shows(&b, "and 55 more");
 	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
