@@ -143,7 +143,6 @@ static void put_views(const struct conf *conf, struct policy_view *views)
 			.path = spec->paths,
 			.npaths = spec->npaths,
 			.work = spec->work,
-			.image = spec->image_view ? spec->image : NULL,
 		};
 	}
 }

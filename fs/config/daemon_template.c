@@ -223,8 +223,8 @@ static int settle_image(struct conf_template *t, const struct conf_source *src)
 	if (!is_language(language))
 		return conf_fail(src, EINVAL,
 				 "[template %s]: which language? Add language = python, "
-				 "javascript or raw",
-				 t->name);
+				 "javascript or raw; no image \"%s\" is here that says it",
+				 t->name, spec->image);
 	return value_keep(&spec->language, language);
 }
 

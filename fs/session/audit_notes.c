@@ -278,8 +278,7 @@ void audit_denied(const struct session *s, const struct sandbox_denied *what, un
 		      audit_text(what->reason, strlen(what->reason)));
 	if (what->port)
 		json_object_set_new(o, "port", json_integer(what->port));
-	if (unreported)
-		json_object_set_new(o, "unreported", json_integer(unreported));
+	put_unreported(o, unreported);
 	audit_add(s->fs, "denied", s, o);
 }
 
@@ -290,8 +289,7 @@ void audit_connected(const struct session *s, const char *name, uint16_t port, u
 	if (!s->fs->audit)
 		return;
 	o = json_pack("{s:o, s:i}", "name", audit_text(name, strlen(name)), "port", (int)port);
-	if (unreported)
-		json_object_set_new(o, "unreported", json_integer(unreported));
+	put_unreported(o, unreported);
 	audit_add(s->fs, "connected", s, o);
 }
 

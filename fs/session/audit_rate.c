@@ -6,7 +6,8 @@
 
 #include "vm/base/util.h"
 
-/* His, or that of whoever was heard of the longest ago. */
+/* His, or that of whoever was heard of the longest ago, with what that had left: who has more ids than there is room for
+ * has no more lines. */
 static struct audit_rate_user *user_of(struct audit_rate *r, uid_t uid)
 {
 	struct audit_rate_user *oldest = &r->of[0];
@@ -18,7 +19,8 @@ static struct audit_rate_user *user_of(struct audit_rate *r, uid_t uid)
 			oldest = &r->of[i];
 	}
 	r->forgotten += oldest->unreported;
-	*oldest = (struct audit_rate_user){.uid = uid};
+	oldest->uid = uid;
+	oldest->unreported = 0;
 	return oldest;
 }
 

@@ -10,7 +10,7 @@
 #define AUDIT_RATE_BURST 100u /* lines of a user at once */
 #define AUDIT_RATE_MS	 100u /* and one each, behind them */
 #define AUDIT_RATE_USERS \
-	32u /* that are known apart: of more, whoever was heard of last begins anew */
+	32u /* that are known apart: one more has what whoever was heard of the longest ago has left */
 
 /* All zeroes: nobody had any. Not known to a daemon that goes on where this one died. */
 struct audit_rate {

@@ -138,7 +138,8 @@ _xsbx_help()
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null |
 			sed -n 's/.*-s {\([a-z,]*\)}.*/\1/p' | sed 1q | tr , ' ')" -- "$cur")
 	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--@(remove|unpack) ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$1" --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" --list 2>/dev/null |
+			sed -n 's/^\([A-Za-z0-9._-]*\) .*/\1/p')" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 	elif [[ $1 == *xsbxfs-images ]]; then

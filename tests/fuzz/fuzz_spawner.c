@@ -25,8 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct policy *make(void)
 {
 	const struct vm_path path[] = {{SHOWN, "/shown", true}};
-	const struct policy_view views[] = {
-		{0}, {.path = path, .npaths = 1}, {.work = WORK}, {.image = "python"}};
+	const struct policy_view views[] = {{0}, {.path = path, .npaths = 1}, {.work = WORK}};
 	const struct vm_config vm = {
 		.cache_dir = CACHE,
 		.runtime_dir = "/nonexistent/run",
@@ -43,7 +42,7 @@ static struct policy *make(void)
 					  .max_processes = 1000,
 					  .others = true,
 					  .view = views,
-					  .nviews = 4};
+					  .nviews = 3};
 	struct policy *p = NULL;
 
 	setenv("LD_PRELOAD", "/evil.so", 1);

@@ -195,6 +195,8 @@ static int describe(const struct backends *all, const struct backend_spec *spec,
 		order_set(o->key, in->key);
 		order_set(o->image, in->image);
 		o->language = strcmp(in->language, "python") == 0 ? ORDER_PYTHON : ORDER_JAVASCRIPT;
+	} else if (v && v->image_view) {
+		order_set(o->image, spec->image);
 	}
 	o->view = (uint32_t)view;
 	o->flags = spec->network ? ORDER_NETWORK : 0;

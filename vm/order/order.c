@@ -87,7 +87,7 @@ static int sandbox(const struct order_sandbox *s, const struct order_limits *mos
 	if (!name(s->name) || !hash_or_none(s->layer) || !name_or_none(s->image) ||
 	    (s->flags & ~ORDER_NETWORK) || s->language >= ORDER_NLANGUAGES)
 		return -EBADMSG;
-	if (installs ? !hash(s->key) : s->key[0] != '\0' || s->image[0] != '\0')
+	if (installs ? !hash(s->key) : s->key[0] != '\0')
 		return -EBADMSG;
 	if (s->view >= ORDER_VIEW_FIRST + most->nviews || !size_ok(s, most) || s->owner == NO_ID ||
 	    s->group == NO_ID)

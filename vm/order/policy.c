@@ -13,6 +13,7 @@
 #include "policy_internal.h"
 #include "vm/host/kvm.h"
 #include "vm/base/spec.h"
+#include "vm/base/arch.h"
 #include "vm/jail/view.h"
 
 /*
@@ -81,10 +82,11 @@ static void note_places(struct policy *p, bool *bad)
 	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *e;
 
-	snprintf(path, sizeof(path), "%s/images/templates", p->cache);
+	snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates", p->cache);
 	dir = opendir(path);
 	while (dir && p->nplaces < POLICY_PLACES_MAX && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, e->d_name);
+		snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s", p->cache,
+			 e->d_name);
 		if (e->d_name[0] == '.' || !realpath(path, real) || path_is_below(real, p->images))
 			continue;
 		p->place[p->nplaces++] = copy_text(real, bad);
@@ -105,14 +107,13 @@ static void note_writable(struct sealed_view *v, const char *source)
 
 static bool is_empty(const struct policy_view *v)
 {
-	return !v->npaths && !v->work && !v->image;
+	return !v->npaths && !v->work;
 }
 
 static void seal_view(struct sealed_view *to, const struct policy_view *from, bool *bad)
 {
 	to->roots = to->roots_groups = true;
 	to->work = copy_text(from->work, bad);
-	to->image = copy_text(from->image, bad);
 	for (size_t i = 0; i < from->npaths && i < VM_PATHS_MAX; i++) {
 		to->path[to->npaths++] =
 			(struct vm_path){copy_text(from->path[i].source, bad),
@@ -131,8 +132,7 @@ static bool same(const char *a, const char *b)
 
 static bool shows(const struct sealed_view *s, const struct sandbox_spec *spec)
 {
-	if (s->npaths != spec->npaths || !same(s->work, spec->work) ||
-	    !same(s->image, spec->image_view ? spec->image : NULL))
+	if (s->npaths != spec->npaths || !same(s->work, spec->work))
 		return false;
 	for (size_t i = 0; i < s->npaths; i++) {
 		const struct vm_path *a = &s->path[i], *b = &spec->paths[i];
@@ -146,7 +146,7 @@ static bool shows(const struct sealed_view *s, const struct sandbox_spec *spec)
 
 int policy_find_view(const struct policy *p, const struct sandbox_spec *spec)
 {
-	if (!spec || (!spec->npaths && !spec->work && !spec->image_view))
+	if (!spec || (!spec->npaths && !spec->work))
 		return ORDER_VIEW_NONE;
 	for (size_t i = 0; i < p->nviews; i++) {
 		if (shows(&p->view[i], spec))
@@ -168,7 +168,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 	char path[PATH_MAX];
 
 	settle(vm->cache_dir, p->cache);
-	snprintf(path, sizeof(path), "%.*s/images", PATH_MAX - 8, p->cache);
+	snprintf(path, sizeof(path), "%.*s/" ARCH_IMAGES, PATH_MAX - 16, p->cache);
 	settle(path, p->images);
 	snprintf(path, sizeof(path), "%.*s/layers", PATH_MAX - 8, p->cache);
 	settle(path, p->layers);
@@ -223,7 +223,7 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 	};
 	seal_vm(p, cfg->vm, &bad);
 	p->view = calloc(cfg->nviews + 1, sizeof(*p->view));
-	/* What shows nothing has no number: there may be more of these by the next daemon, from new images. */
+	/* What shows nothing has no number: there may be more of these by the next daemon, or fewer, as images come and go. */
 	for (size_t i = 0; p->view && i < cfg->nviews; i++) {
 		if (!is_empty(&cfg->view[i]))
 			seal_view(&p->view[p->nviews++], &cfg->view[i], &bad);
@@ -258,7 +258,6 @@ void policy_free(struct policy *p)
 			free((char *)v->path[k].target);
 		}
 		free(v->work);
-		free(v->image);
 	}
 	free(p->view);
 	free(p);
@@ -271,11 +270,11 @@ static int shared_tree(const struct policy *p, const char *image, char ret_path[
 
 	/* With the name taken, the shared one is another image. */
 	if (!p->shared ||
-	    snprintf(path, sizeof(path), "%s/images/templates/%s", p->cache, image) >=
+	    snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s", p->cache, image) >=
 		    (int)sizeof(path) ||
 	    access(path, F_OK) == 0 ||
-	    snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->shared, image) >=
-		    (int)sizeof(path))
+	    snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s/tree", p->shared,
+		     image) >= (int)sizeof(path))
 		return -ENOENT;
 	return trusted_dir(path, ret_path);
 }
@@ -299,7 +298,7 @@ int policy_tree(const struct policy *p, const char *image, char ret_path[PATH_MA
 {
 	char path[PATH_MAX + 200];
 
-	snprintf(path, sizeof(path), "%s/images/templates/%s/tree", p->cache, image);
+	snprintf(path, sizeof(path), "%s/" ARCH_IMAGES "/templates/%s/tree", p->cache, image);
 	if (!realpath(path, ret_path))
 		return shared_tree(p, image, ret_path);
 	if (path_is_below(ret_path, p->images))

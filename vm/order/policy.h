@@ -15,12 +15,12 @@ struct sandbox_spec;
 struct vm_config;
 struct vm_path;
 
-/* Paths of the host that a template makes visible; what shows nothing is none, and has no number. */
+/* Paths of the host that a template makes visible; what shows nothing is none, and has no number. Which image's programs there are
+ * is no part of it: each image may be used, and they come and go while the mount is there. */
 struct policy_view {
 	const struct vm_path *path;
 	size_t npaths;
-	const char *work;  /* or NULL */
-	const char *image; /* whose programs are used instead of the host's, or NULL */
+	const char *work; /* or NULL */
 };
 
 struct policy_config {

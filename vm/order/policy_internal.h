@@ -16,7 +16,7 @@
 struct sealed_view {
 	struct vm_path path[VM_PATHS_MAX];
 	size_t npaths;
-	char *work, *image;
+	char *work;
 	bool writes;		  /* it can write to the host, by `rw` or `work` */
 	bool roots, roots_groups; /* all of that belongs to root, to root's group */
 };

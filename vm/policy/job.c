@@ -338,21 +338,21 @@ static int add_view(const struct policy *p, const struct order_sandbox *o, struc
 
 	c->tree = "";
 	c->paths = scratch.sandbox.path;
-	if (o->view == ORDER_VIEW_NONE)
-		return 0;
-	if (o->view < ORDER_VIEW_FIRST)
+	if (o->view == ORDER_VIEW_INSTALL || o->view == ORDER_VIEW_PACK)
 		return add_install(p, o, c);
+	if (o->image[0]) {
+		r = policy_tree(p, o->image, scratch.sandbox.tree);
+		c->tree = scratch.sandbox.tree;
+	}
+	if (r < 0 || o->view == ORDER_VIEW_NONE)
+		return r;
 	v = &p->view[o->view - ORDER_VIEW_FIRST];
 	if (!owner_ok(p, v, o->owner, o->group))
 		return -EPERM;
-	if (v->image) {
-		r = policy_tree(p, v->image, scratch.sandbox.tree);
-		c->tree = scratch.sandbox.tree;
-	}
 	c->paths = v->path;
 	c->npaths = v->npaths;
 	c->work = v->work;
-	return r;
+	return 0;
 }
 
 /* The agent is told what of the host its users can write to, and where changes are kept. */

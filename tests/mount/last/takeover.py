@@ -355,14 +355,14 @@ def images():
     s = Session("s", mnt=mnt, template="b")
     same("before", s.run("ls -d /shown/perl5\n" * jails + "true").err, "")
     before = {name: os.stat(f"{mnt}/{name}").st_ino for name in os.listdir(mnt)}
-    # One is before all others, and one of a name that the configuration has further behind.
-    for name in ("aaa", "a"):
+    # One is before all others, one of a name that the configuration has further behind, and one from elsewhere.
+    for name, more in ("aaa", ""), ("a", ""), ("aab", "view = image\n"):
         os.mkdir(f"{cache}/images/templates/{name}")
-        write(f"{cache}/images/templates/{name}/template.conf", f"[template {name}]\nlanguage = raw\nenv.A = {name}\n")
+        write(f"{cache}/images/templates/{name}/template.conf", f"[template {name}]\nlanguage = raw\nenv.A = {name}\n{more}")
     taken("with new images", mnt, conf)
     after = {name: os.stat(f"{mnt}/{name}").st_ino for name in os.listdir(mnt)}
     same("all that was there is", {name: after.get(name) for name in before}, before)
-    same("and one more", set(after) - set(before), {"aaa"})
+    same("and two more", set(after) - set(before), {"aaa", "aab"})
     same("a session goes on", s.run("ls -d /shown/perl5\n" * jails + "echo on").out, "/shown/perl5\n" * jails + "on\n")
     t = Session("t", mnt=mnt, template="a")
     same("another sees what it should", t.run("ls -d /shown/os-release\n" * jails + "echo $A").out,
@@ -372,7 +372,8 @@ def images():
     # An image goes whose template has a session: that goes on, and there are no others.
     u = Session("u", mnt=mnt, template="aaa")
     same("of an image's template", u.run("x=kept; echo $A").out, "aaa\n")
-    shutil.rmtree(f"{cache}/images/templates/aaa")
+    for name in "aaa", "aab":
+        shutil.rmtree(f"{cache}/images/templates/{name}")
     taken("without its image", mnt, conf)
     mortal = Mortal(daemon.pid)
     for what in ("it goes on", "and behind the death of that daemon"):

@@ -291,6 +291,18 @@ def removed():
         glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")), rest)
     for name, words in ("both", "there is no image 'both'"), ("../x", "there is no image"), ("kernel", "need a kernel"):
         has(f"--remove {name}", images("--remove", name, code=1), words)
+    for arguments in (["--remove", "first", "raw"], ["--remove", "first", "--remove", "raw"]):
+        has(f"{arguments}: not half of it", images(*arguments, code=1), "--remove")
+    # What a link of one's own leads to, or a manifest that came from elsewhere says, is not removed.
+    mine, precious = folder("mine"), folder("precious")
+    os.mkdir(f"{IMAGES}/evil-0123456789abcdef")
+    write(f"{IMAGES}/evil-0123456789abcdef/manifest.json", json.dumps({"base": os.path.relpath(precious, f"{IMAGES}/bases")}))
+    for name, target in ("mine", mine), ("evil", "../evil-0123456789abcdef"):
+        os.symlink(target, f"{IMAGES}/templates/{name}")
+        images("--remove", name)
+        same("its link is gone", os.path.lexists(f"{IMAGES}/templates/{name}"), False)
+    same("and the image", os.path.lexists(f"{IMAGES}/evil-0123456789abcdef"), False)
+    ok("nothing else", os.path.isdir(mine) and os.path.isdir(precious), "removed")
     # To remove takes none of what a build takes.
     bin = folder("bin")
     for path in (p for d in ("/usr/bin", "/bin") for p in glob.glob(f"{d}/*") if os.path.basename(p) != "mmdebstrap"):

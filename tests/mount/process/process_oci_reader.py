@@ -253,7 +253,7 @@ def addresses():
         ok(f"a {name} as a blob", "is missing" in said or "is no file" in said, said)
     both = layout("both", layer(entry("x")), change=lambda manifest, _: manifest.update(manifests=[]))
     has("two readings of a manifest", fetched(both.path), "can be read as")
-    c1 = layout("c1", layer(entry("x")), config={"Env": ["A=\x9b31m", "B=\u2028", "C=ü"], "WorkingDir": "/\x9b", "Cmd": ["\x9b"]})
+    c1 = layout("c1", layer(entry("x")), config={"Env": ["A=\x9b31m", "B=\u2028", "C=ü", f"{'D' * 8000}=x"], "WorkingDir": "/\x9b", "Cmd": ["\x9b"]})
     checked(c1)
     same("what a terminal obeys is no setting", read(f"{c1.path}/out/template.keys"), "env.C = ü\n".encode())
 

@@ -147,6 +147,9 @@ def main():
         os.makedirs(f"{home}/images/templates/app")
         with open(f"{home}/images/templates/app/manifest.json", "w") as file:
             file.write('{"name": "app", "hash": "0", "suite": "oci", "tools": {}}')
+        os.makedirs(f"{home}/images/templates/evil")  # as a bundle may have it
+        with open(f"{home}/images/templates/evil/manifest.json", "w") as file:
+            file.write('{"name": "$(touch${IFS}PWNED)", "hash": "0", "suite": "oci", "tools": {}}')
         os.symlink(f"{FILES}/xsbxfs.zsh", f"{home}/fpath/_xsbxfs")
         with open(f"{home}/bin/print_line", "w") as file:
             file.write("#!/bin/sh\nprintf '<<%s>>\\n' \"$1\"\n")

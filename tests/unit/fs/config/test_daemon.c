@@ -251,6 +251,7 @@ static void test_templates(void **state)
 
 	(void)state;
 	assert_refused("[template data]\n", "[template data]: which language?");
+	assert_refused("[template data]\nimage = app\n", "no image \"app\" is here that says it");
 	assert_refused("[template data]\nlanguage = perl\n", "t.conf:2: language: \"perl\"");
 	assert_refused("[template ../x]\n", "t.conf:1: template \"../x\"");
 	assert_refused("[template .x]\n", "begins with");

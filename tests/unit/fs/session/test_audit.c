@@ -279,6 +279,12 @@ static void test_rate(void **state)
 		assert_true(audit_rate_take(&r, 2000 + i, (1ull << 41) + i, &n));
 	assert_int_equal(audit_rate_rest(&r), AUDIT_RATE_BURST);
 	assert_int_equal(audit_rate_rest(&r), 0);
+	/* Who has many ids, as a user namespace gives them to anybody, has no more than so many users. */
+	r = (struct audit_rate){0};
+	for (unsigned i = 0; i < 400 * AUDIT_RATE_USERS; i++)
+		lines += audit_rate_take(&r, 3000 + i % (2 * AUDIT_RATE_USERS), 5, &n);
+	assert_int_equal(lines, AUDIT_RATE_USERS * AUDIT_RATE_BURST);
+	lines = 0;
 
 	begin(fx);
 	problem_set(&p, PROBLEM_INVALID, "", "nonsense");

@@ -30,10 +30,17 @@ static void views(void **state)
 	assert_int_equal(ask(alone, &o), 0);
 	assert_true(shows(users) && shows("/usr/share"));
 	assert_true(has_arg(job.argv, "/mine"));
-	o = sandbox(IMAGE);
-	assert_int_equal(ask(alone, &o), 0);
-	assert_true(shows(usr));
-	assert_false(shows("/usr"));
+	/* The programs of an image, whatever else is shown: one that came when the mount was there already. */
+	for (size_t i = 0; i < 2; i++) {
+		o.sandbox.view = i ? SHOWN : PLAIN;
+		strcpy(o.sandbox.image, "python");
+		assert_int_equal(ask(alone, &o), 0);
+		assert_true(shows(usr));
+		assert_int_equal(shows(users), i);
+		assert_false(shows("/usr"));
+		strcpy(o.sandbox.image, "absent");
+		assert_int_equal(ask(alone, &o), -ENOENT);
+	}
 	o = install();
 	assert_int_equal(ask(alone, &o), 0);
 	assert_true(shows(usr) && shows(out));
@@ -57,6 +64,11 @@ static void planted(void **state)
 	snprintf(link, sizeof(link), "%s/images/templates/evil/tree", dir);
 	assert_int_equal(symlink("/etc", link), 0);
 	assert_int_equal(ask(alone, &o), -EPERM);
+	o = sandbox(PLAIN);
+	strcpy(o.sandbox.image, "evil");
+	assert_int_equal(ask(alone, &o), -EPERM);
+	strcpy(o.sandbox.image, "..");
+	assert_int_equal(ask(alone, &o), -EBADMSG);
 }
 
 /* A policy whose cache is at @cache. */
@@ -121,10 +133,12 @@ static void finds_views(void **state)
 	assert_int_equal(policy_find_view(alone, &s), SHOWN);
 	paths[1].write = false;
 	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
-	s = (struct sandbox_spec){.image_view = true, .image = "python"};
-	assert_int_equal(policy_find_view(alone, &s), IMAGE);
+	/* Images come and go, and are no part of what is permitted. */
+	paths[1].write = s.image_view = true;
 	s.image = "raw";
-	assert_int_equal(policy_find_view(alone, &s), -ENOENT);
+	assert_int_equal(policy_find_view(alone, &s), SHOWN);
+	s = (struct sandbox_spec){.image_view = true, .image = "raw"};
+	assert_int_equal(policy_find_view(alone, &s), ORDER_VIEW_NONE);
 	s = (struct sandbox_spec){.work = users};
 	assert_int_equal(policy_find_view(alone, &s), WORK);
 }
