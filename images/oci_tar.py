@@ -15,7 +15,10 @@ import tarfile
 import zlib
 
 GIB = 1 << 30
-LIMIT = int(float(os.environ.get("XSBXFS_OCI_LIMIT", "16")) * GIB)  # of all files of an image, holes included
+try:
+    LIMIT = int(float(os.environ.get("XSBXFS_OCI_LIMIT", "16")) * GIB)  # of all files of an image, holes included
+except (ValueError, OverflowError):
+    sys.exit(f"XSBXFS_OCI_LIMIT={os.environ['XSBXFS_OCI_LIMIT']} is no number of GiB")
 MORE = "XSBXFS_OCI_LIMIT, in GiB, allows more."
 ENTRIES = 2_000_000
 MEMORY = 2 * GIB  # of a process that reads, whatever a header claims

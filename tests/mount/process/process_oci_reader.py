@@ -74,6 +74,7 @@ def unseen():
     has("behind the ends", checked(made, **LITTLE), "GiB")
     same("is not written", max(os.path.getsize(p.path) for p in os.scandir(f"{made.path}/blobs/sha256")) < MIB, True)
     same("the control", checked(made, XSBXFS_OCI_LIMIT="0.0625"), "well")
+    has("a limit that is none", checked(made, XSBXFS_OCI_LIMIT="much"), "is no number of GiB")
     hole = TAR.TarInfo("GNUSparseFile.0/hole")
     hole.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "hole",
                         "GNU.sparse.realsize": str(40 * MIB)}
