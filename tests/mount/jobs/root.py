@@ -143,7 +143,7 @@ def bounds():
 
 
 def removal():
-    s = Session("removal", "admin")
+    s = Session("removal", "admin", config="timeout_s = 600\n")  # on a busy host all of this takes longer than a job may by itself
     root = Root(s)
     beat = "while :; do date +%s%N >beat.{0}; sleep 0.1; done"
     jobs = [root.make(f"setsid sh -c '{beat.format(n)}' >/dev/null 2>&1 & sleep 1000\n") for n in ("a", "b")]
