@@ -67,8 +67,8 @@ void keep_put_netlog(struct keep_out *o, unsigned tag)
 	record_time(o->out, NET_MTIME, &log->mtime);
 	if (o->io->live) {
 		keep_put_u64(o->out, NET_QUIET, log->events.quiet);
-		keep_put_u64(o->out, NET_LEFT, log->events.left);
-		record_u64(o->out, NET_REFILLED, log->events.refilled_ms);
+		keep_put_u64(o->out, NET_LEFT, log->events.rate.left);
+		record_u64(o->out, NET_REFILLED, log->events.rate.filled_ms);
 	}
 	record_close(o->out, at);
 }
@@ -110,8 +110,8 @@ static int netlog_field(struct keep_in *in, void *to, const struct record_field 
 	case NET_TOTAL: return record_get(f, 0, UINT64_MAX / 2, &log->total);
 	case NET_MTIME: return record_get_time(f, &log->mtime);
 	case NET_QUIET: return record_get_u32(f, UINT32_MAX, &log->events.quiet);
-	case NET_LEFT: return record_get_u32(f, UINT32_MAX, &log->events.left);
-	case NET_REFILLED: return record_get(f, 0, UINT64_MAX, &log->events.refilled_ms);
+	case NET_LEFT: return record_get_u32(f, UINT32_MAX, &log->events.rate.left);
+	case NET_REFILLED: return record_get(f, 0, UINT64_MAX, &log->events.rate.filled_ms);
 	default: return 0;
 	}
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "vm/base/rate.h"
+
 #define AUDIT_RATE_BURST 100u /* lines of a user at once */
 #define AUDIT_RATE_MS	 100u /* and one each, behind them */
 #define AUDIT_RATE_USERS \
@@ -16,8 +18,7 @@
 struct audit_rate {
 	struct audit_rate_user {
 		uid_t uid;
-		uint64_t filled_ms; /* 0: nobody's */
-		unsigned left;
+		struct rate rate;    /* nothing was done: nobody's */
 		uint64_t unreported; /* since his last line */
 	} of[AUDIT_RATE_USERS];
 	uint64_t forgotten; /* likewise, of users that are not known any more */

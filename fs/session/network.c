@@ -54,29 +54,11 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
-/* May another one be told, of @burst at once, and one each REFILL_MS behind them? */
-static bool may_tell(struct netlog_rate *r, unsigned burst, uint64_t now)
-{
-	const uint64_t due = (now - r->refilled_ms) / REFILL_MS;
-
-	if (!r->refilled_ms || due >= burst) {
-		r->left = burst;
-		r->refilled_ms = MAX(now, (uint64_t)1);
-	} else {
-		r->left = MIN(r->left + (unsigned)due, burst);
-		r->refilled_ms += due * REFILL_MS;
-	}
-	if (!r->left)
-		return false;
-	r->left--;
-	return true;
-}
-
 void network_denied(struct session *s, const struct sandbox_denied *what)
 {
 	struct netlog *log = &s->netlog;
 	char *line = make_line(what), **slot;
-	bool report = may_tell(&log->events, EVENTS_BURST, uv_now(s->fs->loop));
+	bool report = rate_take(&log->events.rate, EVENTS_BURST, REFILL_MS, uv_now(s->fs->loop));
 
 	touch_rest(s);
 	log->total += 1ull + what->lost;
@@ -105,7 +87,7 @@ void network_connected(struct session *s, const char *name, uint16_t port)
 
 	if (!s->fs->audit)
 		return;
-	if (!may_tell(r, CONNECTIONS_BURST, uv_now(s->fs->loop))) {
+	if (!rate_take(&r->rate, CONNECTIONS_BURST, REFILL_MS, uv_now(s->fs->loop))) {
 		r->quiet++;
 		return;
 	}

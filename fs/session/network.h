@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "vm/base/buf.h"
+#include "vm/base/rate.h"
 #include "vm/vm.h"
 #include "fs/config/settings.h"
 
@@ -14,9 +15,8 @@
 
 /* Limits what is told. All zeroes: nothing was told yet. */
 struct netlog_rate {
-	unsigned quiet;	      /* how many were not told since the last one that was */
-	unsigned left;	      /* that may still be told */
-	uint64_t refilled_ms; /* uv_now() when `left` was last increased */
+	unsigned quiet; /* how many were not told since the last one that was */
+	struct rate rate;
 };
 
 /* Refusals of a session. All zeroes is empty and valid. */
