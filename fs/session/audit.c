@@ -182,8 +182,10 @@ static int tell_lost(struct audit *a, uint64_t seq)
 			    "\"lines\":%" PRIu64 "}\n",
 		       seq - 1, when, a->untold);
 	e = rotated_append(&a->file, line, (size_t)len);
-	if (e == 0)
+	if (e == 0) {
 		a->untold = 0;
+		a->changed = true;
+	}
 	return e;
 }
 
@@ -264,8 +266,8 @@ int audit_may(struct fs *fs, size_t more, struct problem *ret_why)
 	if (!a || !a->required)
 		return 0;
 	e = rotated_reserve(&a->file, ROOM + a->pending.len + more);
-	if (e == 0)
-		e = tell_lost(a, a->next);
+	if (e == 0) /* they were lost before those that wait */
+		e = tell_lost(a, a->pending.len ? a->first : a->next);
 	if (e == 0) {
 		a->failing = false;
 		return 0;
@@ -450,6 +452,7 @@ enum audit_tag {
 	TAG_LOST,
 	TAG_LINES,
 	TAG_UNTOLD,
+	TAG_UNREPORTED,
 };
 
 void audit_put(const struct audit *a, struct buf *out)
@@ -459,6 +462,7 @@ void audit_put(const struct audit *a, struct buf *out)
 	record_u64(out, TAG_LOST, a->lost);
 	record_u64(out, TAG_LINES, a->lines);
 	record_u64(out, TAG_UNTOLD, a->untold);
+	record_u64(out, TAG_UNREPORTED, audit_rate_unreported(&a->rate));
 	if (a->pending.len)
 		record_bytes(out, TAG_PENDING, a->pending.data, a->pending.len);
 }
@@ -476,6 +480,7 @@ int audit_get(struct audit *a, struct record_reader fields)
 		case TAG_LOST: r = record_get(&f, 0, most, &a->lost); break;
 		case TAG_LINES: r = record_get(&f, 0, most, &a->lines); break;
 		case TAG_UNTOLD: r = record_get(&f, 0, most, &a->untold); break;
+		case TAG_UNREPORTED: r = record_get(&f, 0, most, &a->rate.forgotten); break;
 		case TAG_PENDING: r = record_get_buf(&f, &a->pending); break;
 		default: break;
 		}

@@ -78,9 +78,14 @@ def who_did_what():
     write(f"{a.mnt}/ctl", "info\n")
     with raises("no such template", errno.EPERM):
         os.mkdir(f"{a.mnt}/nowhere")
+    os.mkdir(s / "jobs/never")
+    for job in "build", "never":
+        os.rmdir(s / f"jobs/{job}")
+    os.rmdir(s / "runs/1")
     s.remove()
     lines = a.lines()
     in_order(lines)
+    same("what was never started is not missed", of(lines, "history", what="job never removed"), [])
     for x in lines:
         ok("a time", re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", x["time"]), x)
         same("its mount", x["mount"], a.mnt)
@@ -98,6 +103,8 @@ def who_did_what():
             ("run", {"run": 1, "what": "done", "exit_code": 0, "by": "xsbxfs", "owner": os.getuid()}),
             ("job", {"job": "build", "what": "asked", **mine}),
             ("job", {"job": "build", "what": "done", "exit_code": 3}),
+            ("history", {"session": at, "what": "job build removed", **mine}),
+            ("history", {"session": at, "what": "run 1 removed from the history", **mine}),
             ("ctl", {"session": at, "words": "interrupt", **mine}),
             ("problem", {"session": at, "problem": "unknown-verb", **mine}),
             ("problem", {"session": at, "problem": "not-running", **mine}),
