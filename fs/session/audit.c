@@ -18,14 +18,12 @@
 #include "vm/base/turn.h"
 
 #define ENDING_MS 2000u /* for the daemon before to be gone */
-#define KEEP_MAX \
-	(64u     \
-	 << 10) /* of lines, bytes that are kept while it is not known which of them the file has */
-#define ROOM \
-	(64u \
-	 << 10) /* bytes that all lines fit into but for code and settings, where they are required */
-#define HEAD	 "{\"seq\":%" PRIu64
-#define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
+/* Bytes of lines that are kept while it is not known which of them the file has; and that all lines fit into but for code and
+ * settings, where they are required. */
+#define KEEP_MAX  (64u << 10)
+#define ROOM	  (64u << 10)
+#define HEAD	  "{\"seq\":%" PRIu64
+#define LAST_MAX  64u /* of the last line, all that counts is at its beginning */
 
 /* ---- the file ---- */
 

@@ -58,6 +58,10 @@ def in_order(lines, first=1):
         first += 1
 
 
+def me():
+    return {"uid": os.getuid(), "pid": os.getpid(), "program": read("/proc/self/comm", "r").strip()}
+
+
 def who_did_what():
     a = Audited("who")
     mode = os.stat(a.file).st_mode
@@ -92,7 +96,7 @@ def who_did_what():
         ok("somebody did it", x.get("by") == "xsbxfs" or {"uid", "gid"} <= set(x), x)
     text = json.dumps(lines)
     ok("neither code nor values of variables", "secret-in-code" not in text and "secret-value" not in text)
-    mine = {"uid": os.getuid(), "pid": os.getpid(), "program": read("/proc/self/comm", "r").strip()}
+    mine = me()
     at = "raw/mine"
     for action, fields in (
             ("mount", {"what": "mounted"}),
@@ -121,6 +125,12 @@ def who_did_what():
         same("alice makes one", as_user(ALICE, lambda: os.mkdir(f"{a.mnt}/raw/alice")), None)
         same("hers", len(of(a.lines(), "session", session="raw/alice", uid=ALICE, owner=ALICE)), 1)
         same("she can't read it", as_user(ALICE, lambda: read(a.file)), "EACCES")
+    a.stop()
+
+
+def at_the_end():
+    """Of checkpoints, and of what goes on when the mount ends."""
+    a, mine = Audited("end"), me()
     kept = a.session("kept")
     kept.run("true\n")
     os.mkdir(kept / "checkpoints/c")
@@ -446,4 +456,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)
+main(who_did_what, at_the_end, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)
