@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fs.h"
+#include "fs/request/caller.h"
 #include "fs/request/clock.h"
 #include "session.h"
 #include "vm/base/log.h"
@@ -311,23 +312,13 @@ json_t *audit_text(const char *text, size_t len)
 	return j;
 }
 
-/* Return: length of a file of process @pid, or 0. */
-static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+/* A process says itself what its program is called, and may have line feeds in that. */
+static void read_program(struct who *w)
 {
-	char path[40];
-	ssize_t n;
-	int fd;
+	size_t n = caller_read(w->ctx.pid, "comm", w->program, sizeof(w->program));
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	n = fd < 0 ? -1 : read(fd, text, size - 1);
-	if (fd >= 0)
-		close(fd);
-	n = MAX(n, 0);
-	while (n > 0 && text[n - 1] == '\n')
-		n--;
-	text[n] = '\0';
-	return (size_t)n;
+	while (n > 0 && w->program[n - 1] == '\n')
+		w->program[--n] = '\0';
 }
 
 /* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
@@ -335,7 +326,7 @@ static void read_cgroup(struct who *w)
 {
 	char text[1024], *at;
 
-	if (!read_proc(w->ctx.pid, "cgroup", text, sizeof(text)))
+	if (!caller_read(w->ctx.pid, "cgroup", text, sizeof(text)))
 		return;
 	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
 	if (!at)
@@ -349,7 +340,7 @@ struct who audit_asker(struct fs *fs)
 	struct who *w = &fs->who;
 
 	if (fs->audit && w->known && !*w->program) {
-		(void)read_proc(w->ctx.pid, "comm", w->program, sizeof(w->program));
+		read_program(w);
 		read_cgroup(w);
 	}
 	return *w;
