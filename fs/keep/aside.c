@@ -8,7 +8,18 @@
 #include "internal.h"
 
 /* Never reuse a number. */
-enum { NET_LINE = 1, NET_NEXT, NET_TOTAL, NET_MTIME, NET_QUIET, NET_LEFT, NET_REFILLED };
+enum {
+	NET_LINE = 1,
+	NET_NEXT,
+	NET_TOTAL,
+	NET_MTIME,
+	NET_QUIET,
+	NET_LEFT,
+	NET_REFILLED,
+	NET_CONNECTED_QUIET,
+	NET_CONNECTED_LEFT,
+	NET_CONNECTED_REFILLED,
+};
 
 enum { FE_SEQ = 1, FE_STATE, FE_START, FE_LOG, FE_BLIND, FE_BLIND_LOST, FE_TEXT };
 
@@ -57,7 +68,7 @@ void keep_put_netlog(struct keep_out *o, unsigned tag)
 	const uint64_t first = log->next > NETLOG_KEPT ? log->next - NETLOG_KEPT : 0;
 	size_t at;
 
-	if (!log->total)
+	if (!log->total && !(o->io->live && log->connections.rate.filled_ms))
 		return;
 	at = record_open(o->out, tag);
 	record_u64(o->out, NET_NEXT, log->next);
@@ -69,6 +80,9 @@ void keep_put_netlog(struct keep_out *o, unsigned tag)
 		keep_put_u64(o->out, NET_QUIET, log->events.quiet);
 		keep_put_u64(o->out, NET_LEFT, log->events.rate.left);
 		record_u64(o->out, NET_REFILLED, log->events.rate.filled_ms);
+		keep_put_u64(o->out, NET_CONNECTED_QUIET, log->connections.quiet);
+		keep_put_u64(o->out, NET_CONNECTED_LEFT, log->connections.rate.left);
+		keep_put_u64(o->out, NET_CONNECTED_REFILLED, log->connections.rate.filled_ms);
 	}
 	record_close(o->out, at);
 }
@@ -112,6 +126,10 @@ static int netlog_field(struct keep_in *in, void *to, const struct record_field 
 	case NET_QUIET: return record_get_u32(f, UINT32_MAX, &log->events.quiet);
 	case NET_LEFT: return record_get_u32(f, UINT32_MAX, &log->events.rate.left);
 	case NET_REFILLED: return record_get(f, 0, UINT64_MAX, &log->events.rate.filled_ms);
+	case NET_CONNECTED_QUIET: return record_get_u32(f, UINT32_MAX, &log->connections.quiet);
+	case NET_CONNECTED_LEFT: return record_get_u32(f, UINT32_MAX, &log->connections.rate.left);
+	case NET_CONNECTED_REFILLED:
+		return record_get(f, 0, UINT64_MAX, &log->connections.rate.filled_ms);
 	default: return 0;
 	}
 }

@@ -12,20 +12,21 @@
 #define TASK_EXITING  0x00000004ul
 #define TASK_SIGNALED 0x00000400ul
 
-/* Return: a file of process @pid, as much of it as there is room for, or false. */
-static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
+size_t caller_read(pid_t pid, const char *name, char *text, size_t size)
 {
 	_cleanup_close_ int fd = -1;
 	char path[32];
 	ssize_t n;
 
+	*text = '\0';
+	if (pid <= 0)
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, size - 1);
-	text[MAX(n, 0)] = '\0';
-	return n > 0;
+	n = fd < 0 ? 0 : read(fd, text, size - 1);
+	n = MAX(n, 0);
+	text[n] = '\0';
+	return (size_t)n;
 }
 
 /*
@@ -37,7 +38,8 @@ static bool has_memory(pid_t pid)
 {
 	char text[256];
 
-	return !read_proc(pid, "statm", text, sizeof(text)) || strcmp(text, "0 0 0 0 0 0 0\n") != 0;
+	return !caller_read(pid, "statm", text, sizeof(text)) ||
+	       strcmp(text, "0 0 0 0 0 0 0\n") != 0;
 }
 
 bool caller_killed(pid_t pid)
@@ -46,7 +48,7 @@ bool caller_killed(pid_t pid)
 	unsigned long flags = 0;
 	char text[512], *p;
 
-	if (pid <= 0 || has_memory(pid) || !read_proc(pid, "stat", text, sizeof(text)))
+	if (pid <= 0 || has_memory(pid) || !caller_read(pid, "stat", text, sizeof(text)))
 		return false;
 	p = strrchr(text, ')'); /* the name before it may hold anything */
 	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
@@ -62,7 +64,7 @@ bool caller_seeks(pid_t pid)
 					      "sshd-session\n" /* ... since OpenSSH 9.8 */};
 	char name[32];
 
-	if (pid <= 0 || !read_proc(pid, "comm", name, sizeof(name)))
+	if (!caller_read(pid, "comm", name, sizeof(name)))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
 		if (strcmp(name, servers[i]) == 0)

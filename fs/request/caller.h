@@ -4,9 +4,13 @@
 #define XSBX_FS_REQUEST_CALLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-/* For both: @pid is of struct req_ctx; of 0, a process that this daemon cannot see, nothing is known. */
+/* For all: @pid is of struct req_ctx; of 0, a process that this daemon cannot see, nothing is known. */
+
+/* Reads a file of it in /proc, as much as there is room for, with a NUL behind it. Return: its bytes; 0: there are none to be had. */
+size_t caller_read(pid_t pid, const char *name, char *text, size_t size);
 
 /* Is it being killed by a signal? */
 bool caller_killed(pid_t pid);

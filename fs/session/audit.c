@@ -12,20 +12,19 @@
 #include <unistd.h>
 
 #include "fs.h"
+#include "fs/request/caller.h"
 #include "fs/request/clock.h"
 #include "session.h"
 #include "vm/base/log.h"
 #include "vm/base/turn.h"
 
 #define ENDING_MS 2000u /* for the daemon before to be gone */
-#define KEEP_MAX \
-	(64u     \
-	 << 10) /* of lines, bytes that are kept while it is not known which of them the file has */
-#define ROOM \
-	(64u \
-	 << 10) /* bytes that all lines fit into but for code and settings, where they are required */
-#define HEAD	 "{\"seq\":%" PRIu64
-#define LAST_MAX 64u /* of the last line, all that counts is at its beginning */
+/* Bytes of lines that are kept while it is not known which of them the file has; and that all lines fit into but for code and
+ * settings, where they are required. */
+#define KEEP_MAX  (64u << 10)
+#define ROOM	  (64u << 10)
+#define HEAD	  "{\"seq\":%" PRIu64
+#define LAST_MAX  64u /* of the last line, all that counts is at its beginning */
 
 /* ---- the file ---- */
 
@@ -182,8 +181,10 @@ static int tell_lost(struct audit *a, uint64_t seq)
 			    "\"lines\":%" PRIu64 "}\n",
 		       seq - 1, when, a->untold);
 	e = rotated_append(&a->file, line, (size_t)len);
-	if (e == 0)
+	if (e == 0) {
 		a->untold = 0;
+		a->changed = true;
+	}
 	return e;
 }
 
@@ -264,8 +265,8 @@ int audit_may(struct fs *fs, size_t more, struct problem *ret_why)
 	if (!a || !a->required)
 		return 0;
 	e = rotated_reserve(&a->file, ROOM + a->pending.len + more);
-	if (e == 0)
-		e = tell_lost(a, a->next);
+	if (e == 0) /* they were lost before those that wait */
+		e = tell_lost(a, a->pending.len ? a->first : a->next);
 	if (e == 0) {
 		a->failing = false;
 		return 0;
@@ -311,23 +312,13 @@ json_t *audit_text(const char *text, size_t len)
 	return j;
 }
 
-/* Return: length of a file of process @pid, or 0. */
-static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+/* A process says itself what its program is called, and may have line feeds in that. */
+static void read_program(struct who *w)
 {
-	char path[40];
-	ssize_t n;
-	int fd;
+	size_t n = caller_read(w->ctx.pid, "comm", w->program, sizeof(w->program));
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	n = fd < 0 ? -1 : read(fd, text, size - 1);
-	if (fd >= 0)
-		close(fd);
-	n = MAX(n, 0);
-	while (n > 0 && text[n - 1] == '\n')
-		n--;
-	text[n] = '\0';
-	return (size_t)n;
+	while (n > 0 && w->program[n - 1] == '\n')
+		w->program[--n] = '\0';
 }
 
 /* Where a process is: its control group of version 2, which names the user's login, the service or the container. */
@@ -335,7 +326,7 @@ static void read_cgroup(struct who *w)
 {
 	char text[1024], *at;
 
-	if (!read_proc(w->ctx.pid, "cgroup", text, sizeof(text)))
+	if (!caller_read(w->ctx.pid, "cgroup", text, sizeof(text)))
 		return;
 	at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
 	if (!at)
@@ -349,7 +340,7 @@ struct who audit_asker(struct fs *fs)
 	struct who *w = &fs->who;
 
 	if (fs->audit && w->known && !*w->program) {
-		(void)read_proc(w->ctx.pid, "comm", w->program, sizeof(w->program));
+		read_program(w);
 		read_cgroup(w);
 	}
 	return *w;
@@ -450,6 +441,7 @@ enum audit_tag {
 	TAG_LOST,
 	TAG_LINES,
 	TAG_UNTOLD,
+	TAG_UNREPORTED,
 };
 
 void audit_put(const struct audit *a, struct buf *out)
@@ -459,6 +451,7 @@ void audit_put(const struct audit *a, struct buf *out)
 	record_u64(out, TAG_LOST, a->lost);
 	record_u64(out, TAG_LINES, a->lines);
 	record_u64(out, TAG_UNTOLD, a->untold);
+	record_u64(out, TAG_UNREPORTED, audit_rate_unreported(&a->rate));
 	if (a->pending.len)
 		record_bytes(out, TAG_PENDING, a->pending.data, a->pending.len);
 }
@@ -476,6 +469,7 @@ int audit_get(struct audit *a, struct record_reader fields)
 		case TAG_LOST: r = record_get(&f, 0, most, &a->lost); break;
 		case TAG_LINES: r = record_get(&f, 0, most, &a->lines); break;
 		case TAG_UNTOLD: r = record_get(&f, 0, most, &a->untold); break;
+		case TAG_UNREPORTED: r = record_get(&f, 0, most, &a->rate.forgotten); break;
 		case TAG_PENDING: r = record_get_buf(&f, &a->pending); break;
 		default: break;
 		}

@@ -16,6 +16,7 @@
 struct conf;
 struct fs;
 struct front;
+struct job;
 struct problem;
 struct run;
 struct sandbox_denied;
@@ -127,6 +128,10 @@ void audit_complaint(struct fs *fs, const struct problem *p);
 /* @unreported: how many before it have no line */
 void audit_connected(const struct session *s, const char *name, uint16_t port, unsigned unreported);
 void audit_denied(const struct session *s, const struct sandbox_denied *what, unsigned unreported);
+/* So many have no line, and nobody is left whose next line could say so: the mount's does. */
+void audit_unreported(struct fs *fs, uint64_t n);
+/* A job or named run that was started is removed, of which `events` tells nothing. */
+void audit_job_removed(const struct job *j);
 /* What `events` tells of that is none of these. */
 void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words);
 

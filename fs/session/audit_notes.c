@@ -24,6 +24,7 @@ static void add_minor(struct fs *fs, const char *action, const struct session *s
 
 	if (fs->who.known &&
 	    !audit_rate_take(&fs->audit->rate, fs->who.ctx.uid, uv_now(fs->loop), &unreported)) {
+		fs->audit->changed = true;
 		json_decref(more);
 		return;
 	}
@@ -291,6 +292,24 @@ void audit_connected(const struct session *s, const char *name, uint16_t port, u
 	o = json_pack("{s:o, s:i}", "name", audit_text(name, strlen(name)), "port", (int)port);
 	put_unreported(o, unreported);
 	audit_add(s->fs, "connected", s, o);
+}
+
+void audit_unreported(struct fs *fs, uint64_t n)
+{
+	if (!fs->audit || !n)
+		return;
+	fs->audit->rate.forgotten += n;
+	fs->audit->changed = true;
+}
+
+void audit_job_removed(const struct job *j)
+{
+	char words[128];
+
+	if (!j->front.latest)
+		return;
+	snprintf(words, sizeof(words), "%s %s removed", job_noun(j), j->name);
+	audit_event(j->s->fs, j->s, "history", words);
 }
 
 void audit_event(struct fs *fs, const struct session *s, const char *kind, const char *words)

@@ -35,14 +35,21 @@ bool audit_rate_take(struct audit_rate *r, uid_t uid, uint64_t now_ms, uint64_t 
 	return true;
 }
 
-uint64_t audit_rate_rest(struct audit_rate *r)
+uint64_t audit_rate_unreported(const struct audit_rate *r)
 {
 	uint64_t n = r->forgotten;
 
-	r->forgotten = 0;
-	for (size_t i = 0; i < AUDIT_RATE_USERS; i++) {
+	for (size_t i = 0; i < AUDIT_RATE_USERS; i++)
 		n += r->of[i].unreported;
+	return n;
+}
+
+uint64_t audit_rate_rest(struct audit_rate *r)
+{
+	const uint64_t n = audit_rate_unreported(r);
+
+	r->forgotten = 0;
+	for (size_t i = 0; i < AUDIT_RATE_USERS; i++)
 		r->of[i].unreported = 0;
-	}
 	return n;
 }

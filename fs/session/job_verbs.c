@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/ttydefaults.h>
 
+#include "audit.h"
 #include "binding.h"
 #include "fs.h"
 #include "fs/config/entry.h"
@@ -276,6 +277,7 @@ void job_remove(struct job *j)
 			run_ended_with(j->front.latest, &killed);
 		job_over(j);
 	}
+	audit_job_removed(j);
 	job_unlink(j);
 	if (!s->dead)
 		binding_pump(s);

@@ -87,6 +87,7 @@ void network_connected(struct session *s, const char *name, uint16_t port)
 
 	if (!s->fs->audit)
 		return;
+	touch_rest(s);
 	if (!rate_take(&r->rate, CONNECTIONS_BURST, REFILL_MS, uv_now(s->fs->loop))) {
 		r->quiet++;
 		return;

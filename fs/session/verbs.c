@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "audit.h"
 #include "binding.h"
 #include "fs.h"
 #include "job.h"
@@ -358,6 +359,7 @@ static void let_go(struct session *s)
 	changes_drop(s);
 	scratch_unlink_all(s, 0);
 	settings_clear(&s->settings);
+	audit_unreported(s->fs, (uint64_t)s->netlog.events.quiet + s->netlog.connections.quiet);
 	netlog_fini(&s->netlog);
 	front_clear(&s->front);
 	s->console_cut += s->console.len;

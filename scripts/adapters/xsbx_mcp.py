@@ -78,14 +78,19 @@ async def job(command: str = "", sandbox: str = "main", timeout_s: int = 60, bac
             program.stop()
             await asyncio.gather(task, return_exceptions=True)
         if not task.done():
-            return f"{output[-MOST:].decode(errors='replace')}\n(goes on)"
+            return f"{output.decode(errors='replace')}\n(goes on)"
         del JOBS[name]
-        return f"{output[-MOST:].decode(errors='replace')}\n(stopped)" if stop else await task
+        return f"{output.decode(errors='replace')}\n(stopped)" if stop else await task
     program = explained(sandbox_of(sandbox).job, ["bash", "-c", command], timeout_s=timeout_s)
     if not background:
         return await end_of(program)
     output = bytearray()
-    JOBS[program.path.name] = program, asyncio.create_task(end_of(program, lambda _name, piece: output.extend(piece))), output
+
+    def heard(_name, piece):
+        output.extend(piece)
+        del output[:-MOST]
+
+    JOBS[program.path.name] = program, asyncio.create_task(end_of(program, heard)), output
     return program.path.name
 
 

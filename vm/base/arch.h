@@ -9,6 +9,7 @@ enum arch { ARCH_X86_64, ARCH_ARM64 };
  * ARCH_MACHINES	of machines
  * ARCH_FOREIGN		it is not this host's
  * ARCH_NAME		as `uname -m` has it
+ * ARCH_DEBIAN		as Debian has it, and scripts/images
  * ARCH_QEMU		the emulator, and the Debian package that it is in
  * ARCH_KIND		the kind of machine, as QEMU's streams name it
  * ARCH_RAM		where their memory begins, for their processors, as QEMU's monitor takes it
@@ -17,6 +18,7 @@ enum arch { ARCH_X86_64, ARCH_ARM64 };
 #if defined(__aarch64__) || defined(XSBX_MACHINES_ARM64)
 #define ARCH_MACHINES	  ARCH_ARM64
 #define ARCH_NAME	  "aarch64"
+#define ARCH_DEBIAN	  "arm64"
 #define ARCH_QEMU	  "qemu-system-aarch64"
 #define ARCH_QEMU_PACKAGE "qemu-system-arm"
 #define ARCH_KIND	  "virt"
@@ -24,6 +26,7 @@ enum arch { ARCH_X86_64, ARCH_ARM64 };
 #elif defined(__x86_64__)
 #define ARCH_MACHINES	  ARCH_X86_64
 #define ARCH_NAME	  "x86_64"
+#define ARCH_DEBIAN	  "amd64"
 #define ARCH_QEMU	  "qemu-system-x86_64"
 #define ARCH_QEMU_PACKAGE "qemu-system-x86"
 #define ARCH_KIND	  "microvm"

@@ -581,6 +581,7 @@ static int image_job(const struct policy *p, const struct order_image *o, struct
 	policy_args(job, o->image);
 	pass_one(job, "XSBXFS_CACHE", p->cache);
 	pass_one(job, "XSBXFS_SHARED", p->shared ? p->shared : "none");
+	pass_one(job, "XSBXFS_ARCH", ARCH_FOREIGN ? ARCH_DEBIAN : NULL);
 	pass_registries(p, job);
 	pass(job, names, ARRAY_SIZE(names));
 	job->flags = SPAWN_NICE | SPAWN_OOM_FIRST | SPAWN_TOOL;

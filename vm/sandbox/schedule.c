@@ -192,6 +192,8 @@ void schedule_all(struct vm *vm)
 
 /* ---- questions ---- */
 
+#define LEAVE_SOME "Remove, close or put to sleep (echo sleep > ctl) sessions that are not needed"
+
 static void explain_probe(const struct probe *p, char *ret_why, size_t size)
 {
 	snprintf(ret_why, size, "it is still being tried out what machines can run on%s%s",
@@ -203,26 +205,21 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 	const struct admission *a = &s->vm->admission;
 	const unsigned long long used = a->memory_used_mb, sealed = a->now.sealed_mb;
 
-	*ret_fix = "Remove, close or put to sleep (echo sleep > ctl) sessions that are not needed, "
-		   "or wait longer "
-		   "(admission_timeout_s).";
+	*ret_fix = LEAVE_SOME ", or wait longer (admission_timeout_s).";
 	if (s->ops->needs_image && !s->vm->backends.probe.done) {
 		explain_probe(&s->vm->backends.probe, ret_why, size);
 		return;
 	}
 	switch (admission_why(a, &s->ticket)) {
 	case LACK_PLACE:
-		*ret_fix = "Remove, close or put to sleep (echo sleep > ctl) sessions that are not "
-			   "needed, or raise max_vms or "
-			   "admission_timeout_s.";
+		*ret_fix = LEAVE_SOME ", or raise max_vms or admission_timeout_s.";
 		if (a->limits.places == 1)
 			snprintf(ret_why, size, "the only place is taken");
 		else
 			snprintf(ret_why, size, "all %u places are taken", a->limits.places);
 		break;
 	case LACK_OWN_PLACE:
-		*ret_fix = "Remove, close or put to sleep (echo sleep > ctl) sessions that are not "
-			   "needed.";
+		*ret_fix = LEAVE_SOME ".";
 		snprintf(ret_why, size, "the user has %u sandbox%s, which is the most for one",
 			 a->limits.owner_places, a->limits.owner_places == 1 ? "" : "es");
 		break;
@@ -234,9 +231,7 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 			 s->ticket.memory_mb);
 		break;
 	case LACK_OWN_MEMORY:
-		*ret_fix = "Remove, close or put to sleep (echo sleep > ctl) sessions that are not "
-			   "needed, or ask for less memory "
-			   "(memory_mb).";
+		*ret_fix = LEAVE_SOME ", or ask for less memory (memory_mb).";
 		snprintf(ret_why, size,
 			 "the user's sandboxes have too much of the %llu MiB one user may have",
 			 (unsigned long long)a->limits.owner_memory_mb);

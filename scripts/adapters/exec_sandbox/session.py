@@ -112,8 +112,8 @@ class Session:
                 files.copy(source, target)
             place.chmod(0o755 if make_executable else 0o644)
 
-        with files.opened(content, "rb") as source:
-            files.check(source)
+        with await asyncio.to_thread(files.opened, content, "rb") as source:
+            await asyncio.to_thread(files.check, source)
             await self._do(path, work)
 
     async def read_file(self, path, *, destination):

@@ -268,8 +268,9 @@ def names():
     empty = folder("empty")
     for arguments, words in ([f"{SCRATCH}/none.tar"], "there is no file"), ([f"{SCRATCH}/app.tar", "--name", "raw"], "is taken"), \
             ([f"{SCRATCH}/app.tar", "--arch", "arm64"], "can't be made for arm64"), \
-            (["--registry", "app"], "which registry?"), (["--registry", "me/app:1"], "which registry?"):
-        said = images(*([] if arguments[0] == "--registry" else ["--oci"]), *arguments, code=1, XSBXFS_CACHE=empty)
+            (["--registry", "app"], "which registry?"), (["--registry", "me/app:1"], "which registry?"), \
+            (["--unpack", "raw", "--arch", "arm64"], "images for arm64 can't be unpacked here"):
+        said = images(*([] if arguments[0].startswith("--") else ["--oci"]), *arguments, code=1, XSBXFS_CACHE=empty)
         ok(f"{arguments}: nothing is begun", words in said and "==>" not in said, said)
     write(f"{SCRATCH}/text.tar", "hello")
     has("no archive", images("--oci", f"{SCRATCH}/text.tar", code=1), "no tar archive")

@@ -58,6 +58,10 @@ def in_order(lines, first=1):
         first += 1
 
 
+def me():
+    return {"uid": os.getuid(), "pid": os.getpid(), "program": read("/proc/self/comm", "r").strip()}
+
+
 def who_did_what():
     a = Audited("who")
     mode = os.stat(a.file).st_mode
@@ -78,16 +82,21 @@ def who_did_what():
     write(f"{a.mnt}/ctl", "info\n")
     with raises("no such template", errno.EPERM):
         os.mkdir(f"{a.mnt}/nowhere")
+    os.mkdir(s / "jobs/never")
+    for job in "build", "never":
+        os.rmdir(s / f"jobs/{job}")
+    os.rmdir(s / "runs/1")
     s.remove()
     lines = a.lines()
     in_order(lines)
+    same("what was never started is not missed", of(lines, "history", what="job never removed"), [])
     for x in lines:
         ok("a time", re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", x["time"]), x)
         same("its mount", x["mount"], a.mnt)
         ok("somebody did it", x.get("by") == "xsbxfs" or {"uid", "gid"} <= set(x), x)
     text = json.dumps(lines)
     ok("neither code nor values of variables", "secret-in-code" not in text and "secret-value" not in text)
-    mine = {"uid": os.getuid(), "pid": os.getpid(), "program": read("/proc/self/comm", "r").strip()}
+    mine = me()
     at = "raw/mine"
     for action, fields in (
             ("mount", {"what": "mounted"}),
@@ -98,6 +107,8 @@ def who_did_what():
             ("run", {"run": 1, "what": "done", "exit_code": 0, "by": "xsbxfs", "owner": os.getuid()}),
             ("job", {"job": "build", "what": "asked", **mine}),
             ("job", {"job": "build", "what": "done", "exit_code": 3}),
+            ("history", {"session": at, "what": "job build removed", **mine}),
+            ("history", {"session": at, "what": "run 1 removed from the history", **mine}),
             ("ctl", {"session": at, "words": "interrupt", **mine}),
             ("problem", {"session": at, "problem": "unknown-verb", **mine}),
             ("problem", {"session": at, "problem": "not-running", **mine}),
@@ -114,6 +125,12 @@ def who_did_what():
         same("alice makes one", as_user(ALICE, lambda: os.mkdir(f"{a.mnt}/raw/alice")), None)
         same("hers", len(of(a.lines(), "session", session="raw/alice", uid=ALICE, owner=ALICE)), 1)
         same("she can't read it", as_user(ALICE, lambda: read(a.file)), "EACCES")
+    a.stop()
+
+
+def at_the_end():
+    """Of checkpoints, and of what goes on when the mount ends."""
+    a, mine = Audited("end"), me()
     kept = a.session("kept")
     kept.run("true\n")
     os.mkdir(kept / "checkpoints/c")
@@ -439,4 +456,4 @@ def refused_files():
         has(path, done.stdout.decode(), words)
 
 
-main(who_did_what, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)
+main(who_did_what, at_the_end, hostile_names, deaths, rotation, crowd, second_mount, heir_without, checked, full_disk, long_lines, refused_files)

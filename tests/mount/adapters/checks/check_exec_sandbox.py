@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -75,6 +76,17 @@ async def files(scheduler):
         assert content.getvalue() == b"\0\xff" and Path("copy").read_bytes() == b"123"
         assert [(one.name, one.is_dir, one.size) for one in await session.list_files()] == [
             ("a", True, 0), ("local", False, 2), ("stream", False, 3)]
+        # The event loop goes on while a file is opened.
+        os.mkfifo("pipe")
+        went_on, fed = threading.Event(), []
+        feeder = threading.Thread(target=lambda: fed.append(went_on.wait(5)) or Path("pipe").write_bytes(b"piped"))
+        feeder.start()
+        task = asyncio.create_task(session.write_file("piped", Path("pipe")))
+        await asyncio.sleep(0.1)
+        went_on.set()
+        await task
+        feeder.join()
+        assert fed == [True] and (await session.exec("cat piped")).stdout == "piped", fed
         await session.exec("ln -s /etc/passwd link")
         for path in ("none", "../in", "/etc/passwd", "a/../../config", "link"):
             kind, words = await failure(session.read_file(path, destination=io.BytesIO()))

@@ -163,11 +163,18 @@ static void test_beside(void **state)
 {
 	struct fixture *fx = *state;
 	struct sandbox *s;
+	struct second two;
 	struct file events;
 	char name[32];
 
 	fx_put(fx, TOP "config", "network = on\nallow = a.org\n");
 	s = fx_ready(fx);
+	fx_demo(fx)->netlog.connections =
+		(struct netlog_rate){.quiet = 3, .rate = {.left = 2, .filled_ms = 1}};
+	kx_check(fx, &kx_live, &two);
+	assert_memory_equal(&kx_in_second(&two, "demo")->netlog.connections,
+			    &fx_demo(fx)->netlog.connections, sizeof(struct netlog_rate));
+	kx_end(&two);
 	for (int i = 0; i < 300; i++) {
 		snprintf(name, sizeof(name), "host%d.org", i);
 		fake_denied(s, name, 443, "not allowed");

@@ -307,6 +307,73 @@ static void test_rate(void **state)
 	end(fx, fx->fs);
 }
 
+/* Of the last line in the file, how many before it had none. */
+static unsigned last_unreported(void)
+{
+	char line[2048] = "";
+	const char *more;
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		;
+	fclose(f);
+	more = strstr(line, "\"unreported\":");
+	return more ? (unsigned)atoi(more + strlen("\"unreported\":")) : 0;
+}
+
+/* Of whom there is no next line that could say so: the mount's does, if need be another daemon's. */
+static void test_nobody_left(void **state)
+{
+	struct fixture *fx = *state;
+	struct buf fields = {0};
+	struct sandbox *sb;
+	struct problem p;
+
+	sb = fx_run(fx, "x");
+	begin(fx);
+	for (unsigned i = 0; i < 150; i++)
+		fake_connected(sb, "a.example", 443);
+	session_destroy(fx_demo(fx));
+	problem_set(&p, PROBLEM_INVALID, "", "nonsense");
+	fx->fs->who = (struct who){.known = true, .ctx.uid = 1000};
+	for (unsigned i = 0; i < 107; i++)
+		audit_complaint(fx->fs, &p);
+	audit_put(fx->fs->audit, &fields);
+	succeed(fx, &fields);
+	audit_mount(fx->fs, "taken over");
+	assert_int_equal(last_unreported(), 50 + 7);
+	audit_mount(fx->fs, "ended");
+	assert_int_equal(last_unreported(), 0);
+	end(fx, fx->fs);
+	buf_clear(&fields);
+}
+
+/* That lines were lost is told where they are missing, whatever waits by then for the end of the turn. */
+static void test_lost(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem why = {0};
+	struct audit *a;
+
+	begin(fx);
+	audit_mount(fx->fs, "1");
+	a = fx->fs->audit;
+	a->next = 4;
+	a->untold = 2;
+	a->going = false;
+	audit_mount(fx->fs, "4");
+	a->required = true;
+	a->changed = false;
+	assert_int_equal(audit_may(fx->fs, 0, &why), 0);
+	assert_true(a->changed);
+	assert_int_equal(a->untold, 0);
+	a->going = true;
+	audit_flush(fx->fs);
+	expect_numbers("1 3 4 ");
+	end(fx, fx->fs);
+}
+
 static void submit(struct fixture *fx, char c, size_t len, int want)
 {
 	const struct timespec now = {0};
@@ -398,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_text), fx_test(test_heirs), fx_test(test_goes_on),
 		fx_test(test_requests),	     fx_test(test_where), fx_test(test_asker),
 		fx_test(test_room),	     fx_test(test_rate),  fx_test(test_connections),
+		fx_test(test_nobody_left),   fx_test(test_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/policy_fixture.h"
+#include "vm/base/arch.h"
 #include "vm/backend/qemu_argv.h"
 #include "vm/base/util.h"
 #include "vm/jail/setup.h"
@@ -208,6 +209,9 @@ static void programs(void **state)
 		assert_int_equal(job.target[job.ntargets - 1].from + 1, order_fds(&orders[i]));
 		for (const char **e = job.envp; *e; e++)
 			assert_int_not_equal(strncmp(*e, "LD_", 3), 0);
+		/* Images for this host would be none for its machines. */
+		assert_int_equal(mentions(job.envp, "XSBXFS_ARCH=" ARCH_DEBIAN),
+				 program == ORDER_IMAGE && ARCH_FOREIGN);
 		if (!jailed)
 			assert_string_equal(job.argv[0],
 					    program == ORDER_PACKAGES ? prepare : truth);

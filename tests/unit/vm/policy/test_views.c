@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/policy_fixture.h"
+#include "vm/base/arch.h"
 #include "vm/base/util.h"
 
 static void views(void **state)
@@ -19,7 +20,7 @@ static void views(void **state)
 	char usr[128], out[192];
 
 	(void)state;
-	snprintf(usr, sizeof(usr), "%s/images/python-1/tree/usr", dir);
+	snprintf(usr, sizeof(usr), "%s/" ARCH_IMAGES "/python-1/tree/usr", dir);
 	snprintf(out, sizeof(out), "%s/layers/.tmp-" KEY "/out", dir);
 	assert_int_equal(ask(alone, &o), 0);
 	assert_true(shows("/usr"));
@@ -55,13 +56,13 @@ static void planted(void **state)
 	char link[128];
 
 	(void)state;
-	snprintf(link, sizeof(link), "%s/images/templates/evil", dir);
+	snprintf(link, sizeof(link), "%s/" ARCH_IMAGES "/templates/evil", dir);
 	strcpy(o.sandbox.image, "evil");
 	assert_int_equal(symlink("../python-1", link), 0);
 	assert_int_equal(ask(alone, &o), 0);
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(mkdir(link, 0755), 0);
-	snprintf(link, sizeof(link), "%s/images/templates/evil/tree", dir);
+	snprintf(link, sizeof(link), "%s/" ARCH_IMAGES "/templates/evil/tree", dir);
 	assert_int_equal(symlink("/etc", link), 0);
 	assert_int_equal(ask(alone, &o), -EPERM);
 	o = sandbox(PLAIN);
