@@ -466,8 +466,12 @@ completed := xsbxfs-images $(notdir $(user_scripts))
 # What works where it is installed. What the scripts need of each other is beside them there, too.
 installed_scripts := $(filter-out $(addprefix scripts/,completion layers man-codes package quickstart service test),$(wildcard scripts/*))
 link_to = $(shell realpath -m -s --relative-to=$(1) $(2))
+# Folders that are ours alone: they are emptied.
+own = $(foreach x,LIBEXECDIR DATADIR DOCDIR,$(if $(filter-out xsbxfs xsbxfs-%,$(notdir $($(x)))),$(error $(x)=$($(x)): \
+	this folder is removed whole, so its name must be xsbxfs, e.g. $(x)=$($(x))/xsbxfs)))
 
 install: all
+	$(own)
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR)
 	$(INSTALL) -m 755 $(O)/xsbxfs $(user_scripts) $(DESTDIR)$(BINDIR)/
 	ln -sfn $(call link_to,$(BINDIR),$(DATADIR)/scripts/images) $(DESTDIR)$(BINDIR)/xsbxfs-images
@@ -503,6 +507,7 @@ install: all
 	chmod 644 $(DESTDIR)$(DOCDIR)/xsbxfs.conf.example
 
 uninstall:
+	$(own)
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,xsbxfs xsbxfs-images $(notdir $(user_scripts)))
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)
 	rm -f $(DESTDIR)$(UNITDIR)/xsbxfs@.service $(DESTDIR)$(USERUNITDIR)/xsbxfs.service \

@@ -114,8 +114,18 @@ def verify(usr):
             sys.exit(f"{unit}: {wrong}")
 
 
+def foreign():
+    """A folder that others use, too, is not emptied. (-n: whatever this Makefile says, nothing is.)"""
+    for what, name in ("uninstall", "DATADIR"), ("uninstall", "DOCDIR"), ("install", "LIBEXECDIR"):
+        done = subprocess.run(["make", "-s", "-n", "-C", ROOT, what, "PREFIX=/opt/x", f"{name}=/opt/others"], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if not done.returncode or f"{name}=/opt/others/xsbxfs".encode() not in done.stdout:
+            sys.exit(f"make {what} {name}=/opt/others, which may have files of others: {done.stdout.decode()[-500:]}")
+
+
 def main():
     print(f"{install()} files installed")
+    foreign()
     with tempfile.TemporaryDirectory() as build:
         object_file = f"{build}/obj/fs/config/daemon.o"
         for prefix in ("/opt/one", "/opt/another"):
