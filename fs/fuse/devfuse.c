@@ -56,6 +56,9 @@ static const char *mount_trouble(const struct conf *c)
 	else if (err == EACCES || err == EPERM)
 		return "cannot mount: this user may not open /dev/fuse; chmod 666 /dev/fuse is "
 		       "usual; a container has to be allowed it: --device /dev/fuse";
+	if (getuid() && access(c->mountpoint, W_OK) < 0)
+		return "cannot mount: this user may not write to the mount point, which "
+		       "fusermount3 asks for; chown gives it to him";
 	if (c->allow_other && getuid())
 		return "cannot mount; allow_other needs user_allow_other in /etc/fuse.conf";
 	return getuid() ? "cannot mount; is fuse3 installed, and fusermount3 set-uid root?"

@@ -142,10 +142,18 @@ static struct words packages(const char *text)
 	return w;
 }
 
+/* What its code is written in: "raw" tells nobody, least of all where an image has compilers of another language. */
+static const char *language(const struct conf_template *t)
+{
+	const char *name = t->settings.spec.language;
+
+	return strcmp(name, "raw") == 0 ? "raw (bash)" : name;
+}
+
 static int root_template(const struct conf_template *t, struct buf *out)
 {
-	return buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name,
-			  t->settings.spec.language, t->settings.spec.memory_mb,
+	return buf_printf(out, "- `%s/` %s, %u MiB, %s a run%s%s%s\n", t->name, language(t),
+			  t->settings.spec.memory_mb,
 			  seconds(t->settings.timeout_s, "no time limit for").text,
 			  packages(t->settings.spec.packages).text,
 			  t->settings.spec.network ? "; with a network" : "",
@@ -260,7 +268,7 @@ int help_template(const struct conf *c, const struct conf_template *t, struct bu
 	int r;
 
 	snprintf(waits, sizeof(waits), "waits for the end: %s", s->printed);
-	snprintf(made, sizeof(made), "a %s sandbox", t->settings.spec.language);
+	snprintf(made, sizeof(made), "a sandbox; its code: %s", language(t));
 	r = buf_printf(out, "# Template %s\n\n", t->name);
 	r |= example(out, made, "mkdir demo");
 	r |= example(out, "run code", "echo '%s' > demo/in", s->first);

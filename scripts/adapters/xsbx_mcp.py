@@ -22,8 +22,19 @@ TEMPLATE = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("XSBX_TEMPLATE",
 MOST = 1 << 18  # bytes of an answer
 SANDBOXES, JOBS = {}, {}
 
-server = MCPServer("xsbxfs", log_level="WARNING", instructions="Sandboxes that run code and keep its state. The first is "
-                   "called main, and is there when it is first used; fork makes others. All work in their own files.")
+
+class Server(MCPServer):
+    """Refuses an argument that a tool has not, which the SDK leaves out: who guessed its name learns of it."""
+
+    async def call_tool(self, name, arguments, context=None):
+        has = next((tool.input_schema["properties"] for tool in await self.list_tools() if tool.name == name), arguments)
+        if wrong := ", ".join(argument for argument in arguments if argument not in has):
+            raise ToolError(f"{name} has no argument {wrong}, but {', '.join(has)}")
+        return await super().call_tool(name, arguments, context)
+
+
+server = Server("xsbxfs", log_level="WARNING", instructions="Sandboxes that run code and keep its state. The first is "
+                "called main, and is there when it is first used; fork makes others. All work in their own files.")
 
 
 def sandbox_of(name):
@@ -70,6 +81,8 @@ async def job(command: str = "", sandbox: str = "main", timeout_s: int = 60, bac
     """Run a shell command in a sandbox, beside its interpreter. Returns what it printed, and its exit status; or, with
     background, a name at once: called with that name alone, it tells how far the job is, and with stop it ends it.
     timeout_s = 0 is no limit."""
+    if bool(name) == bool(command) or stop and command:
+        raise ToolError("either a command, or the name of a job in the background, with or without stop")
     if name:
         if name not in JOBS:
             raise ToolError(f"there is no job {name!r}, but {', '.join(JOBS) or 'none'}")

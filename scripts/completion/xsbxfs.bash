@@ -128,7 +128,7 @@ _xsbx_tty()
 	fi
 }
 
-# Options as --help has them, the recipes of images, and directories: what a mount is.
+# Options as --help has them, and their words; the recipes of images, files that one is made of, and directories: what a mount is.
 _xsbx_help()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} recipes name
@@ -140,6 +140,13 @@ _xsbx_help()
 	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--@(remove|unpack) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --list 2>/dev/null |
 			sed -n 's/^\([A-Za-z0-9._-]*\) .*/\1/p')" -- "$cur")
+	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--kernel ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "own stock" -- "$cur")
+	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--arch ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "amd64 arm64" -- "$cur")
+	elif [[ $1,${COMP_WORDS[COMP_CWORD-1]} == *xsbxfs-images,--@(oci|recipe) ]]; then
+		_xsbxfs_are_files
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$cur")
 	elif [[ $1 == *xsbxfs-images ]]; then

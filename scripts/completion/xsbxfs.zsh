@@ -96,6 +96,12 @@ _xsbxfs()
 		elif [[ $words[CURRENT-1] == --(remove|unpack) ]]; then
 			long=(${${(f)"$(_call_program images xsbxfs-images --list 2>/dev/null)"}%% *})
 			compadd -a long
+		elif [[ $words[CURRENT-1] == --kernel ]]; then
+			compadd own stock
+		elif [[ $words[CURRENT-1] == --arch ]]; then
+			compadd amd64 arm64
+		elif [[ $words[CURRENT-1] == --(oci|recipe) ]]; then
+			_files
 		else
 			long=(${commands[xsbxfs-images]:A:h:h}/images/*.conf(N:t:r))
 			compadd -- ${long:#common}

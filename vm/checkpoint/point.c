@@ -59,9 +59,14 @@ int point_settle(struct point *p, int disk, struct layer *layer)
 	return 0;
 }
 
+bool point_undescribed(const struct point *p)
+{
+	return !p->machine || strcmp(p->machine, POINT_UNDESCRIBED) == 0;
+}
+
 void point_differs(const struct point *p, const char *machine, char ret_word[32])
 {
-	const char *a = p->machine ? p->machine : "unknown", *b = machine, *line = a;
+	const char *a = p->machine ? p->machine : POINT_UNDESCRIBED, *b = machine, *line = a;
 	size_t n = 0;
 
 	for (; *a && *a == *b; a++, b++)

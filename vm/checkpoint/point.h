@@ -61,6 +61,12 @@ struct point *point_unref(struct point *p);
  */
 int point_settle(struct point *p, int disk, struct layer *layer);
 
+/* That of a point on a disk whose machine could not be described when it was saved: that of no machine. */
+#define POINT_UNDESCRIBED "unknown\n"
+
+/* Whether @p, which comes from a disk, is such a one. */
+bool point_undescribed(const struct point *p);
+
 /* What of @p's description is another now, in one word, printable; "" if it is all the same. */
 void point_differs(const struct point *p, const char *machine, char ret_word[32]);
 

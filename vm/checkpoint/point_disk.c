@@ -173,7 +173,8 @@ static int store_base(const struct seal_key *key, const char *what, int dir, int
 int point_store(const struct seal_key *key, const char *id, int dir, int bases,
 		const struct point *p, const char *base_sum, struct point_facts *ret_facts)
 {
-	struct point_facts f = {.point = *p, .machine = p->machine ? p->machine : "unknown\n"};
+	struct point_facts f = {.point = *p,
+				.machine = p->machine ? p->machine : POINT_UNDESCRIBED};
 	int r = size_of(p->base, &f.base_bytes);
 
 	f.machine_len = strlen(f.machine);

@@ -95,8 +95,13 @@ static enum restore_step settle(struct sandbox *s)
 	if (r == -EAGAIN)
 		return RESTORE_ASKS;
 	if (r == 0 && *word) {
-		snprintf(cause, sizeof(cause), "its memory is of another machine: %s has changed",
-			 word);
+		if (point_undescribed(s->restore.point))
+			snprintf(cause, sizeof(cause),
+				 "it could not be found out what machine its memory is of when it "
+				 "was saved");
+		else
+			snprintf(cause, sizeof(cause),
+				 "its memory is of another machine: %s has changed", word);
 		return unfit(s, "", cause);
 	}
 	if (r == 0)

@@ -71,6 +71,19 @@ def no_fuse():
     ok("without /dev/fuse: nothing else went wrong", b"ssertion" not in err, err)
 
 
+def not_his():
+    """A user may mount where he may write."""
+    if os.getuid():
+        return
+    status, _, err = shell("unshare -m sh -c 'mount -t tmpfs -o mode=755 none /mnt && mount -t tmpfs -o uid=65534,mode=700 none /media && "
+                           "exec setpriv --reuid 65534 --regid 65534 --clear-groups env -u XDG_CACHE_HOME -u XDG_RUNTIME_DIR HOME=/media "
+                           f"{XSBXFS} -o prepare=no,runtime_dir=/media/run /mnt'")
+    if status in (126, 127):
+        return  # nobody may not get to it
+    same("somebody else's directory: status", status, 1)
+    has("somebody else's directory: why", err, b"may not write to the mount point")
+
+
 def background():
     """Without -f it returns when the mount is ready, and the daemon goes on."""
     mnt = f"{SCRATCH}/back"
@@ -189,4 +202,4 @@ def trusted():
             os.chown(path, 0, -1)
 
 
-main(information, mistakes, no_fuse, background, relative, not_empty, settings, trusted)
+main(information, mistakes, no_fuse, not_his, background, relative, not_empty, settings, trusted)

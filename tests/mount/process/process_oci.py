@@ -61,6 +61,7 @@ def good():
               entry("app/start", START), entry("app/same", type=oci.tarfile.LNKTYPE, linkname="app/start")), config=WANTS)
     app.tar(f"{SCRATCH}/app.tar")
     said = images("--oci", f"{SCRATCH}/app.tar")
+    has("the mounts that look there have it", said, f"the next mount with cache_dir = {CACHE} has a template 'app'")
     for what in "MULTI", '"9=x"', "LD_PRELOAD":
         has("what is left out is said", said, what)
     has("so is what was laid over", said, "laid over, for the image has none: bash")
@@ -290,6 +291,7 @@ def removed():
     has("it says so", images("--remove", "both"), "of the image 'both'")
     same("nothing of it is left, and all else", sorted(
         glob.glob(f"{IMAGES}/*-*") + glob.glob(f"{IMAGES}/bases/*") + glob.glob(f"{IMAGES}/templates/*")), rest)
+    has("how it is made again", images("both", code=1), "--oci FILE")
     for name, words in ("both", "there is no image 'both'"), ("../x", "there is no image"), ("kernel", "need a kernel"):
         has(f"--remove {name}", images("--remove", name, code=1), words)
     for arguments in (["--remove", "first", "raw"], ["--remove", "first", "--remove", "raw"]):

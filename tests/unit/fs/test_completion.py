@@ -40,6 +40,10 @@ CASES = [
     ("D", "xsbxfs-images --shar", "xsbxfs-images --shared"),
     ("D", "xsbxfs-images --remove ap", "xsbxfs-images --remove app"),
     ("D", "xsbxfs-images jav", "xsbxfs-images java"),
+    ("D", "xsbxfs-images --kernel st", "xsbxfs-images --kernel stock"),
+    ("D", "xsbxfs-images --arch ar", "xsbxfs-images --arch arm64"),
+    ("D", "xsbxfs-images --oci ja", "xsbxfs-images --oci jar.tar"),
+    ("D", "xsbxfs-images --recipe oth", "xsbxfs-images --recipe other"),
     ("D", "echo timeou", "echo timeou"),
     ("S", "echo timeou", "echo timeout_s"),
     ("S", "echo idle = hib", "echo idle = hibernate"),
@@ -50,6 +54,7 @@ CASES = [
     ("D", "xsbxfs --try-config nam", "xsbxfs --try-config " + QUOTED),
     ("D", "xsbxfs --export nam", "xsbxfs --export " + QUOTED),
     ("D", "xsbxfs --import nam", "xsbxfs --import " + QUOTED),
+    ("D", "xsbxfs-images --oci nam", "xsbxfs-images --oci " + QUOTED),
     ("D", "xsbxfs -o cache_dir=nam", "xsbxfs -o cache_dir=" + QUOTED),
     ("D", "xsbxfs -o max_vms=4,cache_dir=nam", "xsbxfs -o max_vms=4,cache_dir=" + QUOTED),
     ("D", "xsbxfs dir2", "xsbxfs dir2\\;touch\\ PWNED/"),
@@ -136,7 +141,7 @@ def main():
     with tempfile.TemporaryDirectory() as home:
         for directory in ("bin", "S", "D/directory", "D/dir2;touch PWNED", "fpath", ".config"):
             os.makedirs(f"{home}/{directory}")
-        for file in "S/config", "S/ctl", "S/in", "D/other", f"D/{HOSTILE}":
+        for file in "S/config", "S/ctl", "S/in", "D/other", "D/jar.tar", f"D/{HOSTILE}":
             open(f"{home}/{file}", "w").close()
         with open(f"{home}/.config/xsbxfs.conf", "w") as file:
             file.write("[template $(touch PWNED)]\n")

@@ -43,6 +43,10 @@ async def tools():
             assert (await call("files", path=path)).startswith("error: "), path
         output = await call("job", command="head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end >&2; exit 3")
         assert output.endswith("exit status 3") and "bytes more" in output and len(output) < 270_000, output[-200:]
+        for tool, wrong in ("run", {"code": "1", "timeout": 1}), ("run", {"code": "1", "session": "second"}), ("job", {"argv": ["true"]}), \
+                ("job", {}), ("job", {"command": "true", "name": "x"}), ("job", {"command": "true", "stop": True}), \
+                ("files", {"action": "delete", "path": "d"}), ("fork", {"name": "third", "from": "main"}), ("no", {}):
+            assert (await call(tool, **wrong)).startswith("error: "), (tool, wrong)
         name = await call("job", command="for i in {1..600}; do echo $i; echo >> beat; sleep 0.1; done", background=True, timeout_s=0)
         while "3\n" not in (output := await call("job", name=name)):
             assert output.endswith("(goes on)"), output

@@ -73,7 +73,7 @@ static void test_root(void **state)
 	}
 	assert_int_equal(help_root(&conf, &b), 0);
 	assert_shows(&b, "mkdir shell/demo");
-	assert_shows(&b, "`template-20/` raw, 192 MiB, 30 s a run");
+	assert_shows(&b, "`template-20/` raw (bash), 192 MiB, 30 s a run");
 	assert_shows(&b, "`javascript/` javascript, 192 MiB, no time limit for a run");
 	assert_shows(&b, "and 55 more");
 	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
@@ -126,6 +126,7 @@ static void test_template_and_session(void **state)
 	(void)state;
 	assert_int_equal(help_template(&conf, &conf.template[3], &b), 0);
 	assert_shows(&b, "# Template raw");
+	assert_shows(&b, "# a sandbox; its code: raw (bash)");
 	assert_shows(&b, "The name of a session has 1 to 64 of the characters");
 	assert_shows(&b, "echo 'echo $((6 * 7))' > demo/in");
 	buf_clear(&b);

@@ -97,7 +97,7 @@ static bool is_true(void *data)
 }
 
 /* What was saved of a machine like those of the fixture, or files; on the disk alone. @network: it had a card. */
-static struct saved *made_on_disk(bool memory, bool network)
+static struct saved *described_on_disk(bool memory, bool network, const char *words)
 {
 	struct point *p = memory ? saved_fixture_point(1, 2) : NULL;
 	struct saved *s;
@@ -106,7 +106,7 @@ static struct saved *made_on_disk(bool memory, bool network)
 	if (p) {
 		p->fit = (struct point_fit){.memory_mb = 192, .cpus = 1, .network = network};
 		free(p->machine);
-		p->machine = strdup(WORDS);
+		p->machine = words ? strdup(words) : NULL;
 	}
 	s = saved_new(saved_fixture_pack(1, 5000), p);
 	vault_store(vm_vault(vm), s, on_stored, &done);
@@ -114,6 +114,11 @@ static struct saved *made_on_disk(bool memory, bool network)
 	saved_unload(s);
 	assert_null(saved_pack(s));
 	return s;
+}
+
+static struct saved *made_on_disk(bool memory, bool network)
+{
+	return described_on_disk(memory, network, WORDS);
 }
 
 static struct saved *on_disk(bool memory)
@@ -192,6 +197,18 @@ static void is_another_machine(void **state)
 	seen[0].from = s;
 	open_ready(&seen[0], 0);
 	close_it(&seen[0]);
+	saved_unref(s);
+}
+
+/* Its image went while it was saved: then there is no word of what has changed. */
+static void is_of_nobody_knows_what(void **state)
+{
+	struct saved *s = described_on_disk(true, false, NULL);
+
+	(void)state;
+	seen[0].from = s;
+	open_sandbox(&seen[0], 0);
+	expect_unfit("it could not be found out what machine its memory is of when it was saved");
 	saved_unref(s);
 }
 
@@ -523,12 +540,10 @@ static void points_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(goes_on),		TEST(is_another_machine),
-		TEST(is_not_known_yet), TEST(is_damaged),
-		TEST(files_are_read),	TEST(is_described),
-		TEST(keeps_its_card),	TEST(files_are_not_read),
-		TEST(is_admitted),	TEST(points_are_bounded),
-		TEST(is_let_go),
+		TEST(goes_on),		TEST(is_another_machine), TEST(is_of_nobody_knows_what),
+		TEST(is_not_known_yet), TEST(is_damaged),	  TEST(files_are_read),
+		TEST(is_described),	TEST(keeps_its_card),	  TEST(files_are_not_read),
+		TEST(is_admitted),	TEST(points_are_bounded), TEST(is_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
