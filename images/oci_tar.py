@@ -23,6 +23,8 @@ MORE = "XSBXFS_OCI_LIMIT, in GiB, allows more."
 ENTRIES = 2_000_000
 MEMORY = 2 * GIB  # of a process that reads, whatever a header claims
 PIECE = 1 << 18
+BLOCK = 4096  # of a file system: what a file takes there
+ENDS = 16  # reads that find nothing more, from which on it is not the end that is looked for
 UNREADABLE = (tarfile.TarError, OverflowError, ValueError, EOFError, RecursionError)
 "".encode("unicode_escape")  # loads what show() takes, for oci-unpack can load nothing by then
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -87,6 +89,7 @@ class Reader:
         self.packed, self.plain = hashlib.sha256(), hashlib.sha256()
         self.left, self.proc, self.unpacker = b"", None, None
         self.n = self.last = 0  # bytes that came out, and those of them up to the last one that is not zero
+        self.ends = 0
         if form == "zstd":
             self.proc = subprocess.Popen(["zstd", "-dcq"], stdin=file, stdout=subprocess.PIPE)
         elif form != "plain":
@@ -139,6 +142,9 @@ class Reader:
                     raise Bad(f"{self.what} is too much: all of it, unpacked, may have {LIMIT / GIB:g} GiB", MORE)
             self.left = self.left + block if self.left else block
         out, self.left = self.left[:size], self.left[size:]
+        self.ends += not out
+        if self.ends > ENDS:  # tarfile would read on to where a header says that the next one is
+            raise Bad(f"{self.what} is no tar archive that can be read: it ends in the middle of a file")
         return out
 
     def close(self):
@@ -193,6 +199,15 @@ class Count:
     def __init__(self):
         self.entries = self.bytes = 0
 
+    def add(self, size=0):
+        """A file, a directory, or what else has a name. `size`: of what is in it."""
+        self.entries += 1
+        self.bytes += 512 + -(-size // BLOCK) * BLOCK
+        if self.entries > ENTRIES:
+            raise Bad(f"the image has more than {ENTRIES} files")
+        if self.bytes > LIMIT:
+            raise Bad(f"the files of the image have more than {LIMIT / GIB:g} GiB, holes included", MORE)
+
     def files(self, reader):
         """Each member of a layer with its clean name, once it is counted: tar, member, name."""
         what = reader.what
@@ -204,10 +219,5 @@ class Count:
                 raise Bad(f"{what}: the root of the image is no directory")
             if member.type not in tarfile.SUPPORTED_TYPES:
                 raise Bad(f"{what}: \"{show(name)}\" is of a type that no file has")
-            self.entries += 1
-            self.bytes += 512 + (member.size if member.isreg() else 0)
-            if self.entries > ENTRIES:
-                raise Bad(f"the image has more than {ENTRIES} files")
-            if self.bytes > LIMIT:
-                raise Bad(f"the files of the image have more than {LIMIT / GIB:g} GiB, holes included", MORE)
+            self.add(member.size if member.isreg() else BLOCK * member.isdir())
             yield tar, member, name

@@ -115,6 +115,48 @@ def packed():
         has(f"links: {name}", fetched(saved), words or "well")
 
 
+def huge():
+    """A header that says that the next one is very far away."""
+    junk = TAR.TarInfo("junk")
+    junk.size = 1 << 80
+    write(f"{SCRATCH}/huge.tar", junk.tobuf(TAR.GNU_FORMAT))
+    has("an archive", fetched(f"{SCRATCH}/huge.tar"), "in the middle of a file")
+    head = bytearray(junk.tobuf(TAR.GNU_FORMAT))  # an old sparse file has two lengths, and a small one counts
+    head[156:157], head[386:410], head[483:495] = b"S", b"%011o\0" % 0 * 2, b"%011o\0" % 100
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    has("a layer", checked(layout("huge", bytes(head) + b"\0" * 1024)), "in the middle of a file")
+    write(f"{SCRATCH}/huge.tar", layer(entry("junk"))[:512])
+    has("the control", fetched(f"{SCRATCH}/huge.tar"), "no archive of an image")
+
+
+def implied():
+    """Directories that names and links lead through, and no member is, count."""
+    deep, least = "/d" * 900, {"XSBXFS_OCI_LIMIT": "0.004"}
+    for name, entries in (("names", [entry(f"{n}{deep}/x") for n in range(2)]),
+                          ("links", [one for n in range(2) for one in (link(f"l{n}", f"{n}{deep}"), entry(f"l{n}/x"))])):
+        made = layout(f"implied-{name}", layer(*entries))
+        same(f"{name}: checked", checked(made, **least), "well")
+        done = program("oci-unpack", made.path, folder(f"implied-{name}.root"), **least)
+        has(name, done.stdout, "GiB, holes included")
+        done = program("oci-unpack", made.path, folder(f"implied-{name}.all"), **LITTLE)
+        same(f"{name}: the control", (done.returncode, done.stdout), (0, ""))
+
+
+def accounts():
+    """Tables that programs would read into memory: as large as people have them, and no larger."""
+    for size, words in (2 * MIB, "more than 1 MiB"), (MIB // 2, "user x"):
+        root = folder(f"accounts{size}")
+        os.makedirs(f"{root}/etc")
+        os.makedirs(f"{root}/own")
+        write(f"{root}/etc/passwd", b"x:x:1000:1000:" + b"y" * size + b"::\n")
+        shutil.copy(shutil.which("busybox"), f"{root}/own/busybox")
+        shutil.copy(f"{TOP}/images/oci-finish", f"{root}/own")
+        done = subprocess.run(["chroot", root, "/own/busybox", "sh", "/own/oci-finish", "/own", "", "", "", "/bin"], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SOON)
+        has(f"{size} bytes", done.stdout, words)
+
+
 def names():
     """Whiteouts, and what they can't name."""
     for name in ".wh.", ".wh..", "d/.wh...", "d/.wh.../x", "../x", "x/..", "./.wh...":
@@ -292,7 +334,7 @@ def registry():
     server.close()
 
 
-need("skopeo", "zstd")
+need("skopeo", "zstd", "busybox")
 if os.getuid() != 0:
     skip("this unpacks images as root")
-main(unseen, packed, names, laid, hemmed, addresses, registry)
+main(unseen, packed, huge, implied, accounts, names, laid, hemmed, addresses, registry)
