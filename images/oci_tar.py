@@ -23,6 +23,7 @@ MORE = "XSBXFS_OCI_LIMIT, in GiB, allows more."
 ENTRIES = 2_000_000
 MEMORY = 2 * GIB  # of a process that reads, whatever a header claims
 PIECE = 1 << 18
+PATH = 3072  # bytes of one from the image's root: mkfs.erofs and fsck.erofs have room for 4096, and do not look
 BLOCK = 4096  # of a file system: what a file takes there
 ENDS = 16  # reads that find nothing more, from which on it is not the end that is looked for
 UNREADABLE = (tarfile.TarError, OverflowError, ValueError, EOFError, RecursionError)
@@ -186,7 +187,7 @@ def clean_name(name, what):
     if ".." in parts or any(p in ("", ".", "..") for p in wiped):
         raise Bad(f"{what}: \"{show(name)}\" leads out of the image",
                   "No tool for images writes that; don't trust the rest of it either.")
-    if "\0" in name or len(name.encode(errors="surrogateescape")) > 4095 or \
+    if "\0" in name or len(name.encode(errors="surrogateescape")) > PATH or \
             any(len(p.encode(errors="surrogateescape")) > 255 for p in parts) or \
             (wiped and not parts[-1].startswith(".wh.")) or len(wiped) > 1:
         raise Bad(f"{what}: \"{show(name)}\" is no name that a file can have")

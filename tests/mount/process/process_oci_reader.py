@@ -143,18 +143,52 @@ def implied():
         same(f"{name}: the control", (done.returncode, done.stdout), (0, ""))
 
 
+def finished(root, cwd=""):
+    """What oci-finish says of these files."""
+    os.makedirs(f"{root}/own")
+    shutil.copy(shutil.which("busybox"), f"{root}/own/busybox")
+    shutil.copy(f"{TOP}/images/oci-finish", f"{root}/own")
+    return subprocess.run(["chroot", root, "/own/busybox", "sh", "/own/oci-finish", "/own", "", cwd, "", "/bin"], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SOON).stdout
+
+
+def long():
+    """No path is too long for programs that write and read the file system, and do not look; by way of links neither."""
+    half = "/".join(["a" * 250] * 6)
+    for name, entries, words in ("name", [entry(f"{half}/{half}/{'b' * 200}")], "no name"), \
+            ("deep", [directory(half), link("l", half), directory(f"l/{half}"), link("m", f"l/{half}"), directory("m/b" + "c" * 200)], "bytes deep"), \
+            ("implied", [link("l", half), entry(f"l/{half}/{'b' * 200}/x")], "bytes deep"), \
+            ("control", [link("l", half), entry(f"l/{half}/{'b' * 50}")], ""):
+        made = layout(f"long-{name}", layer(*entries))
+        said = checked(made)
+        if said == "well":
+            said = program("oci-unpack", made.path, folder(f"long-{name}.root")).stdout
+        has(name, said, words) if words else same(name, said, "")
+    for count, words in (6, "user user"), (7, "WORKDIR"):
+        root = folder(f"long{count}")
+        os.makedirs(f"{root}/{half}")
+        os.symlink(half, f"{root}/l")
+        has(f"WORKDIR of {count}", finished(root, "/l/" + "/".join(["b" * 250] * count)), words)
+    # What leads to where they are unpacked is not in the way.
+    cache = "/".join([SCRATCH, *["c" * 200] * 6])
+    os.makedirs(f"{cache}/images/templates/deep")
+    tree = folder("tree")
+    os.makedirs(f"{tree}/{half}/{half}")
+    with contextlib.chdir(f"{tree}/{half}"):
+        write(f"{half}/x", "here")
+    subprocess.run(["mkfs.erofs", "--quiet", f"{cache}/images/templates/deep/rootfs.erofs", tree], check=True)
+    done = subprocess.run(["bash", "-c", f". {TOP}/scripts/lib.sh; unpack_image deep"], env={**os.environ, "XSBXFS_CACHE": cache},
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    same("unpacked", (done.returncode, os.path.isdir(f"{cache}/images/templates/deep/tree")), (0, True))
+
+
 def accounts():
     """Tables that programs would read into memory: as large as people have them, and no larger."""
     for size, words in (2 * MIB, "more than 1 MiB"), (MIB // 2, "user x"):
         root = folder(f"accounts{size}")
         os.makedirs(f"{root}/etc")
-        os.makedirs(f"{root}/own")
         write(f"{root}/etc/passwd", b"x:x:1000:1000:" + b"y" * size + b"::\n")
-        shutil.copy(shutil.which("busybox"), f"{root}/own/busybox")
-        shutil.copy(f"{TOP}/images/oci-finish", f"{root}/own")
-        done = subprocess.run(["chroot", root, "/own/busybox", "sh", "/own/oci-finish", "/own", "", "", "", "/bin"], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SOON)
-        has(f"{size} bytes", done.stdout, words)
+        has(f"{size} bytes", finished(root), words)
 
 
 def names():
@@ -337,4 +371,4 @@ def registry():
 need("skopeo", "zstd", "busybox")
 if os.getuid() != 0:
     skip("this unpacks images as root")
-main(unseen, packed, huge, implied, accounts, names, laid, hemmed, addresses, registry)
+main(unseen, packed, huge, implied, long, accounts, names, laid, hemmed, addresses, registry)
