@@ -200,9 +200,9 @@ class Count:
     def __init__(self):
         self.entries = self.bytes = 0
 
-    def add(self, size=0):
+    def add(self, size=0, entries=1):
         """A file, a directory, or what else has a name. `size`: of what is in it."""
-        self.entries += 1
+        self.entries += entries
         self.bytes += 512 + -(-size // BLOCK) * BLOCK
         if self.entries > ENTRIES:
             raise Bad(f"the image has more than {ENTRIES} files")

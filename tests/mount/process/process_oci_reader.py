@@ -143,6 +143,15 @@ def implied():
         same(f"{name}: the control", (done.returncode, done.stdout), (0, ""))
 
 
+def linked():
+    """A file counts as often as it has names, for that is what it takes where it is unpacked."""
+    made = layout("linked", layer(entry("file", b"x" * MIB), *(entry(f"l{n}", type=TAR.LNKTYPE, linkname="file") for n in range(40))))
+    same("checked", checked(made, **LITTLE), "well")
+    has("links", program("oci-unpack", made.path, folder("linked.root"), **LITTLE).stdout, "GiB, holes included")
+    done = program("oci-unpack", made.path, folder("linked.all"), XSBXFS_OCI_LIMIT="0.0625")
+    same("the control", (done.returncode, done.stdout), (0, ""))
+
+
 def finished(root, cwd=""):
     """What oci-finish says of these files."""
     os.makedirs(f"{root}/own")
@@ -371,4 +380,4 @@ def registry():
 need("skopeo", "zstd", "busybox")
 if os.getuid() != 0:
     skip("this unpacks images as root")
-main(unseen, packed, huge, implied, long, accounts, names, laid, hemmed, addresses, registry)
+main(unseen, packed, huge, implied, linked, long, accounts, names, laid, hemmed, addresses, registry)
