@@ -24,6 +24,7 @@ ENTRIES = 2_000_000
 MEMORY = 2 * GIB  # of a process that reads, whatever a header claims
 PIECE = 1 << 18
 PATH = 3072  # bytes of one from the image's root: mkfs.erofs and fsck.erofs have room for 4096, and do not look
+DEPTH = 256  # directories in a path: fsck.erofs has some KiB of its stack for each
 BLOCK = 4096  # of a file system: what a file takes there
 ENDS = 16  # reads that find nothing more, from which on it is not the end that is looked for
 UNREADABLE = (tarfile.TarError, OverflowError, ValueError, EOFError, RecursionError)
@@ -180,6 +181,11 @@ def members(reader):
         raise Bad(f"{reader.what} is no tar archive that can be read: something follows its end, or is no header")
 
 
+def path_fits(path):
+    """Is that neither too long nor too deep for what makes a file system of it, or reads that?"""
+    return len(path.encode(errors="surrogateescape")) <= PATH and path.count("/") <= DEPTH
+
+
 def clean_name(name, what):
     """The name of a file of an image as it is from the image's root, which is "" itself."""
     parts = [p for p in name.split("/") if p not in ("", ".")]
@@ -187,8 +193,7 @@ def clean_name(name, what):
     if ".." in parts or any(p in ("", ".", "..") for p in wiped):
         raise Bad(f"{what}: \"{show(name)}\" leads out of the image",
                   "No tool for images writes that; don't trust the rest of it either.")
-    if "\0" in name or len(name.encode(errors="surrogateescape")) > PATH or \
-            any(len(p.encode(errors="surrogateescape")) > 255 for p in parts) or \
+    if "\0" in name or not path_fits("/".join(parts)) or any(len(p.encode(errors="surrogateescape")) > 255 for p in parts) or \
             (wiped and not parts[-1].startswith(".wh.")) or len(wiped) > 1:
         raise Bad(f"{what}: \"{show(name)}\" is no name that a file can have")
     return "/".join(parts)

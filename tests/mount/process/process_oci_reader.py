@@ -132,9 +132,9 @@ def huge():
 
 def implied():
     """Directories that names and links lead through, and no member is, count."""
-    deep, least = "/d" * 900, {"XSBXFS_OCI_LIMIT": "0.004"}
-    for name, entries in (("names", [entry(f"{n}{deep}/x") for n in range(2)]),
-                          ("links", [one for n in range(2) for one in (link(f"l{n}", f"{n}{deep}"), entry(f"l{n}/x"))])):
+    deep, least = "/d" * 240, {"XSBXFS_OCI_LIMIT": "0.004"}
+    for name, entries in (("names", [entry(f"{n}{deep}/x") for n in range(8)]),
+                          ("links", [one for n in range(8) for one in (link(f"l{n}", f"{n}{deep}"), entry(f"l{n}/x"))])):
         made = layout(f"implied-{name}", layer(*entries))
         same(f"{name}: checked", checked(made, **least), "well")
         done = program("oci-unpack", made.path, folder(f"implied-{name}.root"), **least)
@@ -165,9 +165,10 @@ def long():
     """No path is too long for programs that write and read the file system, and do not look; by way of links neither."""
     half = "/".join(["a" * 250] * 6)
     for name, entries, words in ("name", [entry(f"{half}/{half}/{'b' * 200}")], "no name"), \
-            ("deep", [directory(half), link("l", half), directory(f"l/{half}"), link("m", f"l/{half}"), directory("m/b" + "c" * 200)], "bytes deep"), \
-            ("implied", [link("l", half), entry(f"l/{half}/{'b' * 200}/x")], "bytes deep"), \
-            ("control", [link("l", half), entry(f"l/{half}/{'b' * 50}")], ""):
+            ("deep", [directory(half), link("l", half), directory(f"l/{half}"), link("m", f"l/{half}"), directory("m/b" + "c" * 200)], "deep"), \
+            ("implied", [link("l", half), entry(f"l/{half}/{'b' * 200}/x")], "deep"), \
+            ("steps", [entry("d/" * 257 + "x")], "no name"), ("steps by links", [link("l", "d/" * 200), entry("l/" + "e/" * 100 + "x")], "deep"), \
+            ("control", [link("l", half), entry(f"l/{half}/{'b' * 50}"), entry("d/" * 256 + "x")], ""):
         made = layout(f"long-{name}", layer(*entries))
         said = checked(made)
         if said == "well":
