@@ -23,6 +23,10 @@ MORE = "XSBXFS_OCI_LIMIT, in GiB, allows more."
 ENTRIES = 2_000_000
 MEMORY = 2 * GIB  # of a process that reads, whatever a header claims
 PIECE = 1 << 18
+PATH = 3072  # bytes of one from the image's root: mkfs.erofs and fsck.erofs have room for 4096, and do not look
+DEPTH = 256  # directories in a path: fsck.erofs has some KiB of its stack for each
+BLOCK = 4096  # of a file system: what a file takes there
+ENDS = 16  # reads that find nothing more, from which on it is not the end that is looked for
 UNREADABLE = (tarfile.TarError, OverflowError, ValueError, EOFError, RecursionError)
 "".encode("unicode_escape")  # loads what show() takes, for oci-unpack can load nothing by then
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -87,6 +91,7 @@ class Reader:
         self.packed, self.plain = hashlib.sha256(), hashlib.sha256()
         self.left, self.proc, self.unpacker = b"", None, None
         self.n = self.last = 0  # bytes that came out, and those of them up to the last one that is not zero
+        self.ends = 0
         if form == "zstd":
             self.proc = subprocess.Popen(["zstd", "-dcq"], stdin=file, stdout=subprocess.PIPE)
         elif form != "plain":
@@ -139,6 +144,9 @@ class Reader:
                     raise Bad(f"{self.what} is too much: all of it, unpacked, may have {LIMIT / GIB:g} GiB", MORE)
             self.left = self.left + block if self.left else block
         out, self.left = self.left[:size], self.left[size:]
+        self.ends += not out
+        if self.ends > ENDS:  # tarfile would read on to where a header says that the next one is
+            raise Bad(f"{self.what} is no tar archive that can be read: it ends in the middle of a file")
         return out
 
     def close(self):
@@ -173,6 +181,11 @@ def members(reader):
         raise Bad(f"{reader.what} is no tar archive that can be read: something follows its end, or is no header")
 
 
+def path_fits(path):
+    """Is that neither too long nor too deep for what makes a file system of it, or reads that?"""
+    return len(path.encode(errors="surrogateescape")) <= PATH and path.count("/") <= DEPTH
+
+
 def clean_name(name, what):
     """The name of a file of an image as it is from the image's root, which is "" itself."""
     parts = [p for p in name.split("/") if p not in ("", ".")]
@@ -180,8 +193,7 @@ def clean_name(name, what):
     if ".." in parts or any(p in ("", ".", "..") for p in wiped):
         raise Bad(f"{what}: \"{show(name)}\" leads out of the image",
                   "No tool for images writes that; don't trust the rest of it either.")
-    if "\0" in name or len(name.encode(errors="surrogateescape")) > 4095 or \
-            any(len(p.encode(errors="surrogateescape")) > 255 for p in parts) or \
+    if "\0" in name or not path_fits("/".join(parts)) or any(len(p.encode(errors="surrogateescape")) > 255 for p in parts) or \
             (wiped and not parts[-1].startswith(".wh.")) or len(wiped) > 1:
         raise Bad(f"{what}: \"{show(name)}\" is no name that a file can have")
     return "/".join(parts)
@@ -192,6 +204,15 @@ class Count:
 
     def __init__(self):
         self.entries = self.bytes = 0
+
+    def add(self, size=0, entries=1):
+        """A file, a directory, or what else has a name. `size`: of what is in it."""
+        self.entries += entries
+        self.bytes += 512 + -(-size // BLOCK) * BLOCK
+        if self.entries > ENTRIES:
+            raise Bad(f"the image has more than {ENTRIES} files")
+        if self.bytes > LIMIT:
+            raise Bad(f"the files of the image have more than {LIMIT / GIB:g} GiB, holes included", MORE)
 
     def files(self, reader):
         """Each member of a layer with its clean name, once it is counted: tar, member, name."""
@@ -204,10 +225,5 @@ class Count:
                 raise Bad(f"{what}: the root of the image is no directory")
             if member.type not in tarfile.SUPPORTED_TYPES:
                 raise Bad(f"{what}: \"{show(name)}\" is of a type that no file has")
-            self.entries += 1
-            self.bytes += 512 + (member.size if member.isreg() else 0)
-            if self.entries > ENTRIES:
-                raise Bad(f"the image has more than {ENTRIES} files")
-            if self.bytes > LIMIT:
-                raise Bad(f"the files of the image have more than {LIMIT / GIB:g} GiB, holes included", MORE)
+            self.add(member.size if member.isreg() else BLOCK * member.isdir())
             yield tar, member, name

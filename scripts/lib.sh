@@ -200,7 +200,8 @@ unpack_image()
 		rm -rf "$tmp"
 		# Devices can't be made by everybody, and are of no use. Neither are programs that have rights of
 		# their own, and old ones at that, where all users of this host can start them.
-		fsck.erofs --no-preserve-owner --extract="$tmp" "$image/rootfs.erofs" >"$image/.log" 2>&1 || {
+		# From there, for it has room for paths of 4096 bytes, and does not look: what leads there would count.
+		(cd "$image" && fsck.erofs --no-preserve-owner --extract=.tree rootfs.erofs) >"$image/.log" 2>&1 || {
 			show_log "$image/.log"
 			rm -rf "$tmp"
 			die "the image '$1' can't be unpacked (see above)"

@@ -115,6 +115,92 @@ def packed():
         has(f"links: {name}", fetched(saved), words or "well")
 
 
+def huge():
+    """A header that says that the next one is very far away."""
+    junk = TAR.TarInfo("junk")
+    junk.size = 1 << 80
+    write(f"{SCRATCH}/huge.tar", junk.tobuf(TAR.GNU_FORMAT))
+    has("an archive", fetched(f"{SCRATCH}/huge.tar"), "in the middle of a file")
+    head = bytearray(junk.tobuf(TAR.GNU_FORMAT))  # an old sparse file has two lengths, and a small one counts
+    head[156:157], head[386:410], head[483:495] = b"S", b"%011o\0" % 0 * 2, b"%011o\0" % 100
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    has("a layer", checked(layout("huge", bytes(head) + b"\0" * 1024)), "in the middle of a file")
+    write(f"{SCRATCH}/huge.tar", layer(entry("junk"))[:512])
+    has("the control", fetched(f"{SCRATCH}/huge.tar"), "no archive of an image")
+
+
+def implied():
+    """Directories that names and links lead through, and no member is, count."""
+    deep, least = "/d" * 240, {"XSBXFS_OCI_LIMIT": "0.004"}
+    for name, entries in (("names", [entry(f"{n}{deep}/x") for n in range(8)]),
+                          ("links", [one for n in range(8) for one in (link(f"l{n}", f"{n}{deep}"), entry(f"l{n}/x"))])):
+        made = layout(f"implied-{name}", layer(*entries))
+        same(f"{name}: checked", checked(made, **least), "well")
+        done = program("oci-unpack", made.path, folder(f"implied-{name}.root"), **least)
+        has(name, done.stdout, "GiB, holes included")
+        done = program("oci-unpack", made.path, folder(f"implied-{name}.all"), **LITTLE)
+        same(f"{name}: the control", (done.returncode, done.stdout), (0, ""))
+
+
+def linked():
+    """A file counts as often as it has names, for that is what it takes where it is unpacked."""
+    made = layout("linked", layer(entry("file", b"x" * MIB), *(entry(f"l{n}", type=TAR.LNKTYPE, linkname="file") for n in range(40))))
+    same("checked", checked(made, **LITTLE), "well")
+    has("links", program("oci-unpack", made.path, folder("linked.root"), **LITTLE).stdout, "GiB, holes included")
+    done = program("oci-unpack", made.path, folder("linked.all"), XSBXFS_OCI_LIMIT="0.0625")
+    same("the control", (done.returncode, done.stdout), (0, ""))
+
+
+def finished(root, cwd=""):
+    """What oci-finish says of these files."""
+    os.makedirs(f"{root}/own")
+    shutil.copy(shutil.which("busybox"), f"{root}/own/busybox")
+    shutil.copy(f"{TOP}/images/oci-finish", f"{root}/own")
+    return subprocess.run(["chroot", root, "/own/busybox", "sh", "/own/oci-finish", "/own", "", cwd, "", "/bin"], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SOON).stdout
+
+
+def long():
+    """No path is too long for programs that write and read the file system, and do not look; by way of links neither."""
+    half = "/".join(["a" * 250] * 6)
+    for name, entries, words in ("name", [entry(f"{half}/{half}/{'b' * 200}")], "no name"), \
+            ("deep", [directory(half), link("l", half), directory(f"l/{half}"), link("m", f"l/{half}"), directory("m/b" + "c" * 200)], "deep"), \
+            ("implied", [link("l", half), entry(f"l/{half}/{'b' * 200}/x")], "deep"), \
+            ("steps", [entry("d/" * 257 + "x")], "no name"), ("steps by links", [link("l", "d/" * 200), entry("l/" + "e/" * 100 + "x")], "deep"), \
+            ("control", [link("l", half), entry(f"l/{half}/{'b' * 50}"), entry("d/" * 256 + "x")], ""):
+        made = layout(f"long-{name}", layer(*entries))
+        said = checked(made)
+        if said == "well":
+            said = program("oci-unpack", made.path, folder(f"long-{name}.root")).stdout
+        has(name, said, words) if words else same(name, said, "")
+    for count, words in (6, "user user"), (7, "WORKDIR"):
+        root = folder(f"long{count}")
+        os.makedirs(f"{root}/{half}")
+        os.symlink(half, f"{root}/l")
+        has(f"WORKDIR of {count}", finished(root, "/l/" + "/".join(["b" * 250] * count)), words)
+    # What leads to where they are unpacked is not in the way.
+    cache = "/".join([SCRATCH, *["c" * 200] * 6])
+    os.makedirs(f"{cache}/images/templates/deep")
+    tree = folder("tree")
+    os.makedirs(f"{tree}/{half}/{half}")
+    with contextlib.chdir(f"{tree}/{half}"):
+        write(f"{half}/x", "here")
+    subprocess.run(["mkfs.erofs", "--quiet", f"{cache}/images/templates/deep/rootfs.erofs", tree], check=True)
+    done = subprocess.run(["bash", "-c", f". {TOP}/scripts/lib.sh; unpack_image deep"], env={**os.environ, "XSBXFS_CACHE": cache},
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    same("unpacked", (done.returncode, os.path.isdir(f"{cache}/images/templates/deep/tree")), (0, True))
+
+
+def accounts():
+    """Tables that programs would read into memory: as large as people have them, and no larger."""
+    for size, words in (2 * MIB, "more than 1 MiB"), (MIB // 2, "user x"):
+        root = folder(f"accounts{size}")
+        os.makedirs(f"{root}/etc")
+        write(f"{root}/etc/passwd", b"x:x:1000:1000:" + b"y" * size + b"::\n")
+        has(f"{size} bytes", finished(root), words)
+
+
 def names():
     """Whiteouts, and what they can't name."""
     for name in ".wh.", ".wh..", "d/.wh...", "d/.wh.../x", "../x", "x/..", "./.wh...":
@@ -292,7 +378,7 @@ def registry():
     server.close()
 
 
-need("skopeo", "zstd")
+need("skopeo", "zstd", "busybox")
 if os.getuid() != 0:
     skip("this unpacks images as root")
-main(unseen, packed, names, laid, hemmed, addresses, registry)
+main(unseen, packed, huge, implied, linked, long, accounts, names, laid, hemmed, addresses, registry)
