@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-A server for MCP, on its official SDK (2.x), with the tools run, job, files and fork. A client starts it as
+A server for MCP, on its official SDK (2.x), with the tools run, job, files and fork. xsbx.py has to be beside this file. A
+client starts it like this, and its sandboxes are there until it ends:
 
     python3 xsbx_mcp.py [TEMPLATE]     # a directory of the mount; without one: XSBX_TEMPLATE, or /sbx/python
-
-and its sandboxes are there until it ends. xsbx.py has to be beside this file.
 """
 import asyncio
 import base64
+import collections
 import os
 import signal
 import sys
@@ -91,19 +91,14 @@ async def job(command: str = "", sandbox: str = "main", timeout_s: int = 60, bac
             program.stop()
             await asyncio.gather(task, return_exceptions=True)
         if not task.done():
-            return f"{output.decode(errors='replace')}\n(goes on)"
+            return f"{bytes(output).decode(errors='replace')}\n(goes on)"
         del JOBS[name]
-        return f"{output.decode(errors='replace')}\n(stopped)" if stop else await task
+        return f"{bytes(output).decode(errors='replace')}\n(stopped)" if stop else await task
     program = explained(sandbox_of(sandbox).job, ["bash", "-c", command], timeout_s=timeout_s)
     if not background:
         return await end_of(program)
-    output = bytearray()
-
-    def heard(_name, piece):
-        output.extend(piece)
-        del output[:-MOST]
-
-    JOBS[program.path.name] = program, asyncio.create_task(end_of(program, heard)), output
+    output = collections.deque(maxlen=MOST)
+    JOBS[program.path.name] = program, asyncio.create_task(end_of(program, lambda _, piece: output.extend(piece))), output
     return program.path.name
 
 
