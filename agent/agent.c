@@ -232,9 +232,10 @@ static void on_interp_done(struct interp *i, enum driver_type what, int status)
 		send_failed(a, &a->warm, EIO, "warming the interpreter up");
 }
 
-/* The active interpreter died on its way up. What SIGKILL ends there was out of memory, most likely,
- * and that may be over by now: it is tried once more. */
-static void died_on_the_way(struct agent *a, const char *when, int wait_status)
+/* The active interpreter died on its way up. What SIGKILL ends there was out of memory, most likely, or too slow on a busy
+ * host, and that may be over by now: it is tried once more. */
+static void died_on_the_way(struct agent *a, const struct interp *i, const char *when,
+			    int wait_status)
 {
 	char what[96];
 
@@ -242,9 +243,14 @@ static void died_on_the_way(struct agent *a, const char *when, int wait_status)
 		a->retried = true;
 		return;
 	}
-	snprintf(what, sizeof(what), "the interpreter ended %s, %s %d", when,
-		 WIFSIGNALED(wait_status) ? "signal" : "status",
-		 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
+	if (i->killed)
+		snprintf(what, sizeof(what), "the interpreter was ended %s, for it took too long",
+			 when);
+	else
+		snprintf(what, sizeof(what), "the interpreter ended %s, %s %d", when,
+			 WIFSIGNALED(wait_status) ? "signal" : "status",
+			 WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+						  : WEXITSTATUS(wait_status));
 	a->wanted = false;
 	agent_fail(a, EIO, what);
 }
@@ -281,12 +287,12 @@ static void on_interp_death(struct interp *i, enum interp_state was, int wait_st
 	}
 	run_on_death(&a->run, wait_status, ru);
 	if (was == INTERP_BUSY && i->doing == DRIVER_WARM && a->warm.due)
-		died_on_the_way(a, "while warming up", wait_status);
+		died_on_the_way(a, i, "while warming up", wait_status);
 	/* A reset kills an idle or starting one on purpose. */
 	if (was == INTERP_STARTING && !a->restart && i->rank == INTERP_SPARE) {
 		spare_fail(&a->spares, a->spares.zygote, "its copy ended before it was ready");
 	} else if (was == INTERP_STARTING && !a->restart) {
-		died_on_the_way(a, "before it was ready", wait_status);
+		died_on_the_way(a, i, "before it was ready", wait_status);
 	}
 	if (was == INTERP_IDLE && !i->killed && now_us() - a->idle_since < STEADY_US)
 		a->wanted = false;

@@ -544,6 +544,35 @@ static void on_vm_closed(void *data)
 	vm_gone = true;
 }
 
+/* What is tried, of machines that can be had. */
+static int try(const struct confine_spec *confined, const char *runtime, int measured)
+{
+	struct problem why;
+	const char *step;
+	int state = open(runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (vm_keep(vm, state, &why) < 0) {
+		complain("nothing is kept: %s", why.cause);
+		return 2;
+	}
+	close(state);
+	if (confine(confined, &step) < 0) {
+		complain("not confined: %s", step);
+		return 2;
+	}
+	check_family(true);
+	check_networked();
+	await_snapshot();
+	check_family(false);
+	check_disk();
+	if (measured && !wrong)
+		measure(MAX(1, MIN(measured, MOST)));
+	vm_close(vm, on_vm_closed, NULL);
+	while (!vm_gone)
+		uv_run(&loop, UV_RUN_ONCE);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	char runtime[] = "/tmp/xsbx-points.XXXXXX", cache[256];
@@ -565,10 +594,8 @@ int main(int argc, char **argv)
 					      .spool_dir = runtime,
 					      .agent = cfg.agent};
 	struct policy *sealed;
-	const char *step;
 	struct spawner *spawner;
-	struct problem why;
-	int state;
+	int r;
 
 	snprintf(cache, sizeof(cache), "%s%s/xsbxfs",
 		 own	? own
@@ -595,28 +622,9 @@ int main(int argc, char **argv)
 	cfg.host_ports = (struct vm_host_ports){{port}, 1};
 	if (vm_new(&loop, spawner, &cfg, &vm_events, NULL, &vm) < 0)
 		return 2;
-	state = open(runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (vm_keep(vm, state, &why) < 0) {
-		complain("nothing is kept: %s", why.cause);
-		return 2;
-	}
-	close(state);
-	if (confine(&confined, &step) < 0) {
-		complain("not confined: %s", step);
-		return 2;
-	}
-	check_family(true);
-	check_networked();
-	await_snapshot();
-	check_family(false);
-	check_disk();
-	if (argc > 2 && !wrong)
-		measure(MAX(1, MIN(atoi(argv[2]), MOST)));
-	vm_close(vm, on_vm_closed, NULL);
-	while (!vm_gone)
-		uv_run(&loop, UV_RUN_ONCE);
+	r = try(&confined, runtime, argc > 2 ? atoi(argv[2]) : 0);
 	spawner_stop(spawner);
 	policy_free(sealed);
 	(void)remove_tree(runtime);
-	return wrong;
+	return r;
 }

@@ -28,6 +28,18 @@ LIST = "web.test web.test:9000 web.test:9001 *.wild.test loop.test private.test 
 arrived = []  # (port, first bytes) of what the internet's servers were sent
 
 
+def certified(scratch):
+    """TLS of the web servers, with a certificate that is made for them."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{scratch}/key", "-out",
+                    f"{scratch}/cert", "-days", "2", "-subj", "/CN=web.test", "-addext",
+                    "subjectAltName=DNS:web.test,DNS:a.b.wild.test,DNS:other.test"],
+                   check=True, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{scratch}/cert", f"{scratch}/key")
+    return context
+
+
 def start_servers(lab, scratch):
     """Web servers that say who they are, servers that echo, servers that only listen."""
     def web(sock):
@@ -60,13 +72,7 @@ def start_servers(lab, scratch):
         sock.sendall(b"220 hello\r\n")
         sock.sendall(sock.recv(100))
 
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{scratch}/key", "-out",
-                    f"{scratch}/cert", "-days", "2", "-subj", "/CN=web.test", "-addext",
-                    "subjectAltName=DNS:web.test,DNS:a.b.wild.test,DNS:other.test"],
-                   check=True, stderr=subprocess.DEVNULL)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(f"{scratch}/cert", f"{scratch}/key")
+    context = certified(scratch)
 
     def tls(sock):
         with context.wrap_socket(sock, server_side=True) as secure:

@@ -51,8 +51,15 @@ def language(name):
     if name == "javascript" and not has_language(name):
         print("(javascript left out: it is not to be had here)")
         return
-    t, s = TABLE[name], Session("state", name)
+    s = Session("state", name)
+    write(s / "files/keep.txt", b"kept")
+    by_code(name, TABLE[name], s)
+    ended_for_it(name, TABLE[name], s)
+    same(f"{name}: files/ outlives all that", read(s / "files/keep.txt"), b"kept")
 
+
+def steps(name, t, s):
+    """What looks whether a variable is there, and what sets it."""
     def is_set(what, want):
         same(f"{name}, {what}: state {'kept' if want else 'fresh'}", s.run(t["get"]).out,
              "1\n" if want else "none\n")
@@ -60,7 +67,12 @@ def language(name):
     def set_it():
         same(f"{name}: setting", s.run(t["set"]).code, 0)
 
-    write(s / "files/keep.txt", b"kept")
+    return is_set, set_it
+
+
+def by_code(name, t, s):
+    """What code does to it itself."""
+    is_set, set_it = steps(name, t, s)
     set_it()
     same(f"{name}: everything lasts", s.run(t["all"][0]).out, t["all"][1])
     for what, code, status in t["kept"]:
@@ -74,6 +86,11 @@ def language(name):
         is_set(what, False)
         set_it()
     is_set("set again", True)
+
+
+def ended_for_it(name, t, s):
+    """What is done to it from outside."""
+    is_set, set_it = steps(name, t, s)
 
     # kill
     n = s.runs()[-1] + 1
@@ -109,7 +126,6 @@ def language(name):
     # reset
     s.ctl("reset")
     is_set("reset", False)
-    same(f"{name}: files/ outlives all that", read(s / "files/keep.txt"), b"kept")
 
 
 def python():

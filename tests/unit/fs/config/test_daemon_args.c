@@ -81,7 +81,14 @@ static void test_command_line(void **state)
 	assert_string_equal(c.vm.cache_dir, expected);
 	assert_int_equal(c.limits.max_cpus, 2);
 	conf_clear(&c);
+}
 
+/* What is done instead of a mount. */
+static void test_actions(void **state)
+{
+	struct conf c;
+
+	(void)state;
 	assert_int_equal(load(&c, "--check"), 0);
 	assert_int_equal(c.action, CONF_CHECK);
 	conf_clear(&c);
@@ -344,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_takeover),
 		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_state_beside_shared),
 		cmocka_unit_test(test_command_line_mistakes),

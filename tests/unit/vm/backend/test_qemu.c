@@ -504,6 +504,24 @@ static void point_of_the_dead(void **unused)
 	}
 }
 
+/* The machine by its record, and what it was is destroyed. Return: the same machine. */
+static struct backend *take_over(const struct buf *record, struct fdbag *fds,
+				 struct record_reader *ret_fields)
+{
+	static const struct backend_spec spec = {.name = "test"};
+	struct child *was = child;
+	struct backend *old = machine, *taken;
+
+	*ret_fields = record_reader(record->data, record->len);
+	assert_int_equal(
+		backend_qemu.take(&backends, ret_fields, fds, &spec, &events, NULL, &taken), 0);
+	backend_qemu.destroy(old);
+	was->exited(was, SIGKILL);
+	uv_run(&loop, UV_RUN_NOWAIT);
+	assert_int_equal(ndestroyed, 1);
+	return taken;
+}
+
 /* Another process goes on with it: half a line has come, and of what was asked before nothing is waited for. It had been told
  * to stop, of which the record knows nothing: it is told to go on. */
 static void taken_over(void **unused)
@@ -513,8 +531,6 @@ static void taken_over(void **unused)
 	const char *asked;
 	unsigned long long first;
 	const struct backend_spec spec = {.name = "test"};
-	struct child *was;
-	struct backend *old;
 	struct fdbag fds = {0}, copies = {.owned = true};
 	struct record_reader fields;
 	struct buf record = {0};
@@ -530,15 +546,7 @@ static void taken_over(void **unused)
 	assert_string_equal(command(), "stop");
 	for (size_t i = 0; i < fds.n; i++)
 		assert_int_equal(fdbag_put(&copies, fcntl(fds.fd[i], F_DUPFD_CLOEXEC, 0)), i + 1);
-	old = machine;
-	was = child;
-	fields = record_reader(record.data, record.len);
-	assert_int_equal(
-		backend_qemu.take(&backends, &fields, &copies, &spec, &events, NULL, &machine), 0);
-	backend_qemu.destroy(old);
-	was->exited(was, SIGKILL);
-	uv_run(&loop, UV_RUN_NOWAIT);
-	assert_int_equal(ndestroyed, 1);
+	machine = take_over(&record, &copies, &fields);
 	ndestroyed = nstopped = nwent = 0;
 	assert_string_equal(command(), "");
 	assert_int_equal(backend_qemu.go(machine, false, on_went), 0);

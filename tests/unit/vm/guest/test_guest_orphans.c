@@ -173,6 +173,18 @@ static void expect_piece(struct fake_frame *f, uint64_t offset, const uint8_t *d
 	assert_memory_equal(bytes.data, data + offset, bytes.len);
 }
 
+/* The rest of a write, which is answered. */
+static void answer_last(unsigned from, unsigned n, const uint8_t *data)
+{
+	for (unsigned i = from; i < n; i++) {
+		struct fake_frame *f = fake_expect(PROTO_F_WRITE);
+
+		expect_piece(f, i * PROTO_DATA_MAX, data);
+		answer_u32(f->h.id, i == n - 1 ? 100 : PROTO_DATA_MAX);
+		fake_free(f);
+	}
+}
+
 /* A write of which some pieces were answered, some are on their way, and others wait; and what waits behind them. */
 static void write_in_pieces(void **state)
 {
@@ -184,7 +196,7 @@ static void write_in_pieces(void **state)
 	const struct vm_file release = {.op = VM_RELEASE, .handle = 9};
 	const unsigned nfill = PROTO_FILES_INFLIGHT - 5;
 	static uint32_t fills[PROTO_FILES_INFLIGHT];
-	struct fake_frame *f[5];
+	struct fake_frame *f[5], *g;
 	struct answer a, b;
 
 	(void)state;
@@ -196,8 +208,7 @@ static void write_in_pieces(void **state)
 	assert_int_equal(ask(&behind, &lost[nfill + 1]), 0);
 	assert_int_equal(sandbox_file(s, &release, NULL, NULL), 0);
 	for (unsigned i = 0; i < nfill; i++) {
-		struct fake_frame *g = fake_expect(PROTO_F_FSYNC);
-
+		g = fake_expect(PROTO_F_FSYNC);
 		fills[i] = g->h.id;
 		fake_free(g);
 	}
@@ -224,12 +235,7 @@ static void write_in_pieces(void **state)
 		answer_u32(f[i]->h.id, PROTO_DATA_MAX);
 		fake_free(f[i]);
 	}
-	for (unsigned i = 6; i < 8; i++) {
-		f[0] = fake_expect(PROTO_F_WRITE);
-		expect_piece(f[0], i * PROTO_DATA_MAX, data);
-		answer_u32(f[0]->h.id, i == 7 ? 100 : PROTO_DATA_MAX);
-		fake_free(f[0]);
-	}
+	answer_last(6, 8, data);
 	until(&a);
 	assert_int_equal(a.err, 0);
 	assert_int_equal(a.reply.size, 7 * PROTO_DATA_MAX + 100);
