@@ -10,7 +10,9 @@ first line says which. Blocks in python, sh and bash, and javascript where the s
 file.
 """
 import asyncio
+import dataclasses
 import hashlib
+import os
 import re
 
 from autogen_core import Component
@@ -23,6 +25,11 @@ PROGRAMS = {"python": "python3", "py": "python3", "sh": "sh", "shell": "sh", "ba
             "javascript": "bun", "js": "bun", "typescript": "bun", "ts": "bun"}
 SUFFIXES = {"python3": "py", "sh": "sh", "bash": "sh", "bun": "ts"}
 SAVE_AND_RUN = 'mkdir -p -- "$(dirname -- "$1")" && cat >"$1" && exec "$2" "$1"'
+
+
+@dataclasses.dataclass
+class XsbxCodeResult(CodeResult):
+    code_file: str | None  # the first block's, in the mount; None where it is not in the working directory
 
 
 class XsbxCodeExecutorConfig(BaseModel):
@@ -67,7 +74,9 @@ class XsbxCodeExecutor(CodeExecutor, Component[XsbxCodeExecutorConfig]):
             raise ValueError("start() comes first, or `async with`")
         if not code_blocks:
             raise ValueError("there are no code blocks")
-        output, code = "", 0
+        output, code, name = "", 0, self.name(code_blocks[0])
+        inside = not name.startswith("/") and ".." not in name.split("/")
+        file = str(self.session.path / "files" / name) if inside else ""
         for block in code_blocks:
             task = asyncio.ensure_future(self.execute(block))
             cancellation_token.link_future(task)
@@ -75,15 +84,19 @@ class XsbxCodeExecutor(CodeExecutor, Component[XsbxCodeExecutorConfig]):
             output += text
             if code:
                 break
-        return CodeResult(exit_code=code, output=output)
+        return XsbxCodeResult(code, output, file if os.path.isfile(file) else None)
+
+    @staticmethod
+    def name(block):
+        named = re.match(r"(?:#|//) *filename: *(\S+)", block.code)
+        suffix = SUFFIXES.get(PROGRAMS.get(block.language.lower()))
+        return named[1] if named else f"code_{hashlib.sha256(block.code.encode()).hexdigest()[:16]}.{suffix}"
 
     async def execute(self, block):
         program = PROGRAMS.get(block.language.lower())
         if not program:
             return 1, f"there is no program for {block.language!r}, but for {', '.join(PROGRAMS)}\n"
-        source = block.code.encode()
-        named = re.match(r"(?:#|//) *filename: *(\S+)", block.code)
-        name = named[1] if named else f"code_{hashlib.sha256(source).hexdigest()[:16]}.{SUFFIXES[program]}"
+        source, name = block.code.encode(), self.name(block)
         argv = ["sh", "-c", SAVE_AND_RUN, "sh", f"./{name}" if name.startswith("-") else name, program]
         try:
             done = await self.session.job(argv, source, timeout_s=self._settings.timeout).wait(wanted=["output"])

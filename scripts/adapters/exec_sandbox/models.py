@@ -23,6 +23,12 @@ class PortMapping:
     external: int | None = None
     protocol: str = "tcp"
 
+    def __post_init__(self):
+        if not (1 <= self.internal <= 65535 and (self.external is None or 1024 <= self.external <= 65535)):
+            raise ValueError(f"{self.external}:{self.internal}: ports are from 1 to 65535, of the host from 1024, or None")
+        if self.protocol not in ("tcp", "udp"):
+            raise ValueError(f"{self.protocol!r} is neither tcp nor udp")
+
 
 @dataclasses.dataclass
 class ExposedPort:

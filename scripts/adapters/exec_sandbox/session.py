@@ -18,7 +18,7 @@ def checked(code, timeout, env):
     if not 1 <= timeout <= 300:
         raise ValueError(f"timeout_seconds must be between 1 and 300, got {timeout}")
     if not code.strip() or "\0" in code:
-        raise CodeValidationError("code is empty, or has null bytes")
+        raise CodeValidationError("Code cannot be empty, nor have null bytes")
     if len(code.encode(errors="surrogateescape")) > 1 << 20:
         raise VmConfigError("code is larger than 1 MiB")
     for name, value in env.items():
@@ -129,9 +129,14 @@ class Session:
         await self._do(path, work)
 
     async def list_files(self, path=""):
+        """A file has the size of what is stored of it, at most: one may say any size, with nothing behind it."""
+        def size(entry):
+            status = entry.lstat()
+            return min(status.st_size, status.st_blocks * 512)
+
         def work(place):
-            return [FileInfo(entry.name, entry.is_dir(), 0 if entry.is_dir() else entry.lstat().st_size)
-                    for entry in sorted(place.iterdir())]
+            return [FileInfo(entry.name, entry.is_dir(), 0 if entry.is_dir() else size(entry)) for entry in sorted(place.iterdir())]
+
         return await self._do(path, work)
 
     async def close(self):

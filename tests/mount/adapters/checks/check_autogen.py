@@ -32,6 +32,11 @@ async def main():
                          ("sh", "echo $WHO; exit 3"), ("sh", "echo never")) == (3, "a\nb\nme\n")
         assert await run(executor, ("python", "# filename: lib/one.py\nx = 1"), ("bash", "cat lib/one.py")) == (
             0, "# filename: lib/one.py\nx = 1")
+        for name, there in (("lib/two.sh", True), ("/etc/passwd", False), ("../in", False), ("a" * 300, False), ("-n", True)):
+            block = CodeBlock(language="sh", code=f"# filename: {name}\ntrue")
+            result = await executor.execute_code_blocks([block], CancellationToken())
+            want = str(executor.session.path / "files" / name) if there else None
+            assert result.code_file == want and (not there or open(want).read() == block.code), (name, result)
         async with XsbxCodeExecutor(TEMPLATE, timeout=10) as hasty:
             code, output = await run(hasty, ("bash", "echo early; sleep 600"))
         assert code == 124 and output.startswith("early") and "Timeout" in output, output

@@ -101,6 +101,8 @@ async def large(scheduler):
         for name in ("sparse", "huge"):
             kind, words = await failure(session.read_file(name, destination=Path(name)))
             assert kind is VmPermanentError and str(most) in words and not os.path.exists(name), (name, kind, words)
+        listed = {one.name: one.size for one in await session.list_files()}
+        assert listed == {"sparse": 0, "huge": 0, "small": 6, "one": 6}, listed
         await session.read_file("one", destination=Path("small"))
         assert Path("small").read_bytes() == b"small\n"
         Path("sparse").touch()
@@ -141,6 +143,12 @@ async def refusals(scheduler):
                           ({"language": "raw", "expose_ports": [PortMapping(53, protocol="udp")]}, VmConfigError),
                           ({"language": "raw", "allow_network": True, "allowed_domains": ["a\nuser = root"]}, VmConfigError)):
         assert (await failure(scheduler.session(**options)))[0] is kind, (options, await failure(scheduler.session(**options)))
+    for options in ({"internal": 0}, {"internal": 65536}, {"internal": 80, "external": 0}, {"internal": 80, "external": 80},
+                    {"internal": 80, "protocol": "sctp"}):
+        try:
+            raise AssertionError(PortMapping(**options))
+        except ValueError:
+            pass
     assert issubclass(VmTimeoutError, VmTransientError) and issubclass(VmConfigError, VmError) and VmError is VmPermanentError
 
 
