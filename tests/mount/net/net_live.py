@@ -56,8 +56,9 @@ def edited_list():
     s = land.session("edited", "network = on\nallow = web.test web.test:9000\ntimeout_s = 60\n")
     same("a connection", s.run(CLIENT).out, "b'x'\n")
     lines = [json.loads(x) for x in read(f"{SCRATCH}/audit.jsonl").splitlines()]
-    same("the audit log has it", [(x["session"], x["name"], x["port"], x["by"]) for x in lines if x["action"] == "connected"],
-         [("python/edited", "web.test", 9000, "xsbxfs")])
+    same("the audit log has it", [(x["name"], x["port"], x["by"]) for x in lines
+                                  if x["action"] == "connected" and x["session"] == "python/edited"],
+         [("web.test", 9000, "xsbxfs")])
     same("sed -i takes it away",
          shell(f"sed -i /9000/d {s / 'net/allow'}; cat {s / 'net/allow'} | grep -v '^#'")[:2],
          (0, b"web.test\n"))
