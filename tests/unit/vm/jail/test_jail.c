@@ -225,8 +225,10 @@ static void attempts(void **state)
 	}
 }
 
-#define TEXT(n)	  #n
-#define NUMBER(n) TEXT(n)
+#define TEXT(n)	    #n
+#define NUMBER(n)   TEXT(n)
+#define KEYCTL	    NUMBER(SYS_keyctl)
+#define USERFAULTFD NUMBER(SYS_userfaultfd)
 
 /* System calls, by Python; the control shows that the probe works. */
 static void system_calls(void **state)
@@ -234,31 +236,27 @@ static void system_calls(void **state)
 	static const char probe[] =
 		"import ctypes, errno, sys\n"
 		"c = ctypes.CDLL(None, use_errno=True)\n"
+		"KEYCTL, USERFAULTFD = " KEYCTL ", " USERFAULTFD "\n"
 		"def t(name, f, *a):\n"
 		"    ctypes.set_errno(0)\n"
 		"    r = f(*a)\n"
 		"    print(name, errno.errorcode.get(ctypes.get_errno(), 0) if r < 0 else 'ok')\n"
 		"t('ptrace', c.ptrace, 0, 0, 0, 0)\n"
 		"t('unshare', c.unshare, 0x40000000)\n"
-		"t('keyctl', c.syscall, " NUMBER(
-			SYS_keyctl) ", 0, -3, 0)\n"
-				    "t('io_uring', c.syscall, 425, 0, 0)\n"
-				    "t('userfaultfd', c.syscall, " NUMBER(
-					    SYS_userfaultfd) ", 0)\n"
-							     "t('fsopen', c.syscall, 430, "
-							     "b'tmpfs', 0)\n"
-							     "t('clone3', c.syscall, 435, 0, 0)\n"
-							     "t('unknown', c.syscall, 10000)\n"
-							     "t('packet', c.socket, 17, 3, 0)\n"
-							     "t('vsock', c.socket, 40, 1, 0)\n"
-							     "t('raw', c.socket, 2, 3, 1)\n"
-							     "t('stream', c.socket, 2, 1, 0)\n"
-							     "t('route', c.socket, 16, 3, 0)\n"
-							     "t('netfilter', c.socket, 16, 3, 12)\n"
-							     "t('personality', c.personality, "
-							     "0x0040000)\n"
-							     "t('bind-remount', c.mount, 0, b'/', "
-							     "0, 0x1020, 0)\n";
+		"t('keyctl', c.syscall, KEYCTL, 0, -3, 0)\n"
+		"t('io_uring', c.syscall, 425, 0, 0)\n"
+		"t('userfaultfd', c.syscall, USERFAULTFD, 0)\n"
+		"t('fsopen', c.syscall, 430, b'tmpfs', 0)\n"
+		"t('clone3', c.syscall, 435, 0, 0)\n"
+		"t('unknown', c.syscall, 10000)\n"
+		"t('packet', c.socket, 17, 3, 0)\n"
+		"t('vsock', c.socket, 40, 1, 0)\n"
+		"t('raw', c.socket, 2, 3, 1)\n"
+		"t('stream', c.socket, 2, 1, 0)\n"
+		"t('route', c.socket, 16, 3, 0)\n"
+		"t('netfilter', c.socket, 16, 3, 12)\n"
+		"t('personality', c.personality, 0x0040000)\n"
+		"t('bind-remount', c.mount, 0, b'/', 0, 0x1020, 0)\n";
 	const struct jail_spec spec = jail_fixture_usual();
 	struct jail_fixture_result r;
 
