@@ -17,6 +17,7 @@
 #include "vm/checkpoint/vault.h"
 #include "vm/sandbox/sandbox.h"
 #include "vm/sandbox/sandbox_net.h"
+#include "vm/sandbox/sandbox_policy.h"
 #include "vm/base/spec.h"
 #include "status.h"
 #include "vm/sandbox/workdir.h"

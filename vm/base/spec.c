@@ -108,6 +108,9 @@ int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	s.packages = text(src->packages, &bad);
 	s.warmup = text(src->warmup, &bad);
 	s.allow = text(src->allow, &bad);
+	s.policy.first = text(src->policy.first, &bad);
+	s.policy.rules = text(src->policy.rules, &bad);
+	s.policy.secrets = text(src->policy.secrets, &bad);
 	s.work = src->work ? text(src->work, &bad) : NULL;
 	s.cpus = MAX(src->cpus, 1u);
 	s.nenv = s.npaths = s.nports = s.ntemplate_env = 0;
@@ -133,14 +136,17 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	s.nenv = src->ntemplate_env;
 	s.limits = src->template_limits;
 	s.allow = NULL;
+	s.policy = (struct net_policy){0};
 	s.nports = 0;
 	return spec_copy(dst, &s);
 }
 
 void spec_free(struct sandbox_spec *s)
 {
-	const char *const texts[] = {s->name,	  s->label.who, s->image, s->language,
-				     s->packages, s->warmup,	s->allow, s->work};
+	const char *const texts[] = {s->name,	      s->label.who,	s->image,
+				     s->language,     s->packages,	s->warmup,
+				     s->allow,	      s->work,		s->policy.first,
+				     s->policy.rules, s->policy.secrets};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free((char *)texts[i]);

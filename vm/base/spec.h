@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "log.h"
+#include "net_policy.h"
 
 struct saved;
 
@@ -101,6 +102,7 @@ struct sandbox_spec {
 	bool network;
 	bool trusted_names; /* the list is the administrator's: names may resolve to any address */
 	const char *allow;
+	struct net_policy policy; /* what else there is to it; its texts are copied */
 	const struct sandbox_port *ports;
 	size_t nports; /* at most SANDBOX_PORTS_MAX */
 	struct saved *

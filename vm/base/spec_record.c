@@ -41,6 +41,19 @@ enum {
 	TAG_PACKAGES,
 	TAG_WARMUP,
 	TAG_ALONE,
+	TAG_FIRST_RULES,
+	TAG_RULES,
+	TAG_SECRETS,
+	TAG_ASK,
+	TAG_ASK_S,
+	TAG_LEARN,
+	TAG_NET_BYTES,
+	TAG_NET_REQUESTS,
+	TAG_NET_CONNECTIONS,
+	TAG_NET_RATE,
+	TAG_USED_BYTES,
+	TAG_USED_REQUESTS,
+	TAG_USED_CONNECTIONS,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -63,6 +76,16 @@ static const struct record_member members[] = {
 	MEMBER(network, TAG_NETWORK, 1),
 	MEMBER(trusted_names, TAG_TRUSTED_NAMES, 1),
 	MEMBER(alone, TAG_ALONE, 1),
+	MEMBER(policy.ask, TAG_ASK, 1),
+	MEMBER(policy.ask_s, TAG_ASK_S, UINT32_MAX),
+	MEMBER(policy.learn, TAG_LEARN, 1),
+	MEMBER(policy.most.bytes, TAG_NET_BYTES, UINT64_MAX),
+	MEMBER(policy.most.requests, TAG_NET_REQUESTS, UINT64_MAX),
+	MEMBER(policy.most.connections, TAG_NET_CONNECTIONS, UINT64_MAX),
+	MEMBER(policy.used.bytes, TAG_USED_BYTES, UINT64_MAX),
+	MEMBER(policy.used.requests, TAG_USED_REQUESTS, UINT64_MAX),
+	MEMBER(policy.used.connections, TAG_USED_CONNECTIONS, UINT64_MAX),
+	MEMBER(policy.rate, TAG_NET_RATE, UINT64_MAX),
 };
 
 static const struct {
@@ -75,6 +98,9 @@ static const struct {
 	{TAG_LANGUAGE, offsetof(struct sandbox_spec, language)},
 	{TAG_WORK, offsetof(struct sandbox_spec, work)},
 	{TAG_ALLOW, offsetof(struct sandbox_spec, allow)},
+	{TAG_FIRST_RULES, offsetof(struct sandbox_spec, policy.first)},
+	{TAG_RULES, offsetof(struct sandbox_spec, policy.rules)},
+	{TAG_SECRETS, offsetof(struct sandbox_spec, policy.secrets)},
 	{TAG_PACKAGES, offsetof(struct sandbox_spec, packages)},
 	{TAG_WARMUP, offsetof(struct sandbox_spec, warmup)},
 };

@@ -19,6 +19,8 @@ struct vm;
 struct sandbox;
 struct sandbox_spec;
 struct saved;
+struct sandbox_asked;
+struct sandbox_logged;
 
 enum sandbox_state {
 	SANDBOX_WAITING, /* for a place */
@@ -69,6 +71,12 @@ struct sandbox_events {
 	void (*gone)(void *data, uint32_t job);
 	/* The network has refused something. */
 	void (*denied)(void *data, const struct sandbox_denied *what);
+	/* A connection or request waits for leave: sandbox_decide(). It waits no more, by itself (enum sandbox_unasked). After
+	 * another daemon has taken the sandbox over, what still waits is asked for again, with the same number. */
+	void (*asked)(void *data, const struct sandbox_asked *what);
+	void (*unasked)(void *data, uint32_t id, unsigned why);
+	/* A connection or a request has ended. */
+	void (*logged)(void *data, const struct sandbox_logged *what);
 	/* It has made a connection. @name: or address; printable, without blanks */
 	void (*connected)(void *data, const char *name, uint16_t port);
 	/* The result of sandbox_ports() has changed. */
