@@ -207,7 +207,8 @@ static const struct key keys[] = {
 	{"secrets", CONF_SESSION, KEY_SECRETS, 0, "", .flags = KEY_LIVE,
 	 .comment = "Which secrets go with requests to where, by name: api.example.com bearer "
 		    "NAME; also basic USER, header HEADER, query KEY, placeholder."},
-	{"secrets_file", CONF_SESSION, KEY_OWN_FILE, SPEC(policy.secrets_file), "", .flags = KEY_LIVE,
+	{"secrets_file", CONF_SESSION, KEY_OWN_FILE, SPEC(policy.secrets_file), "",
+	 .flags = KEY_LIVE,
 	 .comment = "A file of yours with [secret NAME] sections, which only you can read: an "
 		    "absolute path."},
 	{"ask", CONF_SESSION, KEY_FLAG, SPEC(policy.ask), "no", .flags = KEY_LIVE, YES_NO,
@@ -223,8 +224,8 @@ static const struct key keys[] = {
 	{"net_connections", CONF_SESSION, KEY_COUNT, SPEC(policy.most.connections), "0", 0,
 	 NET_COUNT, KEY_LIVE | KEY_ENDLESS, LIMIT(max_net_connections),
 	 .comment = "Most connections; 0 is no limit."},
-	{"net_rate", CONF_SESSION, KEY_SIZE, SPEC(policy.rate), "0", 0, MIB,
-	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_net_rate),
+	{"net_rate", CONF_SESSION, KEY_SIZE, SPEC(policy.rate), "0", 0, MIB, KEY_LIVE | KEY_ENDLESS,
+	 LIMIT(max_net_rate),
 	 .comment = "Most bytes a second, both ways together, e.g. 1M; 0 is no limit."},
 	{"ports", CONF_SESSION, KEY_PORTS, 0, .flags = KEY_LIVE,
 	 .comment = "Ports of the sandbox to be had at 127.0.0.1: 8080, or 3000:80 to choose that "

@@ -58,7 +58,7 @@ struct settings_limits {
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
 	unsigned max_processes, max_open_files, max_file_size_mb;
 	uint64_t max_net_bytes, max_net_requests, max_net_connections, max_net_rate;
-	char *max_allow; /* sessions' allow lists must be within it; NULL: no limit */
+	char *max_allow;   /* sessions' allow lists must be within it; NULL: no limit */
 	char *first_rules; /* come before those of any session; or NULL */
 	struct vm_host_ports host_ports; /* ports of this machine reachable as host.internal */
 };

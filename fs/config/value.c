@@ -417,14 +417,14 @@ int value_set(const struct key *k, void *at, const char *value, const struct key
 	      struct problem *why)
 {
 	static int (*const set[KEY_NPLAIN])(const struct value *v) = {
-		[KEY_FLAG] = set_word,	  [KEY_SWITCH] = set_word,
-		[KEY_CHOICE] = set_word,  [KEY_NUMBER] = set_number,
-		[KEY_SIZE] = set_size,	  [KEY_HOST_PORTS] = set_host_ports,
-		[KEY_TEXT] = set_text,	  [KEY_WORD] = set_word,
-		[KEY_NAME] = set_text,	  [KEY_PATH] = set_path,
-		[KEY_PROGRAM] = set_path, [KEY_URL] = set_text,
-		[KEY_REGION] = set_text,  [KEY_MAX_ALLOW] = set_max_allow,
-		[KEY_COUNT] = set_number, [KEY_FIRST_RULES] = set_first_rules,
+		[KEY_FLAG] = set_word,	       [KEY_SWITCH] = set_word,
+		[KEY_CHOICE] = set_word,       [KEY_NUMBER] = set_number,
+		[KEY_SIZE] = set_size,	       [KEY_HOST_PORTS] = set_host_ports,
+		[KEY_TEXT] = set_text,	       [KEY_WORD] = set_word,
+		[KEY_NAME] = set_text,	       [KEY_PATH] = set_path,
+		[KEY_PROGRAM] = set_path,      [KEY_URL] = set_text,
+		[KEY_REGION] = set_text,       [KEY_MAX_ALLOW] = set_max_allow,
+		[KEY_COUNT] = set_number,      [KEY_FIRST_RULES] = set_first_rules,
 		[KEY_OWN_FILE] = set_own_file,
 	};
 	const struct value v = {k, at, value, ctx, why};

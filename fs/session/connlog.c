@@ -52,9 +52,9 @@ static json_t *line_object(const struct session *s, const struct sandbox_logged 
 	const unsigned rule = w->rule & ~SANDBOX_RULE_FIRST;
 	json_t *o = json_pack("{s:f, s:I, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "time",
 			      (double)w->time_ms / 1000, "took_ms", (json_int_t)w->took_ms, "who",
-			      who_json(s), "name", foreign(w->host), "port", (int)w->port,
-			      "method", foreign(w->method), "scheme", foreign(w->scheme),
-			      "version", foreign(w->version), "path", foreign(w->path));
+			      who_json(s), "name", foreign(w->host), "port", (int)w->port, "method",
+			      foreign(w->method), "scheme", foreign(w->scheme), "version",
+			      foreign(w->version), "path", foreign(w->path));
 	json_t *more = json_pack("{s:o, s:I, s:I, s:b, s:o, s:o, s:o}", "status",
 				 number_or_null(w->status), "bytes_in", (json_int_t)w->bytes_in,
 				 "bytes_out", (json_int_t)w->bytes_out, "refused", w->refused,
@@ -201,6 +201,25 @@ const char *connlog_text(const struct handle *h, uint64_t offset, size_t size, s
 		return "";
 	*ret_n = MIN(size, log->log.len - (size_t)(at - log->start));
 	return log->log.data + (at - log->start);
+}
+
+int connlog_join(struct connlog *log)
+{
+	char head[64];
+	const size_t n = write_head(log, head);
+
+	if (log->log.len && log->log.data[log->log.len - 1] != '\n')
+		return -EBADMSG;
+	log->n = 0;
+	for (size_t i = 0; i < log->log.len; i++)
+		log->n += log->log.data[i] == '\n';
+	log->granted = log->log.len;
+	return log->n <= CONNLOG_LINES && log->log.len <= CONNLOG_BYTES &&
+			       log->start <= UINT64_MAX / 2 &&
+			       log->shown >= log->log.len + n + (n > 0) &&
+			       log->shown <= CONNLOG_BYTES + sizeof(head)
+		       ? 0
+		       : -EBADMSG;
 }
 
 int connlog_check(const struct handle *h)

@@ -9,7 +9,7 @@
 #include "fs/request/trail.h"
 #include "vm/base/buf.h"
 
-#define CONNLOG_LINES 1024u	   /* newest that are kept */
+#define CONNLOG_LINES 1024u	 /* newest that are kept */
 #define CONNLOG_BYTES (1u << 20) /* of them */
 
 /*
@@ -20,9 +20,10 @@
  * All zeroes is empty and valid.
  */
 struct connlog {
-	struct buf log;	/* lines; the first begins at position `start`, counted from the first that there ever was */
+	struct buf
+		log; /* lines; the first begins at position `start`, counted from the first that there ever was */
 	uint64_t start;
-	uint64_t gone; /* lines that are not kept */
+	uint64_t gone;	/* lines that are not kept */
 	uint64_t shown; /* size of the file so far */
 	unsigned n;	/* lines that are kept */
 	size_t granted; /* bytes that the quota has had no objections to */
@@ -55,7 +56,9 @@ int connlog_open(struct handle *h);
  */
 const char *connlog_text(const struct handle *h, uint64_t offset, size_t size, size_t *ret_n);
 
-/* May an open one have been open so? For records. */
+/* It was read from a record: counts its lines. Return: 0 or -EBADMSG. */
+int connlog_join(struct connlog *log);
+/* Likewise, of an open one. */
 int connlog_check(const struct handle *h);
 
 #endif

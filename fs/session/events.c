@@ -251,13 +251,14 @@ void events_add_question(struct events *ev, struct session *s, const char *kind,
 	if (!e)
 		return;
 	e->line = line_of(
-		e, json_pack("{s:s, s:i, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "event", kind,
-			     "number", (int)q->number, "what", json_string(what), "who",
-			     who_array(q->who), "until",
-			     open ? json_real((double)q->until_ms / 1000) : NULL, "state",
-			     open ? NULL : json_string(q->state == QUESTION_ALLOWED ? "allowed" : "denied"), "decided",
-			     open || !q->decided ? NULL : json_string(q->decided), "unreported",
-			     unreported ? json_integer(unreported) : NULL));
+		e,
+		json_pack("{s:s, s:i, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "event", kind, "number",
+			  (int)q->number, "what", json_string(what), "who", who_array(q->who),
+			  "until", open ? json_real((double)q->until_ms / 1000) : NULL, "state",
+			  open ? NULL
+			       : json_string(q->state == QUESTION_ALLOWED ? "allowed" : "denied"),
+			  "decided", open || !q->decided ? NULL : json_string(q->decided),
+			  "unreported", unreported ? json_integer(unreported) : NULL));
 	e->made = true;
 	if (e->line)
 		add(ev, s, e);

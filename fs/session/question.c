@@ -107,6 +107,33 @@ size_t question_bytes(const struct question *q)
 	return n;
 }
 
+/* What is empty was not written down. */
+static int fill(char **text)
+{
+	if (!*text)
+		*text = strdup("");
+	return *text ? 0 : -ENOMEM;
+}
+
+int question_revive(struct session *s, struct question *q, int e)
+{
+	char **const texts[] = {&q->who, &q->method, &q->scheme, &q->host, &q->path};
+
+	if (e == 0 && (!q->number || q->number > s->questions.last || question_find(s, q->number) ||
+		       (q->state == QUESTION_OPEN && find_open(s, q->id)) ||
+		       s->questions.n[q->state] >= QUESTIONS_OPEN_MAX + QUESTIONS_KEPT))
+		e = -EBADMSG;
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && e == 0; i++)
+		e = fill(texts[i]);
+	if (e < 0) {
+		question_free(q);
+		return e;
+	}
+	TAILQ_INSERT_TAIL(&s->questions.list, q, link);
+	s->questions.n[q->state]++;
+	return 0;
+}
+
 /* ---- in words ---- */
 
 static bool is_standard(const struct question *q)
@@ -344,7 +371,8 @@ static void move(struct session *s, struct question *q, enum question_state to, 
 	s->questions.n[was]--;
 	q->state = to;
 	s->questions.n[to]++;
-	TAILQ_REMOVE(&s->questions.list, q, link); /* decided ones are in the order of their decisions */
+	TAILQ_REMOVE(&s->questions.list, q,
+		     link); /* decided ones are in the order of their decisions */
 	TAILQ_INSERT_TAIL(&s->questions.list, q, link);
 	touched(s, q, was);
 	tell(s, q, "decided");
@@ -397,14 +425,13 @@ static bool is_allowed(const struct session *s, const struct question *q)
 
 		if (rules_parse(texts[i], strlen(texts[i]), &rules, why) < 0)
 			return false;
-		answer = *q->method
-				 ? rules_judge(&rules,
-					       &(struct rule_question){.method = q->method,
-								       .host = q->host,
-								       .port = q->port,
-								       .path = path},
-					       RULE_ALLOW)
-				 : rules_reach(&rules, q->host, q->port).answer;
+		answer = *q->method ? rules_judge(&rules,
+						  &(struct rule_question){.method = q->method,
+									  .host = q->host,
+									  .port = q->port,
+									  .path = path},
+						  RULE_ALLOW)
+				    : rules_reach(&rules, q->host, q->port).answer;
 		rules_fini(&rules);
 		if (answer.rule)
 			return answer.verb == RULE_ALLOW;
@@ -425,9 +452,11 @@ void question_unasked(struct session *s, uint32_t id, unsigned why)
 		return;
 	case SANDBOX_UNASKED_RULES:
 		if (is_allowed(s, q))
-			move(s, q, QUESTION_ALLOWED, "allowed by what net/rules or net/allow say now");
+			move(s, q, QUESTION_ALLOWED,
+			     "allowed by what net/rules or net/allow say now");
 		else
-			move(s, q, QUESTION_DENIED, "denied by what net/rules or net/allow say now");
+			move(s, q, QUESTION_DENIED,
+			     "denied by what net/rules or net/allow say now");
 		return;
 	default: move(s, q, QUESTION_DENIED, "nobody waits for it any more: the program gave up");
 	}
@@ -438,5 +467,5 @@ void question_sandbox_gone(struct session *s)
 	struct question *q;
 
 	while ((q = first_open(s)))
-		move(s, q, QUESTION_DENIED, "nobody waits for it any more: the sandbox is gone");
+		move(s, q, QUESTION_DENIED, QUESTION_SANDBOX_GONE);
 }

@@ -13,13 +13,16 @@
 #include "vm/base/buf.h"
 
 #define QUESTIONS_OPEN_MAX 256u /* that wait at once; others are refused */
-#define QUESTIONS_KEPT	   64u	/* of those that were allowed, and of those that were denied, the newest */
+#define QUESTIONS_KEPT \
+	64u /* of those that were allowed, and of those that were denied, the newest */
 
 /* In which directory it is. */
 enum question_state { QUESTION_OPEN, QUESTION_ALLOWED, QUESTION_DENIED, QUESTION_NSTATES };
 
+/* How one was decided whose sandbox is gone. */
+#define QUESTION_SANDBOX_GONE "nobody waits for it any more: the sandbox is gone"
+
 struct session;
-struct settings;
 
 /*
  * - Its number is its name, and is not used again by the session.
@@ -30,7 +33,7 @@ struct question {
 	TAILQ_ENTRY(question) link;
 	uint32_t number, id;
 	enum question_state state;
-	bool always; /* a decision becomes a rule */
+	bool always;				/* a decision becomes a rule */
 	int64_t asked_ms, until_ms, decided_ms; /* since 1970 */
 	char *who; /* what went on in the session: "run 7", a line for each */
 	char *method, *scheme, *host, *path;
@@ -44,7 +47,7 @@ struct question {
 struct questions {
 	TAILQ_HEAD(question_list, question) list; /* as they were asked, or decided */
 	unsigned n[QUESTION_NSTATES];
-	uint32_t last; /* number of the newest that there was */
+	uint32_t last;				 /* number of the newest that there was */
 	struct timespec mtime[QUESTION_NSTATES]; /* of the directories */
 	struct netlog_rate events;
 };
@@ -65,6 +68,9 @@ void question_decide(struct session *s, struct question *q, bool allowed, uid_t 
 
 /* A decided one is forgotten, an open one denied by @uid first. */
 void question_forget(struct session *s, struct question *q, uid_t uid);
+
+/* @q was read from a record, with result @e: it is the session's now, unless that is an error. Return: 0, @e or -EBADMSG. */
+int question_revive(struct session *s, struct question *q, int e);
 
 /* Will a decision become a rule? */
 void question_set_always(struct session *s, struct question *q, bool always);

@@ -159,16 +159,17 @@ int status_question(const struct node *n, struct buf *out)
 		buf_clear(&why);
 		return -ENOMEM;
 	}
-	o = json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:f, s:f, s:s, s:o, s:o}",
-		      "number", (int)q->number, "state", question_state_str(q->state), "who",
-		      lines_json(q->who), "what", status_string(buf_str(&what)), "why",
-		      status_string(buf_str(&why)), "method", text_or_null(q->method), "scheme",
-		      status_string(q->scheme), "host", status_string(q->host), "port", (int)q->port,
-		      "path", text_or_null(q->path), first ? "first_rule" : "rule",
-		      rule ? json_integer(rule) : json_null(), "asked", (double)q->asked_ms / 1000,
-		      "until", (double)q->until_ms / 1000, "decision", q->always ? "always" : "once",
-		      "decided", text_or_null(q->decided), "decided_at",
-		      q->decided_ms ? json_real((double)q->decided_ms / 1000) : json_null());
+	o = json_pack(
+		"{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:f, s:f, s:s, s:o, s:o}",
+		"number", (int)q->number, "state", question_state_str(q->state), "who",
+		lines_json(q->who), "what", status_string(buf_str(&what)), "why",
+		status_string(buf_str(&why)), "method", text_or_null(q->method), "scheme",
+		status_string(q->scheme), "host", status_string(q->host), "port", (int)q->port,
+		"path", text_or_null(q->path), first ? "first_rule" : "rule",
+		rule ? json_integer(rule) : json_null(), "asked", (double)q->asked_ms / 1000,
+		"until", (double)q->until_ms / 1000, "decision", q->always ? "always" : "once",
+		"decided", text_or_null(q->decided), "decided_at",
+		q->decided_ms ? json_real((double)q->decided_ms / 1000) : json_null());
 	buf_clear(&what);
 	buf_clear(&why);
 	return status_put(out, o);
@@ -188,8 +189,9 @@ static int check_rule(struct session *s, const struct question *q, bool allowed,
 	const int r = question_rule(q, allowed, rule);
 
 	if (r == -EINVAL)
-		return refuse(s, -EINVAL, "Decide it once: echo once > decision; or write a rule "
-					  "yourself, into net/rules.",
+		return refuse(s, -EINVAL,
+			      "Decide it once: echo once > decision; or write a rule "
+			      "yourself, into net/rules.",
 			      "no rule can name this path alone");
 	return r;
 }
@@ -204,12 +206,14 @@ static int set_decision(struct session *s, struct question *q, const char *text,
 	while (len && strchr(" \t\r\n", text[len - 1]))
 		len--;
 	if (q->state != QUESTION_OPEN)
-		return refuse(s, -EPERM, "Change net/rules for what comes.", "it was decided already");
+		return refuse(s, -EPERM, "Change net/rules for what comes.",
+			      "it was decided already");
 	always = len == 6 && !memcmp(text, "always", 6);
 	if (!always && (len != 4 || memcmp(text, "once", 4) != 0))
-		return refuse(s, -EINVAL, "Write once or always.",
-			      "a decision counts once or always; which it is, is said by moving the "
-			      "directory to net/allowed or net/denied");
+		return refuse(
+			s, -EINVAL, "Write once or always.",
+			"a decision counts once or always; which it is, is said by moving the "
+			"directory to net/allowed or net/denied");
 	if (always)
 		e = check_rule(s, q, true, &rule);
 	buf_clear(&rule);
@@ -226,17 +230,10 @@ static int decision_write(struct handle *h, const void *data, size_t size, uint6
 	return q ? set_decision(h->s, q, data, size) : -ESTALE;
 }
 
-static int decision_truncate(struct handle *h, uint64_t size)
-{
-	(void)h;
-	(void)size;
-	return 0;
-}
-
 const struct handle_ops decision_ops = {
 	.read = text_read,
 	.write = decision_write,
-	.truncate = decision_truncate,
+	.truncate = truncate_handle,
 };
 
 /* The rule first: if that can't be, nothing is decided. */

@@ -483,7 +483,8 @@ static void config_release(struct handle *h)
 	bool emptied = handle_writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
 
 	if (is_list(h) && emptied && !h->failed && !h->killed && !h->s->dead)
-		(void)config_list(h->s, ino_kind(h->ino), "", 0); /* an empty list is always valid */
+		(void)config_list(h->s, ino_kind(h->ino), "",
+				  0); /* an empty list is always valid */
 }
 
 const struct handle_ops config_ops = {

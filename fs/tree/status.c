@@ -140,7 +140,7 @@ static json_t *setting_json(const struct key *k, const struct settings *st)
 	case KEY_SWITCH: return json_string(k->words[*(const bool *)at]);
 	case KEY_NUMBER: return json_integer(*(const unsigned *)at);
 	case KEY_SIZE:
-	case KEY_COUNT: return json_integer((json_int_t)*(const uint64_t *)at);
+	case KEY_COUNT: return json_integer((json_int_t) * (const uint64_t *)at);
 	default: break;
 	}
 	(void)key_print(k, st, &text);

@@ -144,9 +144,9 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 
 void spec_free(struct sandbox_spec *s)
 {
-	const char *const texts[] = {s->name,	      s->label.who,	s->image,
-				     s->language,     s->packages,	s->warmup,
-				     s->allow,	      s->work,		s->policy.first,
+	const char *const texts[] = {s->name,	      s->label.who,	 s->image,
+				     s->language,     s->packages,	 s->warmup,
+				     s->allow,	      s->work,		 s->policy.first,
 				     s->policy.rules, s->policy.secrets, s->policy.secrets_file};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
