@@ -13,7 +13,6 @@
 #include "session.h"
 #include "touch.h"
 #include "vm/base/http_path.h"
-#include "vm/base/log.h"
 #include "vm/base/rules.h"
 
 /*
@@ -276,12 +275,30 @@ static void touched(struct session *s, struct question *q, enum question_state w
 
 /* ---- asked ---- */
 
+/* Whoever decides sees all there is of it: what is not ASCII is in none of these but a path, and there it is encoded. */
 static char *printable(const char *text)
 {
 	char *copy = strdup(text);
 
-	if (copy)
-		log_printable(copy, strlen(copy), false);
+	for (char *c = copy; c && *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return copy;
+}
+
+static char *printable_path(const char *text)
+{
+	char *copy = malloc(3 * strlen(text) + 1), *to = copy;
+
+	if (!copy)
+		return NULL;
+	for (; *text; text++) {
+		if (*text > ' ' && *text <= '~')
+			*to++ = *text;
+		else
+			to += snprintf(to, 4, "%%%02X", (unsigned char)*text);
+	}
+	*to = '\0';
 	return copy;
 }
 
@@ -299,7 +316,7 @@ static struct question *question_new(struct session *s, const struct sandbox_ask
 		.method = printable(what->method),
 		.scheme = printable(what->scheme),
 		.host = printable(what->host),
-		.path = printable(what->path),
+		.path = printable_path(what->path),
 		.port = what->port,
 		.rule = what->rule,
 	};
