@@ -222,6 +222,18 @@ static int put_path(const struct question *q, struct buf *out)
 	return r == -EINVAL ? put_pattern(path->plain, strlen(path->plain), out) : r;
 }
 
+/* Is that what was read, and nothing else? */
+static bool says_it(const struct rules *rules, const struct question *q)
+{
+	const struct rule *r = &rules->rule[0];
+
+	return rules->n == 1 && !strpbrk(q->method, "*,") &&
+	       !strcmp(r->methods, *q->method ? q->method : "*") &&
+	       (r->place.host.kind == ALLOW_NAME || r->place.host.kind == ALLOW_ADDRESS) &&
+	       !strcmp(r->place.host.name, q->host) && r->place.host.port == q->port &&
+	       !r->place.plain == !*q->method;
+}
+
 int question_rule(const struct question *q, bool allowed, struct buf *out)
 {
 	const enum rule_verb verb = allowed ? RULE_ALLOW : RULE_DENY;
@@ -240,8 +252,10 @@ int question_rule(const struct question *q, bool allowed, struct buf *out)
 		out->len = begin;
 		return r == -E2BIG ? -EINVAL : r;
 	}
-	r = rules.n == 1 ? 0 : -EINVAL;
+	r = says_it(&rules, q) ? 0 : -EINVAL;
 	rules_fini(&rules);
+	if (r < 0)
+		out->len = begin;
 	return r;
 }
 

@@ -162,7 +162,11 @@ static void tile_network(struct buf *out, const struct session *s)
 		page_bytes(out, t.bytes_out);
 		buf_printf(out, " out, %u open</p><p>", t.open);
 	}
-	buf_printf(out, "<a href=\"./net/refused\">%" PRIu64 " refused</a></p>", s->netlog.total);
+	buf_printf(out, "<a href=\"./net/refused\">%" PRIu64 " refused</a>", s->netlog.total);
+	if (s->questions.n[QUESTION_OPEN])
+		buf_printf(out, ", <a href=\"./net/pending/\">%u wait for leave</a>",
+			   s->questions.n[QUESTION_OPEN]);
+	buf_printf(out, "</p>");
 	page_tile_end(out);
 }
 

@@ -377,6 +377,12 @@ static void test_hostile(void **state)
 	assert_int_equal(fx_put(fx, NET "pending/2/decision", "always"), -EINVAL);
 	fake_asks(s, 3, "GET", "https", "* deny * b", 443, "/", 0);
 	assert_int_equal(fx_put(fx, NET "pending/3/decision", "always"), -EINVAL);
+	fake_asks(s, 4, "GET", "https", "api.test/x #", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/4/decision", "always"), -EINVAL);
+	fake_asks(s, 5, "GET,PUT", "https", "api.test", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/5/decision", "always"), -EINVAL);
+	fake_asks(s, 6, "*", "https", "api.test", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/6/decision", "always"), -EINVAL);
 	fx_expect(fx, RULES, "");
 }
 
