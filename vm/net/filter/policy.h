@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be reached and asked for: the allow list, rules, leave. */
+#ifndef XSBX_VM_NET_FILTER_POLICY_H
+#define XSBX_VM_NET_FILTER_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vm/base/allow.h"
+#include "vm/base/http_path.h"
+#include "vm/base/net_policy.h"
+#include "vm/base/rules.h"
+#include "vm/base/secret_use.h"
+
+/* All zeroes allows nothing. */
+struct policy {
+	struct allow allow;
+	struct rules rules;
+	unsigned nfirst; /* so many of them, at the beginning, are the administrator's */
+	struct secret_uses uses;
+	struct net_policy all; /* its texts are not used: NULL */
+};
+
+/**
+ * policy_parse() - Make a policy
+ * @allow: Text of the allow list, as the three texts in @all terminated or NULL
+ * @all: Everything else
+ * @ret_policy: Result; release it with policy_fini(). Untouched on failure
+ * @ret_why: Human-readable reason if -EINVAL or -E2BIG is returned
+ *
+ * Return: 0, -EINVAL, -E2BIG, -ENOMEM.
+ */
+int policy_parse(const char *allow, const struct net_policy *all, struct policy *ret_policy, char ret_why[static 128]);
+
+void policy_fini(struct policy *p);
+
+/* Who has decided: @rule is its number from 1, or 0 for the allow list; @first: of the administrator's. */
+struct verdict {
+	enum rule_verb verb; /* never RULE_NONE */
+	unsigned rule;
+	bool first;
+};
+
+/* What can be said of a connection before its first bytes are seen. */
+struct prospect {
+	bool look;    /* it has to be looked into: rules or secrets depend on its requests */
+	bool may;     /* some request may be allowed without anybody's leave */
+	bool asks;    /* some may be with it */
+	bool guarded; /* the name that is said in it has to be the one it is for */
+	struct verdict verdict; /* of a connection in which no HTTP is spoken */
+};
+
+/* @host: canonical name, or address as text (then @address is not 0, in network order). @port: 0 for any. */
+struct prospect policy_foresee(const struct policy *p, const char *host, uint32_t address, uint16_t port);
+
+/* The same for a request. @path: NULL for a connection without requests. */
+struct verdict policy_judge(const struct policy *p, const char *method, const char *host, uint32_t address, uint16_t port,
+			    const struct http_path *path);
+
+/* The rule of a verdict as text, or "". */
+void policy_print_rule(const struct policy *p, const struct verdict *v, char *ret_text, size_t size);
+
+#endif
