@@ -15,8 +15,10 @@
 
 #include "control.h"
 #include "forward.h"
+#include "authority.h"
 #include "net.h"
 #include "stack.h"
+#include "tls.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/guest_net.h"
 #include "vm/base/rlimit.h"
@@ -183,7 +185,9 @@ static void start(struct net *net, const struct options *o)
 	int r;
 
 	net->control = o->control;
+	net->trust = -1;
 	flow_init(&net->flows);
+	ask_init(&net->asks);
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++)
 		net->forwards[i].listener = net->forwards[i].waiting = -1;
 	r = nic_init(&net->nic, card, o->kind);
@@ -203,7 +207,9 @@ static void stop(struct net *net)
 	nic_fini(&net->nic);
 	stack_free(net->stack);
 	alias_fini(&net->aliases);
-	allow_fini(&net->allow);
+	policy_fini(&net->policy);
+	tls_kit_free(net->kit);
+	authority_free(net->authority);
 	free(net->set.fds);
 }
 
@@ -221,6 +227,7 @@ static int turn(struct net *net)
 				   (net->nic.out_at < net->nic.out.len ? POLLOUT : 0)));
 	forward_prepare(net, &timeout_ms);
 	flow_prepare(net, &timeout_ms);
+	ask_prepare(net, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
 		stack_prepare(net->stack, &net->set, &timeout_ms);
@@ -242,6 +249,7 @@ static int turn(struct net *net)
 	if (!full)
 		stack_run(net->stack, &net->set, n < 0);
 	forward_run(net);
+	ask_run(net);
 	flow_run(net);
 	return nic_flush(&net->nic);
 }

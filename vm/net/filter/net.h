@@ -8,12 +8,15 @@
 #include <time.h>
 
 #include "alias.h"
-#include "vm/base/allow.h"
+#include "ask.h"
+#include "budget.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
+#include "log.h"
 #include "message.h"
 #include "nic.h"
+#include "policy.h"
 #include "pollset.h"
 
 /* A port of the guest to which connections to a host's socket are forwarded. */
@@ -24,14 +27,23 @@ struct forward {
 	int place;
 };
 
+struct authority;
+struct tls_kit;
+
 struct net {
 	int control;
 	bool goes; /* NET_GO has come; until then another helper may be started with this card */
 	struct nic nic;
 	struct stack *stack;
 	struct pollset set;
-	struct allow allow;
+	struct policy policy;
 	struct aliases aliases;
+	struct asks asks;
+	struct log log;
+	struct budget budget;
+	struct authority *authority; /* from the first connection or rule that needs it: net_kit() */
+	struct tls_kit *kit;
+	int trust; /* the file of certificates, until the kit has read it; or -1 */
 	struct denied denied;
 	struct flows flows;
 	struct half_open half_open;
@@ -44,9 +56,9 @@ struct net {
 
 /* The destination of a packet of the guest. */
 struct way {
-	char name[ALLOW_NAME_MAX + 1]; /* or the address as text */
-	bool by_name;
-	bool guarded; /* data of the connection has to be checked */
+	char name[ALLOW_NAME_MAX + 1]; /* or the address as text; "" for NET_REFUSER, to which all names lead that are not allowed */
+	uint32_t address;	       /* in network order; 0: by name */
+	struct prospect prospect;
 };
 
 /**
@@ -56,9 +68,24 @@ struct way {
  * @port: Port
  * @ret_way: Destination; its name is set in any case
  *
- * Return: NET_OK, or the reason why not (enum net_reason).
+ * Return: NET_OK, if something may be allowed there, or asked for; or the reason why not (enum net_reason).
  */
 unsigned net_find_way(struct net *net, uint32_t address, uint16_t port, struct way *ret_way);
+
+/* Can a connection to this port that is refused be told why? */
+bool net_has_words(const struct net *net, uint16_t port);
+
+/* What looks into TLS; NULL if out of memory. */
+struct tls_kit *net_kit(struct net *net);
+
+/* Does something need it? Then the daemon is told of its authority, once. */
+void net_prepare_kit(struct net *net);
+
+/* Tells the daemon of the authority, if there is one. Return: 0 or -errno. */
+int net_tell_authority(struct net *net);
+
+/* Milliseconds. */
+int64_t net_clock_ms(clockid_t clock);
 
 /* Reports a refusal to the daemon. */
 void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port);

@@ -100,6 +100,16 @@ struct prospect policy_foresee(const struct policy *p, const char *host, uint32_
 	return f;
 }
 
+bool policy_resolves(const struct policy *p, const char *host)
+{
+	if (otherwise(p, listed(p, host, 0, 0), 0) != RULE_DENY)
+		return true;
+	for (size_t i = 0; i < p->rules.n; i++)
+		if (p->rules.rule[i].verb != RULE_DENY && place_has_host(&p->rules.rule[i].place, host, 0))
+			return true;
+	return false;
+}
+
 void policy_print_rule(const struct policy *p, const struct verdict *v, char *ret_text, size_t size)
 {
 	const size_t i = v->rule + (v->first ? 0 : p->nfirst);

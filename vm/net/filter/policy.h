@@ -53,6 +53,9 @@ struct prospect {
 /* @host: canonical name, or address as text (then @address is not 0, in network order). @port: 0 for any. */
 struct prospect policy_foresee(const struct policy *p, const char *host, uint32_t address, uint16_t port);
 
+/* May something be reached by this name, on some port? */
+bool policy_resolves(const struct policy *p, const char *host);
+
 /* The same for a request. @path: NULL for a connection without requests. */
 struct verdict policy_judge(const struct policy *p, const char *method, const char *host, uint32_t address, uint16_t port,
 			    const struct http_path *path);
