@@ -48,7 +48,8 @@ below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
-net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass rlimit net_reason)
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass http_path place rlimit rules \
+	net_reason secret_use words)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove secret sparse landlock trusted)
@@ -121,7 +122,7 @@ $(O)/xsbx-agent: $(call objs,$(guest_obj),$(agent_c))
 
 $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 	$(call say,LD,$@)
-	$(Q)$(link) $(call pkg,--libs slirp)
+	$(Q)$(link) $(call pkg,--libs slirp libssl libcrypto libnghttp2) -lhttp_parser
 
 $(O)/xsbxfs-store: $(call objs,obj,$(store_c))
 	$(call say,LD,$@)

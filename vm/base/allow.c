@@ -86,39 +86,39 @@ int allow_port(const char *word, size_t len, uint16_t *ret_port)
 	return 0;
 }
 
-/* One word into @e, its name into @store. Return: what is wrong with it, or NULL. */
-static const char *parse_word(const char *word, size_t len, struct allow_entry *e, char *store)
+const char *allow_entry_parse(const char *word, size_t len, struct allow_entry *ret_entry,
+			      char ret_name[static ALLOW_NAME_MAX + 1])
 {
 	const char *colon = memchr(word, ':', len);
 	const size_t host = colon ? (size_t)(colon - word) : len;
 	struct in_addr address;
 
-	*e = (struct allow_entry){.name = store};
-	store[0] = '\0';
+	*ret_entry = (struct allow_entry){.name = ret_name};
+	ret_name[0] = '\0';
 	if (memchr(word, '/', len))
 		return "write the name alone, without http:// and without a path";
 	if (colon && memchr(colon + 1, ':', len - host - 1))
 		return "IPv6 addresses cannot be reached";
-	if (colon && allow_port(colon + 1, len - host - 1, &e->port) < 0)
+	if (colon && allow_port(colon + 1, len - host - 1, &ret_entry->port) < 0)
 		return "a port is a number from 1 to 65535";
 	if (host == 1 && word[0] == '*') {
-		e->kind = ALLOW_ALL;
+		ret_entry->kind = ALLOW_ALL;
 		return NULL;
 	}
 	if (host > 2 && word[0] == '*' && word[1] == '.') {
-		e->kind = ALLOW_BELOW;
+		ret_entry->kind = ALLOW_BELOW;
 		word += 2;
 	}
-	if (allow_canonical(word, e->kind == ALLOW_BELOW ? host - 2 : host, store) < 0)
-		return memchr(word, '*', host - (e->kind == ALLOW_BELOW ? 2 : 0))
+	if (allow_canonical(word, ret_entry->kind == ALLOW_BELOW ? host - 2 : host, ret_name) < 0)
+		return memchr(word, '*', host - (ret_entry->kind == ALLOW_BELOW ? 2 : 0))
 			       ? "a * stands alone or before the first dot"
 			       : "this is no host name (write international names as xn--...)";
-	if (!looks_like_address(store))
+	if (!looks_like_address(ret_name))
 		return NULL;
-	if (e->kind == ALLOW_BELOW || inet_pton(AF_INET, store, &address) != 1)
+	if (ret_entry->kind == ALLOW_BELOW || inet_pton(AF_INET, ret_name, &address) != 1)
 		return "this is no IPv4 address";
-	e->kind = ALLOW_ADDRESS;
-	e->address = address.s_addr;
+	ret_entry->kind = ALLOW_ADDRESS;
+	ret_entry->address = address.s_addr;
 	return NULL;
 }
 
@@ -164,7 +164,7 @@ int allow_parse(const char *text, size_t len, struct allow *ret_allow, char ret_
 	}
 	for (at = 0; (word = allow_word(text, len, &at)) > 0; at += word) {
 		struct allow_entry *e = &list.entries[list.nentries++];
-		const char *why = parse_word(text + at, word, e, list.text + used);
+		const char *why = allow_entry_parse(text + at, word, e, list.text + used);
 
 		if (why) {
 			snprintf(ret_why, 128, "%.*s: %s", (int)MIN(word, 40), text + at, why);
@@ -184,7 +184,7 @@ void allow_fini(struct allow *allow)
 	*allow = (struct allow){0};
 }
 
-static bool is_port(const struct allow_entry *e, uint16_t port)
+bool allow_entry_has_port(const struct allow_entry *e, uint16_t port)
 {
 	if (port == 0 || (e->kind == ALLOW_ALL && e->port == 0))
 		return true;
@@ -206,7 +206,7 @@ enum allow_verdict allow_name(const struct allow *allow, const char *name, uint1
 	for (size_t i = 0; i < allow->nentries; i++) {
 		const struct allow_entry *e = &allow->entries[i];
 
-		if (!is_port(e, port) || (host && e->kind != ALLOW_NAME))
+		if (!allow_entry_has_port(e, port) || (host && e->kind != ALLOW_NAME))
 			continue;
 		if (host && !strcmp(name, e->name))
 			return ALLOW_FREE;
@@ -224,7 +224,8 @@ bool allow_literal(const struct allow *allow, uint32_t address, uint16_t port)
 	for (size_t i = 0; i < allow->nentries; i++) {
 		const struct allow_entry *e = &allow->entries[i];
 
-		if (e->kind == ALLOW_ADDRESS && e->address == address && is_port(e, port))
+		if (e->kind == ALLOW_ADDRESS && e->address == address &&
+		    allow_entry_has_port(e, port))
 			return true;
 	}
 	return false;
@@ -236,7 +237,8 @@ size_t allow_addresses(const struct allow *allow, uint16_t port,
 	size_t n = 0;
 
 	for (size_t i = 0; i < allow->nentries; i++)
-		if (allow->entries[i].kind == ALLOW_ADDRESS && is_port(&allow->entries[i], port))
+		if (allow->entries[i].kind == ALLOW_ADDRESS &&
+		    allow_entry_has_port(&allow->entries[i], port))
 			ret_addresses[n++] = allow->entries[i].address;
 	return n;
 }
@@ -244,7 +246,8 @@ size_t allow_addresses(const struct allow *allow, uint16_t port,
 bool allow_everything(const struct allow *allow, uint16_t port)
 {
 	for (size_t i = 0; i < allow->nentries; i++)
-		if (allow->entries[i].kind == ALLOW_ALL && is_port(&allow->entries[i], port))
+		if (allow->entries[i].kind == ALLOW_ALL &&
+		    allow_entry_has_port(&allow->entries[i], port))
 			return true;
 	return false;
 }

@@ -63,6 +63,18 @@ size_t allow_word(const char *text, size_t len, size_t *at);
 int allow_port(const char *word, size_t len, uint16_t *ret_port);
 
 /**
+ * allow_entry_parse() - Parse one word of a list
+ * @word: Need not be terminated
+ * @len: Its length
+ * @ret_entry: Result; its name is @ret_name
+ * @ret_name: Where its name goes
+ *
+ * Return: what is wrong with it, or NULL.
+ */
+const char *allow_entry_parse(const char *word, size_t len, struct allow_entry *ret_entry,
+			      char ret_name[static ALLOW_NAME_MAX + 1]);
+
+/**
  * allow_parse() - Parse a list
  * @text: Text of the list; need not be terminated
  * @len: Length in bytes
@@ -84,6 +96,9 @@ void allow_fini(struct allow *allow);
  * Return: The most generous verdict of all entries.
  */
 enum allow_verdict allow_name(const struct allow *allow, const char *name, uint16_t port);
+
+/* Does @e have this port? @port: 0 for any. */
+bool allow_entry_has_port(const struct allow_entry *e, uint16_t port);
 
 /* Does the list contain this address, for @port? @address is in network byte order. */
 bool allow_literal(const struct allow *allow, uint32_t address, uint16_t port);

@@ -9,7 +9,11 @@
 
 #include "allow.h"
 
-#define PLACE_WORD_MAX 2048
+struct http_path;
+
+/* Bytes of a place, and of what place_parse() stores of one of @len bytes. */
+#define PLACE_WORD_MAX	      2048
+#define PLACE_STORE_SIZE(len) (6 * (len) + 4)
 
 /*
  * HOST is a word of an allow list: a name, *.name, an address, or *; without a port it means ports 80 and 443, and * every port.
@@ -17,15 +21,16 @@
  * it is every path.
  */
 struct place {
+	const char *word; /* as it was written */
 	struct allow_entry host;
-	const char *path; /* in normal form (see http_path.h), or NULL: every path */
+	const char *plain, *bare; /* patterns for its path (see http_path.h), or NULL: every path */
 };
 
 /**
  * place_parse() - Parse a place
  * @word: Its text; need not be terminated
  * @len: Length in bytes
- * @store: Where its texts go; at least @len + 2 bytes, must outlive @ret_place
+ * @store: Where its texts go; at least PLACE_STORE_SIZE(@len) bytes, must outlive @ret_place
  * @ret_place: Result
  * @ret_why: Human-readable reason if -EINVAL is returned
  *
@@ -37,7 +42,11 @@ int place_parse(const char *word, size_t len, char *store, struct place *ret_pla
 /* Does it have this host and port? @host: canonical name, or an address as text; @port: 0 for any. */
 bool place_has_host(const struct place *p, const char *host, uint16_t port);
 
-/* Does it have this path? @any_case: letters of either case are the same. */
-bool place_has_path(const struct place *p, const char *path, bool any_case);
+/* Which readings of a path fit it, with letters as they are or in any case. */
+enum place_reading { PLACE_PLAIN = 1, PLACE_BARE = 2, PLACE_BOTH = 3 };
+unsigned place_fitting(const struct place *p, const struct http_path *path, bool any_case);
+
+/* Does it have this path, however a server may read it? */
+bool place_has_path(const struct place *p, const struct http_path *path);
 
 #endif

@@ -19,16 +19,19 @@ struct http_path;
  *	deny * example.com/admin*
  *	ask POST *.example.org
  *
- * METHODS are names of methods, separated by commas, or *. WEBSOCKET is
- * a method, too: a request to switch to that protocol; and GET is not one.
+ * METHODS are names of methods, separated by commas, or *. WEBSOCKET is a method, too: a request to switch to that protocol; and
+ * GET is not one. A place that is * or *.NAME is host.internal only to rules that deny.
  *
  * The first rule that fits a request decides. Where none fits, the allow list does (see vm/base/allow.h). A rule with the
  * methods * and without a path fits every connection to its host and port, whatever is spoken there; other rules fit requests of
  * HTTP alone, and to know these, connections to their hosts are looked into.
  */
-#define RULES_TEXT_MAX	32768
-#define RULES_MAX	512
-#define RULES_WEBSOCKET "WEBSOCKET"
+#define RULES_TEXT_MAX	 32768
+#define RULES_MAX	 512
+#define RULES_WEBSOCKET	 "WEBSOCKET"
+
+/* Bytes of a method's name: letters, digits, - and _. */
+#define RULES_METHOD_MAX 32
 
 /* The later, the stricter. */
 enum rule_verb { RULE_NONE, RULE_ALLOW, RULE_ASK, RULE_DENY };
@@ -59,6 +62,12 @@ int rules_parse(const char *text, size_t len, struct rules *ret_rules, char ret_
 
 void rules_fini(struct rules *rules);
 
+/* The word for a verb that is not RULE_NONE. */
+const char *rule_verb_str(enum rule_verb verb);
+
+/* Does @r decide on whole connections, whatever is spoken there? */
+bool rule_is_whole(const struct rule *r);
+
 /* Writes rule @i as text, without a newline. Return: as snprintf(). */
 int rules_print(const struct rules *rules, size_t i, char *ret_text, size_t size);
 
@@ -80,7 +89,7 @@ struct rule_answer {
  * rules_judge() - Which rule decides on a request?
  * @rules: Rules
  * @q: Request
- * @otherwise: The verdict where no rule fits
+ * @otherwise: The verdict where no rule fits; not RULE_NONE
  *
  * Each reading of the path is judged, and the stricter verdict counts. Rules that deny or ask fit a path in any case of letters,
  * those that allow in the one written.
@@ -90,9 +99,8 @@ struct rule_answer rules_judge(const struct rules *rules, const struct rule_ques
 
 /* What can be said of a connection before a request is seen. */
 struct rule_reach {
-	bool look; /* it depends on the request: the connection has to be looked into */
-	/* Some rule may allow, or ask, as far as is known. */
-	bool may_allow, may_ask;
+	bool look; /* it depends on the request (or on the port, if that is 0): the connection has to be looked into */
+	bool may_allow, may_ask; /* some request may be, as far as these rules go */
 	struct rule_answer answer; /* if not `look`: the verdict, and RULE_NONE if no rule fits */
 };
 

@@ -9,6 +9,8 @@
 
 #include "place.h"
 
+struct http_path;
+
 /*
  * One use a line, `PLACE WAY [ARGUMENT] NAME`; # starts a comment. (Blanks separate as well as newlines: each way has a known
  * number of words.)
@@ -19,7 +21,8 @@
  *	api.example.com query key NAME		key=VALUE, the last parameter of the query
  *	api.example.com placeholder NAME	xsbx-secret-NAME becomes VALUE, in headers, the query, and bodies up to 64 KiB
  *
- * A place without a port means 443 alone: secrets go over plain HTTP only where a port says so.
+ * A place without a port means 443 alone: secrets go over plain HTTP only where a port says so. It is never *: who gets a secret
+ * is named.
  */
 #define SECRET_USES_TEXT_MAX 16384
 #define SECRET_USES_MAX	     64
@@ -43,6 +46,9 @@ struct secret_uses {
 	char *text;
 };
 
+/* The word for a way. */
+const char *secret_way_str(enum secret_way way);
+
 /* As rules_parse(). A header that frames the message or names its host (Host, Content-Length, Transfer-Encoding, Connection, ...)
  * is no header for a secret. */
 int secret_uses_parse(const char *text, size_t len, struct secret_uses *ret_uses,
@@ -53,7 +59,11 @@ void secret_uses_fini(struct secret_uses *uses);
 int secret_uses_print(const struct secret_uses *uses, size_t i, char *ret_text, size_t size);
 
 /* Is this a name for a secret? */
-bool secret_name_is_valid(const char *name);
+bool secret_name_is_valid(const char *name, size_t len);
+
+/* Does it go to @host and @port with this path, however a server may read it? */
+bool secret_use_fits(const struct secret_use *use, const char *host, uint16_t port,
+		     const struct http_path *path);
 
 /* Is there one that may go to @host and @port, whatever the path? */
 bool secret_uses_have_host(const struct secret_uses *uses, const char *host, uint16_t port);

@@ -10,6 +10,7 @@
 
 #include "control.h"
 #include "dns.h"
+#include "exchange.h"
 #include "frame.h"
 #include "net.h"
 #include "vm/base/guest_net.h"
