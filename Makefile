@@ -48,7 +48,7 @@ below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
-net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass http_path place rlimit rules \
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf egress fdpass http_path place rlimit rules \
 	net_reason secret_use words)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
@@ -137,8 +137,8 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
-net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer) \
-	$(call in,vm/base,allow blackbox buf fdbag net_reason record turn memory) \
+net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer leave) \
+	$(call in,vm/base,allow blackbox buf egress fdbag http_path net_reason place record rules secret_use turn memory words) \
 	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy io) \
 	$(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))

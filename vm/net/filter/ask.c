@@ -24,7 +24,7 @@ static bool is_same(const struct net_asked *a, const struct net_asked *b)
 static struct ask *ask_new(struct net *net, const struct net_asked *what)
 {
 	struct ask *ask = net->asks.n < ASKS_MAX ? calloc(1, sizeof(*ask)) : NULL;
-	const int64_t wait_ms = (net->policy.all.ask_s ? net->policy.all.ask_s : NET_ASK_S_DEFAULT) * 1000ll;
+	const int64_t wait_ms = (net->egress.all.ask_s ? net->egress.all.ask_s : NET_ASK_S_DEFAULT) * 1000ll;
 
 	if (!ask)
 		return NULL;
@@ -127,7 +127,7 @@ static struct verdict judge_again(const struct net *net, const struct net_asked 
 	struct http_path path;
 	const bool is_request = *m->method && http_path_read(m->path, strcspn(m->path, "?"), &path) == 0;
 
-	return policy_judge(&net->policy, m->method, m->host, m->address, m->port, is_request ? &path : NULL);
+	return egress_judge(&net->egress, m->method, m->host, m->address, m->port, is_request ? &path : NULL);
 }
 
 void ask_recheck(struct net *net)

@@ -26,14 +26,14 @@ static unsigned take_one(uint64_t most, uint64_t before, uint64_t *now)
 
 unsigned budget_request(struct net *net)
 {
-	const struct net_policy *p = &net->policy.all;
+	const struct net_policy *p = &net->egress.all;
 
 	return take_one(p->most.requests, p->used.requests, &net->budget.used.requests);
 }
 
 unsigned budget_connection(struct net *net)
 {
-	const struct net_policy *p = &net->policy.all;
+	const struct net_policy *p = &net->egress.all;
 
 	if (budget_is_spent(net))
 		return NET_BUDGET;
@@ -42,7 +42,7 @@ unsigned budget_connection(struct net *net)
 
 bool budget_is_spent(const struct net *net)
 {
-	const struct net_policy *p = &net->policy.all;
+	const struct net_policy *p = &net->egress.all;
 
 	return !is_left(p->most.bytes, p->used.bytes, net->budget.used.bytes);
 }
@@ -50,14 +50,14 @@ bool budget_is_spent(const struct net *net)
 unsigned budget_bytes(struct net *net, size_t len)
 {
 	net->budget.used.bytes += len;
-	if (net->policy.all.rate)
+	if (net->egress.all.rate)
 		net->budget.debt += len;
 	return budget_is_spent(net) ? NET_BUDGET : NET_OK;
 }
 
 int budget_pause_ms(struct net *net)
 {
-	const uint64_t rate = net->policy.all.rate;
+	const uint64_t rate = net->egress.all.rate;
 	struct budget *b = &net->budget;
 	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
 	uint64_t paid;

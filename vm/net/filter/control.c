@@ -21,8 +21,8 @@ static int replace_list(struct net *net, const char *text, size_t len)
 	r = allow_parse(text, len, &list, why);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EPROTO; /* the daemon has read it as well */
-	allow_fini(&net->policy.allow);
-	net->policy.allow = list;
+	allow_fini(&net->egress.allow);
+	net->egress.allow = list;
 	ask_recheck(net);
 	flow_recheck(net);
 	return 0;
@@ -43,7 +43,7 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 	struct net_policy all = {
 		.ask = m->ask, .ask_s = m->ask_s, .learn = m->learn, .most = m->most, .used = m->used, .rate = m->rate};
 	const char *const allow = next_text(&at, end);
-	struct policy policy;
+	struct egress egress;
 	char why[128];
 	int r;
 
@@ -52,11 +52,11 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 	all.secrets = next_text(&at, end);
 	if (!allow || !all.first || !all.rules || !all.secrets || at != end)
 		return -EPROTO;
-	r = policy_parse(allow, &all, &policy, why);
+	r = egress_parse(allow, &all, &egress, why);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EPROTO;
-	policy_fini(&net->policy);
-	net->policy = policy;
+	egress_fini(&net->egress);
+	net->egress = egress;
 	net_prepare_kit(net);
 	ask_recheck(net);
 	flow_recheck(net);

@@ -41,7 +41,7 @@ static bool is_meant(struct destination *to, const char *authority)
 
 static struct verdict judge(const struct exchange *x)
 {
-	return policy_judge(&x->net->policy, x->method, x->to->host, x->to->address, x->to->port, x->path);
+	return egress_judge(&x->net->egress, x->method, x->to->host, x->to->address, x->to->port, x->path);
 }
 
 static void refuse(struct exchange *x, unsigned reason)
@@ -207,7 +207,7 @@ static void say_rule(const struct exchange *x, char *text, size_t size)
 {
 	char rule[512];
 
-	policy_print_rule(&x->net->policy, &x->verdict, rule, sizeof(rule));
+	egress_print_rule(&x->net->egress, &x->verdict, rule, sizeof(rule));
 	snprintf(text, size, "rule %u of %s denies it: %.300s", x->verdict.rule,
 		 x->verdict.first ? "the administrator's" : "net/rules", rule);
 }

@@ -8,7 +8,7 @@
 
 #include "ask.h"
 #include "message.h"
-#include "policy.h"
+#include "vm/base/egress.h"
 
 struct net;
 

@@ -173,7 +173,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 		rcode = DNS_NXDOMAIN;
 		if (q.type != DNS_PTR)
 			net_deny(net, NET_NAME, q.name, 0);
-	} else if (!policy_resolves(&net->policy, q.name)) {
+	} else if (!egress_resolves(&net->egress, q.name)) {
 		/* It leads to where it is told so; nobody outside is asked for it. */
 		net_deny(net, NET_NAME, q.name, 0);
 		address = q.type == DNS_A ? htonl(NET_REFUSER) : 0;

@@ -207,7 +207,7 @@ static void stop(struct net *net)
 	nic_fini(&net->nic);
 	stack_free(net->stack);
 	alias_fini(&net->aliases);
-	policy_fini(&net->policy);
+	egress_fini(&net->egress);
 	tls_kit_free(net->kit);
 	authority_free(net->authority);
 	free(net->set.fds);

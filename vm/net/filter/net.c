@@ -46,14 +46,14 @@ unsigned net_find_way(struct net *net, uint32_t address, uint16_t port, struct w
 		inet_ntop(AF_INET, &address, w->name, sizeof(w->name));
 	else
 		return NET_NAME;
-	w->prospect = policy_foresee(&net->policy, w->name, w->address, port);
+	w->prospect = egress_foresee(&net->egress, w->name, w->address, port);
 	if (w->prospect.may || w->prospect.asks)
 		return NET_OK;
 	if (w->prospect.verdict.rule)
 		return NET_RULE;
 	if (w->address)
-		return allow_literal(&net->policy.allow, address, 0) ? NET_PORT : NET_ADDRESS;
-	return allow_name(&net->policy.allow, w->name, 0) == ALLOW_REFUSED ? NET_NAME : NET_PORT;
+		return allow_literal(&net->egress.allow, address, 0) ? NET_PORT : NET_ADDRESS;
+	return allow_name(&net->egress.allow, w->name, 0) == ALLOW_REFUSED ? NET_NAME : NET_PORT;
 }
 
 bool net_has_words(const struct net *net, uint16_t port)
@@ -93,7 +93,7 @@ struct tls_kit *net_kit(struct net *net)
 
 void net_prepare_kit(struct net *net)
 {
-	if (net->authority || (!net->policy.rules.n && !net->policy.uses.n) || authority_new(&net->authority) < 0)
+	if (net->authority || (!net->egress.rules.n && !net->egress.uses.n) || authority_new(&net->authority) < 0)
 		return;
 	(void)net_tell_authority(net);
 }

@@ -16,7 +16,7 @@
 #include "log.h"
 #include "message.h"
 #include "nic.h"
-#include "policy.h"
+#include "vm/base/egress.h"
 #include "pollset.h"
 
 /* A port of the guest to which connections to a host's socket are forwarded. */
@@ -36,7 +36,7 @@ struct net {
 	struct nic nic;
 	struct stack *stack;
 	struct pollset set;
-	struct policy policy;
+	struct egress egress;
 	struct aliases aliases;
 	struct asks asks;
 	struct log log;

@@ -262,7 +262,7 @@ void proxy_run(struct proxy *p)
 static void choose(struct proxy *p)
 {
 	struct tls *t = p->side[SIDE_GUEST].tls;
-	const struct prospect f = policy_foresee(&p->net->policy, p->to.host, p->to.address, p->to.port);
+	const struct prospect f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
 	const bool waits = tls_offers_h2(t) && f.may && p->failed == NET_OK && !p->side[SIDE_HOST].up;
 
 	if (waits) {

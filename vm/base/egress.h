@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What may be reached and asked for: the allow list, rules, leave. */
-#ifndef XSBX_VM_NET_FILTER_POLICY_H
-#define XSBX_VM_NET_FILTER_POLICY_H
+#ifndef XSBX_VM_BASE_EGRESS_H
+#define XSBX_VM_BASE_EGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "vm/base/secret_use.h"
 
 /* All zeroes allows nothing. */
-struct policy {
+struct egress {
 	struct allow allow;
 	struct rules rules;
 	unsigned nfirst; /* so many of them, at the beginning, are the administrator's */
@@ -22,17 +22,17 @@ struct policy {
 };
 
 /**
- * policy_parse() - Make a policy
+ * egress_parse() - Make a policy
  * @allow: Text of the allow list, as the three texts in @all terminated or NULL
  * @all: Everything else
- * @ret_policy: Result; release it with policy_fini(). Untouched on failure
+ * @ret_egress: Result; release it with egress_fini(). Untouched on failure
  * @ret_why: Human-readable reason if -EINVAL or -E2BIG is returned
  *
  * Return: 0, -EINVAL, -E2BIG, -ENOMEM.
  */
-int policy_parse(const char *allow, const struct net_policy *all, struct policy *ret_policy, char ret_why[static 128]);
+int egress_parse(const char *allow, const struct net_policy *all, struct egress *ret_egress, char ret_why[static 128]);
 
-void policy_fini(struct policy *p);
+void egress_fini(struct egress *p);
 
 /* Who has decided: @rule is its number from 1, or 0 for the allow list; @first: of the administrator's. */
 struct verdict {
@@ -51,16 +51,22 @@ struct prospect {
 };
 
 /* @host: canonical name, or address as text (then @address is not 0, in network order). @port: 0 for any. */
-struct prospect policy_foresee(const struct policy *p, const char *host, uint32_t address, uint16_t port);
+struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address, uint16_t port);
 
 /* May something be reached by this name, on some port? */
-bool policy_resolves(const struct policy *p, const char *host);
+bool egress_resolves(const struct egress *p, const char *host);
+
+/* May it have an address that is not public, if the lists are the administrator's? Its name is in one of them. */
+bool egress_names(const struct egress *p, const char *host, uint16_t port);
+
+/* All addresses in the lists, for @port, in network byte order. Return: how many. */
+size_t egress_addresses(const struct egress *p, uint16_t port, uint32_t ret_addresses[static ALLOW_ENTRIES_MAX]);
 
 /* The same for a request. @path: NULL for a connection without requests. */
-struct verdict policy_judge(const struct policy *p, const char *method, const char *host, uint32_t address, uint16_t port,
+struct verdict egress_judge(const struct egress *p, const char *method, const char *host, uint32_t address, uint16_t port,
 			    const struct http_path *path);
 
 /* The rule of a verdict as text, or "". */
-void policy_print_rule(const struct policy *p, const struct verdict *v, char *ret_text, size_t size);
+void egress_print_rule(const struct egress *p, const struct verdict *v, char *ret_text, size_t size);
 
 #endif
