@@ -169,7 +169,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 		return;
 	if (r < 0) {
 		rcode = DNS_FORMERR;
-	} else if (!q.is_host) {
+	} else if (!q.is_host || (q.type == DNS_PTR && !egress_resolves(&net->egress, q.name))) {
 		rcode = DNS_NXDOMAIN;
 		if (q.type != DNS_PTR)
 			net_deny(net, NET_NAME, q.name, 0);
