@@ -125,6 +125,28 @@ class Guest:
         with sock:
             assert receive_all(sock) == b""
 
+    def told(self, data, *words):
+        """An answer of the filter's own, and none of a server."""
+        assert data.startswith(b"HTTP/1.1 ") and b"\r\nX-Xsbxfs: " in data and data.count(b"HTTP/1.1") == 1, data
+        for word in words:
+            assert word.encode() in data, (word, data)
+
+    def told_instead(self, sock, *words):
+        with sock:
+            self.told(receive_all(sock), *words)
+
+    def logged(self, **fields):
+        """Waits for a line of the log with these fields. Return: all of it, by name."""
+        end = time.monotonic() + LIMIT
+        with self.gateway.changed:
+            while True:
+                for line in self.gateway.lines[self.since:]:
+                    found = parse_logged(line)
+                    if found and all(found[key] == str(value) for key, value in fields.items()):
+                        return found
+                assert time.monotonic() < end, (fields, self.gateway.lines[self.since:])
+                self.gateway.changed.wait(0.2)
+
     def refused(self, address, port, family=socket.AF_INET):
         with self.space.socket(family, socket.SOCK_STREAM) as sock:
             try:
@@ -175,6 +197,13 @@ class Guest:
             time.sleep(0.05)
         fds = os.listdir(f"/proc/{self.gateway.pid}/fd")
         assert len(fds) < 40, fds
+
+
+def parse_logged(line):
+    if not line.startswith("logged "):
+        return None
+    words, reason = line[len("logged "):].split(" reason=", 1)
+    return dict(word.split("=", 1) for word in words.split(" ")) | {"reason": reason}
 
 
 def pump(tap, stream):

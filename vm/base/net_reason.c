@@ -26,6 +26,7 @@ static const char *const strings[] = {
 	[NET_UNREACHABLE] = "unreachable",
 	[NET_WITHDRAWN] = "no longer allowed",
 	[NET_BUSY] = "too many connections",
+	[NET_PATH] = "a path that servers read in different ways",
 	[NET_RULE] = "denied by a rule",
 	[NET_DENIED_BY_HAND] = "denied by hand",
 	[NET_NOT_ASKED] = "nobody gave leave in time",

@@ -23,6 +23,7 @@ enum net_reason {
 	NET_UNREACHABLE,     /* not refused: the connection failed */
 	NET_WITHDRAWN,	     /* an open connection is no longer allowed by the list */
 	NET_BUSY,	     /* too many connections at once */
+	NET_PATH,	     /* servers read the path in different ways, and rules depend on it */
 	NET_RULE,	     /* a rule denies it */
 	NET_DENIED_BY_HAND,  /* somebody was asked, and said no */
 	NET_NOT_ASKED,	     /* nobody has answered in time */

@@ -91,22 +91,39 @@ static void ask(struct exchange *x)
 /* Why it was denied: by a rule, or because nothing allows it. */
 static unsigned reason_of(const struct exchange *x)
 {
-	return x->verdict.rule ? NET_RULE : x->to->address ? NET_ADDRESS : NET_NAME;
+	const struct allow *list = &x->net->egress.allow;
+
+	if (x->verdict.rule)
+		return NET_RULE;
+	if (x->to->address)
+		return allow_literal(list, x->to->address, 0) ? NET_PORT : NET_ADDRESS;
+	return allow_name(list, x->to->host, 0) != ALLOW_REFUSED ? NET_PORT : NET_NAME;
+}
+
+/* What cannot be read as a path, or be read in different ways, only matters where something depends on it. */
+static unsigned read_path(struct exchange *x, const char *target)
+{
+	const struct destination *to = x->to;
+
+	if (*target != '/' && strcmp(target, "*") != 0)
+		return NET_NOT_HTTP;
+	x->path = malloc(sizeof(*x->path));
+	if (!x->path)
+		return NET_BUSY;
+	if (http_path_read(target, strcspn(target, "?"), x->path) == 0)
+		return NET_OK;
+	free(x->path);
+	x->path = NULL;
+	return egress_foresee(&x->net->egress, to->host, to->address, to->port).look ? NET_PATH : NET_OK;
 }
 
 static unsigned check(struct exchange *x, const char *target, const char *authority)
 {
-	int r;
-
 	if (!authority)
 		return NET_NO_HOST;
-	if (!is_meant(x->to, authority))
+	if (!is_meant(x->to, authority) || !strcmp(x->method, "CONNECT"))
 		return NET_HOST;
-	if (!strcmp(x->method, "CONNECT"))
-		return NET_HOST;
-	x->path = malloc(sizeof(*x->path));
-	r = x->path ? http_path_read(target, strcspn(target, "?#"), x->path) : -ENOMEM;
-	return r == 0 ? NET_OK : r == -ENOMEM ? NET_BUSY : NET_NOT_HTTP;
+	return read_path(x, target);
 }
 
 void exchange_begin(struct exchange *x, struct net *net, struct destination *to, const char *version,
@@ -138,10 +155,21 @@ void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
 		settle(x, x->verdict.verb == RULE_ALLOW ? NET_OK : reason_of(x));
 }
 
+/* Not refused: it went wrong. */
+static bool is_mishap(unsigned reason)
+{
+	return reason == NET_UNREACHABLE || reason == NET_UNTRUSTED || reason == NET_BAD_ANSWER ||
+	       reason == NET_SECRET_MISSING || reason == NET_SECRET_HIDDEN;
+}
+
 void exchange_fail(struct exchange *x, unsigned reason)
 {
+	if (x->state == EXCHANGE_NONE)
+		return;
 	if (x->state == EXCHANGE_WAITS)
 		ask_give_up(x->net, &x->asker);
+	if (!is_mishap(reason))
+		x->state = EXCHANGE_REFUSED;
 	if (x->reason == NET_OK)
 		x->reason = reason;
 }
@@ -193,7 +221,7 @@ void exchange_end(struct exchange *x)
 	if (x->state == EXCHANGE_NONE)
 		return;
 	if (x->state == EXCHANGE_WAITS)
-		exchange_fail(x, NET_UNREACHABLE);
+		exchange_fail(x, NET_UNREACHABLE); /* whoever asked has gone */
 	if (x->state == EXCHANGE_REFUSED)
 		net_deny(x->net, x->reason, x->to->host, x->to->port);
 	tell(x);
@@ -238,12 +266,13 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_NAME:
 	case NET_ADDRESS:
 	case NET_PORT:
-		snprintf(why, sizeof(why), "neither net/allow nor a rule allows it");
+		snprintf(why, sizeof(why), "neither net/allow nor a rule allows it (%s)", net_reason_str(x->reason));
 		say_fix(x, fix, sizeof(fix));
 		break;
 	case NET_DENIED_BY_HAND:
 	case NET_NOT_ASKED: say_fix(x, fix, sizeof(fix)); break;
 	case NET_NOT_HTTP:
+	case NET_PATH:
 	case NET_NO_HOST: status = 400; break;
 	case NET_BUSY:
 	case NET_BUDGET: status = 429; break;

@@ -41,7 +41,7 @@ struct exchange {
 	unsigned reason; /* of the end: NET_OK, why it was refused, or what went wrong with it */
 	struct asker asker;
 	bool left;	  /* leave was given for this one */
-	struct http_path *path; /* both readings, until it is over */
+	struct http_path *path; /* both readings, until it is over; NULL: it has none, and nothing depends on that */
 	char secret[SECRET_NAME_MAX + 1];
 	unsigned status;
 	uint64_t bytes_in, bytes_out;

@@ -100,6 +100,17 @@ int head_add_value(struct head *h, const char *p, size_t len)
 	return r;
 }
 
+void head_end(struct head *h)
+{
+	for (unsigned i = 0; i < h->n; i++) {
+		struct head_field *f = &h->field[i];
+		char *value = h->text.data + f->value;
+
+		while (f->value_len && (value[f->value_len - 1] == ' ' || value[f->value_len - 1] == '\t'))
+			value[--f->value_len] = '\0';
+	}
+}
+
 int head_add(struct head *h, const char *name, const char *value)
 {
 	int r = head_add_name(h, name, strlen(name));

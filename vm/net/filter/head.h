@@ -42,6 +42,9 @@ int head_add_value(struct head *h, const char *p, size_t len);
 /* Adds a field. Return: as above. */
 int head_add(struct head *h, const char *name, const char *value);
 
+/* All has come: blanks behind values go. */
+void head_end(struct head *h);
+
 /* The index of the first field of this name from @from on, in whatever case, or -1. */
 int head_find(const struct head *h, const char *name, unsigned from);
 
