@@ -81,7 +81,9 @@ static void refuse(struct h1 *h)
 	const bool bare = !strcmp(h->x.method, "HEAD");
 
 	if (h->answering) { /* it is too late for another one */
-		h->p->broken = true;
+		h->phase = H1_OVER;
+		exchange_end(&h->x);
+		proxy_cut(h->p);
 		return;
 	}
 	buf_printf(&out,

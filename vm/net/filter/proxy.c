@@ -135,6 +135,12 @@ void proxy_finish(struct proxy *p)
 	}
 }
 
+void proxy_cut(struct proxy *p)
+{
+	p->abrupt = true;
+	proxy_finish(p);
+}
+
 void proxy_go_on(struct proxy *p)
 {
 	p->again = true;
@@ -262,10 +268,16 @@ void proxy_run(struct proxy *p)
 static void choose(struct proxy *p)
 {
 	struct tls *t = p->side[SIDE_GUEST].tls;
-	const struct prospect f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
-	const bool waits = tls_offers_h2(t) && f.may && p->failed == NET_OK && !p->side[SIDE_HOST].up;
+	const bool refused = !*p->to.host;
+	struct prospect f;
 
-	if (waits) {
+	snprintf(p->to.host, sizeof(p->to.host), "%s", tls_name(t));
+	f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
+	if (refused && f.may && !f.look) { /* it is allowed by now, and not to be looked into: the next lookup leads there */
+		p->broken = true;
+		return;
+	}
+	if (tls_offers_h2(t) && f.may && p->failed == NET_OK && !p->side[SIDE_HOST].up) {
 		proxy_dial(p);
 		return;
 	}

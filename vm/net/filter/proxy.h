@@ -98,6 +98,9 @@ void proxy_dial(struct proxy *p);
 /* Both sides are told that it is over, when all was sent. */
 void proxy_finish(struct proxy *p);
 
+/* Likewise, but so that the guest notices that it does not have all: nobody says that it ends here. */
+void proxy_cut(struct proxy *p);
+
 /* What is read waits for nothing any more: tries again to hand it on. */
 void proxy_go_on(struct proxy *p);
 
