@@ -33,6 +33,8 @@
 #define LAYERS		  "/run/xsbx"
 
 #define CAP(name)	  (1ull << CAP_##name)
+#define CA_DIR "/run/xsbx" /* of VM_CA_FILE */
+
 #define AGENT_CAPS                                                                             \
 	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
 	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
@@ -211,7 +213,9 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->layer)
 		view_show(j, JAIL_RO, JAIL_NO_LINKS, c->layer, PACKAGES);
 	r = add_agent(j, t, c->agent);
-	if (c->ca)
+	if (c->card_socket) /* the agent writes it, for it may change */
+		view_show(j, JAIL_TMPFS, 0, "mode=755,uid=0,gid=0,size=4m,nr_inodes=16", CA_DIR);
+	else if (c->ca)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);
 	add_paths(j, c);
 	if (c->card_socket) {
