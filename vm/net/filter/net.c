@@ -108,11 +108,3 @@ int net_tell_authority(struct net *net)
 	msg.header.id = (uint32_t)len;
 	return net_insist(net, &msg, sizeof(msg));
 }
-
-int64_t net_clock_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}

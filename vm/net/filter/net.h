@@ -10,6 +10,7 @@
 #include "alias.h"
 #include "ask.h"
 #include "budget.h"
+#include "clock.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
@@ -83,9 +84,6 @@ void net_prepare_kit(struct net *net);
 
 /* Tells the daemon of the authority, if there is one. Return: 0 or -errno. */
 int net_tell_authority(struct net *net);
-
-/* Milliseconds. */
-int64_t net_clock_ms(clockid_t clock);
 
 /* Reports a refusal to the daemon. */
 void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port);
