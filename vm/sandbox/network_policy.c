@@ -102,6 +102,7 @@ static void free_texts(struct net_policy *p)
 	free((char *)p->first);
 	free((char *)p->rules);
 	free((char *)p->secrets);
+	free((char *)p->secrets_file);
 }
 
 void network_free_policy(struct network *n)
@@ -127,6 +128,7 @@ int network_copy_policy(struct network *n, const char *allow, const struct net_p
 	p.first = copy(policy->first, &bad);
 	p.rules = copy(policy->rules, &bad);
 	p.secrets = copy(policy->secrets, &bad);
+	p.secrets_file = copy(policy->secrets_file, &bad);
 	if (bad) {
 		free(list);
 		free_texts(&p);
@@ -193,6 +195,11 @@ void sandbox_decide(struct sandbox *s, uint32_t id, bool allowed)
 
 /* ---- told ---- */
 
+static unsigned number_of(uint32_t rule, uint32_t first)
+{
+	return (rule & ~SANDBOX_RULE_FIRST) | (rule && first ? SANDBOX_RULE_FIRST : 0u);
+}
+
 static void on_asked(void *data, const struct net_asked *m)
 {
 	const struct network *n = data;
@@ -205,8 +212,7 @@ static void on_asked(void *data, const struct net_asked *m)
 		.host = m->host,
 		.port = m->port,
 		.path = m->path,
-		.rule = m->rule,
-		.first = m->first,
+		.rule = number_of(m->rule, m->first),
 	};
 
 	tell_owner(n->s, asked, &asked);
@@ -241,8 +247,7 @@ static void on_logged(void *data, const struct net_logged *m)
 		.bytes_in = m->bytes_in,
 		.bytes_out = m->bytes_out,
 		.refused = m->refused,
-		.rule = m->rule,
-		.first = m->first,
+		.rule = number_of(m->rule, m->first),
 		.secret = m->secret,
 		.reason = m->reason == NET_OK ? "" : net_reason_str(m->reason),
 	};

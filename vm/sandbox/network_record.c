@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's network in a record: from one daemon to the next. Its filter goes on with all connections. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ enum {
 	TAG_USED_REQUESTS,
 	TAG_USED_CONNECTIONS,
 	TAG_RATE,
+	TAG_SECRETS_FILE,
 };
 
 enum { TAG_PORT_GUEST = 1, TAG_PORT_HOST, TAG_PORT_LISTENER };
@@ -102,6 +104,7 @@ void network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 	record_str(out, TAG_FIRST_RULES, n->policy.first);
 	record_str(out, TAG_RULES, n->policy.rules);
 	record_str(out, TAG_SECRETS, n->policy.secrets);
+	record_str(out, TAG_SECRETS_FILE, n->policy.secrets_file);
 	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
 		if (n->ports[i].state == PORT_BOUND)
 			put_port(&n->ports[i], out, fds);
@@ -183,6 +186,7 @@ static int take_fields(struct loader *l, struct record_reader r)
 		case TAG_ALLOW: n = take_text((const char **)&l->n->allow, ALLOW_TEXT_MAX, &f); break;
 		case TAG_FIRST_RULES: n = take_text(&l->n->policy.first, RULES_TEXT_MAX, &f); break;
 		case TAG_RULES: n = take_text(&l->n->policy.rules, RULES_TEXT_MAX, &f); break;
+		case TAG_SECRETS_FILE: n = take_text(&l->n->policy.secrets_file, PATH_MAX, &f); break;
 		case TAG_SECRETS: n = take_text(&l->n->policy.secrets, SECRET_USES_TEXT_MAX, &f); break;
 		case TAG_FILTER: l->filter = record_inside(&f); break;
 		case TAG_GATEWAY:
