@@ -8,6 +8,7 @@
 
 #include "network.h"
 #include "vm/base/problem.h"
+#include "vm/base/secret_list.h"
 #include "vm/base/rules.h"
 #include "vm/base/secret_use.h"
 #include "vm/base/util.h"
@@ -187,6 +188,69 @@ int ruleset_check(const struct settings *s, const struct settings_limits *limits
 	if (limits)
 		r = check_hosts(&list.rules, limits, why);
 	list_fini(&list);
+	return r;
+}
+
+/* May it go to the host of @use? Return: 0, -EINVAL, -ENOMEM. */
+static int check_place(const struct secret_use *use, const struct vm_secret *secret,
+		       const struct settings_limits *limits, struct problem *why)
+{
+	const struct allow_entry *host = &use->place.host;
+	struct allow hosts;
+	char entry[ALLOW_NAME_MAX + 16], words[VM_WHY_MAX];
+	int r = allow_parse(secret->hosts, strlen(secret->hosts), &hosts, words);
+	bool named;
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -EINVAL;
+	named = allow_name(&hosts, host->name, host->port) != ALLOW_REFUSED;
+	allow_fini(&hosts);
+	snprintf(entry, sizeof(entry), "%s%s:%u", host->kind == ALLOW_BELOW ? "*." : "", host->name,
+		 host->port);
+	/* This machine is no matter of the comparison of lists. */
+	if (!strcmp(host->name, ALLOW_HOST))
+		r = named ? 0 : -EPERM;
+	else
+		r = vm_allow_permitted(entry, strlen(entry), secret->hosts, &limits->host_ports,
+				       words);
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	return problem_set(why, PROBLEM_NOT_ALLOWED,
+			   "Name a host that the secret may be sent to; `hosts` of [secret NAME] in "
+			   "xsbxfs.conf says which these are.",
+			   "secrets: %s may not be sent to %s", secret->name, entry);
+}
+
+static int check_use(const struct secret_use *use, const struct vm_secrets *secrets, bool own_file,
+		     const struct settings_limits *limits, uid_t uid, uid_t mounter,
+		     struct problem *why)
+{
+	const struct vm_secret *secret = secret_list_find(secrets, use->name);
+
+	if (secret && secret_is_for(secret, uid, mounter))
+		return own_file ? 0 : check_place(use, secret, limits, why);
+	if (own_file)
+		return 0;
+	return problem_set(why, PROBLEM_NOT_ALLOWED,
+			   "Ask the administrator for [secret NAME] in xsbxfs.conf; or have a file "
+			   "of your own: secrets_file = /path.",
+			   "secrets: there is no secret \"%s\" for you", use->name);
+}
+
+int ruleset_may_use(const struct settings *s, const struct vm_secrets *secrets,
+		    const struct settings_limits *limits, uid_t uid, uid_t mounter,
+		    struct problem *why)
+{
+	const struct net_policy *p = &s->spec.policy;
+	struct secret_uses uses;
+	char words[128];
+	int r = secret_uses_parse(p->secrets, strlen(p->secrets), &uses, words);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : refuse(why, RULESET_SECRETS, r, words);
+	for (size_t i = 0; i < uses.n && r == 0; i++)
+		r = check_use(&uses.use[i], secrets, *p->secrets_file, limits, uid, mounter, why);
+	secret_uses_fini(&uses);
 	return r;
 }
 

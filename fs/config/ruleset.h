@@ -36,6 +36,23 @@ int ruleset_secrets(struct settings *s, const char *text, size_t len, struct pro
 int ruleset_check(const struct settings *s, const struct settings_limits *limits,
 		  struct problem *why);
 
+/**
+ * ruleset_may_use() - May somebody use the secrets that are named?
+ * @s: Settings
+ * @secrets: The administrator's
+ * @limits: Limits
+ * @uid: Whose session it is
+ * @mounter: Who mounts
+ * @why: Filled in if it fails
+ *
+ * Others than the administrator's may be in `secrets_file`, which is read when they are needed.
+ *
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int ruleset_may_use(const struct settings *s, const struct vm_secrets *secrets,
+		    const struct settings_limits *limits, uid_t uid, uid_t mounter,
+		    struct problem *why);
+
 /* Appends the stored text, one a line. Return: as buf_append(). */
 int ruleset_render(const struct settings *s, enum ruleset_kind kind, struct buf *out);
 

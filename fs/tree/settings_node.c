@@ -89,11 +89,26 @@ static int take_effect(struct session *s, const struct settings *with)
 	return -EBUSY;
 }
 
+/* What was there before is not looked at again: the template may have it. */
+static int check_secrets(const struct session *s, const struct settings *with, struct problem *why)
+{
+	const struct net_policy *old = &s->settings.spec.policy, *new = &with->spec.policy;
+	const struct conf *conf = s->fs->conf;
+
+	if (!strcmp(old->secrets, new->secrets) && !strcmp(old->secrets_file, new->secrets_file))
+		return 0;
+	return ruleset_may_use(with, &conf->vm.secrets, &conf->limits, s->uid, s->fs->uid, why);
+}
+
 /* Applies @with, or reports @why if @e is an error. */
 static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
-	struct problem unaudited;
+	struct problem unaudited, no_secret = {0};
 
+	if (e == 0) {
+		e = check_secrets(s, with, &no_secret);
+		why = e < 0 ? &no_secret : why;
+	}
 	if (e == 0 && audit_may_set(s, with, &unaudited) < 0) {
 		e = -ENOSPC;
 		why = &unaudited;
