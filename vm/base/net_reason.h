@@ -37,7 +37,7 @@ enum net_reason {
 	NET_NREASONS
 };
 
-/* The text for `net/denied`; never NULL. */
+/* The text for `net/refused`; never NULL. */
 const char *net_reason_str(unsigned reason);
 
 #endif

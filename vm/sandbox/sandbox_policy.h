@@ -11,6 +11,9 @@
 
 struct sandbox;
 
+/* Rules are counted from 1, those of the session as net/rules shows them; this says that it is one of the administrator's. */
+#define SANDBOX_RULE_FIRST 0x80000000u
+
 /* A connection or request of a sandbox that waits for somebody to allow it. Texts are printable. */
 struct sandbox_asked {
 	uint32_t id;		   /* for sandbox_decide(); not used again by this sandbox */

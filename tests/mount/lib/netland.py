@@ -206,7 +206,7 @@ class Networked(Session):
         line = re.compile(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{3}}Z {re.escape(name)} "
                           rf"{port or '-'} {re.escape(reason)}$", re.M)
         ok(f"denied: {name} {port} {reason}",
-           wait_for(lambda: line.search(self.text("net/denied"))), self.text("net/denied")[-800:])
+           wait_for(lambda: line.search(self.text("net/refused"))), self.text("net/refused")[-800:])
 
     def ports(self):
         """{port of the sandbox: port of this machine}"""

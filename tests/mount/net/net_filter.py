@@ -40,7 +40,7 @@ def names():
 
     if VM:  # a jail is given its /etc/hosts before it has its name
         same("its own name", s.probe("name(socket.gethostname())"), "found")
-        ok("nobody is asked for it", "filter" not in s.text("net/denied"), s.text("net/denied"))
+        ok("nobody is asked for it", "filter" not in s.text("net/refused"), s.text("net/refused"))
 
 
 def addresses():
@@ -142,8 +142,8 @@ def told():
     metrics = read(f"{land.mnt}/metrics", "r")
     ok("metrics count them", int(re.search(r"^xsbxfs_net_denied_total (\d+)$", metrics, re.M)[1]) >
        15, metrics)
-    with raises("net/denied cannot be written", errno.EACCES):
-        write(s / "net/denied", "x")
+    with raises("net/refused cannot be written", errno.EACCES):
+        write(s / "net/refused", "x")
 
 
 def off():

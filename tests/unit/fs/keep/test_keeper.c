@@ -399,7 +399,7 @@ static void test_damaged(void **data)
 	assert_int_equal(session_start(kf_found(&n, "demo")), -ESTALE);
 	assert_int_equal(session_checkpoint(kf_found(&n, "demo"), "a", true, &cp), -ESTALE);
 	assert_int_equal(config_replace(kf_found(&n, "demo"), "timeout_s = 3\n", 14), -ESTALE);
-	assert_int_equal(config_allow(kf_found(&n, "demo"), "", 0), -ESTALE);
+	assert_int_equal(config_list(kf_found(&n, "demo"), NODE_NET_ALLOW, "", 0), -ESTALE);
 	assert_int_equal(job_create(kf_found(&n, "demo"), "j", false, &j), -ESTALE);
 	assert_int_equal(session_check_damaged(kf_found(&n, "demo")), -ESTALE);
 	/* Whoever looks at the root sees it as well. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net/allow, net/denied, ports: what a session shows of its network, and what can be changed there. */
+/* net/allow, net/refused, ports: what a session shows of its network, and what can be changed there. */
 /* modules: tests/unit/fixture/fixture.c */
 #include <errno.h>
 
@@ -7,7 +7,7 @@
 
 #define SESSION "python/demo"
 #define ALLOW	SESSION "/net/allow"
-#define DENIED	SESSION "/net/denied"
+#define DENIED	SESSION "/net/refused"
 #define PORTS	SESSION "/ports"
 
 static void turn_on(struct fixture *fx, const char *more)
