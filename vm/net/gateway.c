@@ -479,7 +479,7 @@ static bool is_policy(const struct net_policy *p)
 	const struct net_policy nothing = {0};
 	struct net_policy rest = *p;
 
-	rest.first = rest.rules = rest.secrets = NULL;
+	rest.first = rest.rules = rest.secrets = rest.secrets_file = NULL;
 	rest.ask_s = 0;
 	return (p->first && *p->first) || (p->rules && *p->rules) || (p->secrets && *p->secrets) ||
 	       memcmp(&rest, &nothing, sizeof(rest)) != 0;

@@ -111,14 +111,6 @@ int net_tell_authority(struct net *net)
 	return net_insist(net, &msg, sizeof(msg));
 }
 
-int64_t net_clock_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
 void net_wake_at(int *timeout_ms, int64_t now_ms, int64_t until_ms)
 {
 	const int64_t left = MAX(until_ms - now_ms, (int64_t)0);

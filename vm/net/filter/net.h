@@ -10,6 +10,7 @@
 #include "alias.h"
 #include "ask.h"
 #include "budget.h"
+#include "clock.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
@@ -85,9 +86,6 @@ void net_prepare_kit(struct net *net);
 
 /* Tells the daemon of the authority, if there is one. Return: 0 or -errno. */
 int net_tell_authority(struct net *net);
-
-/* Milliseconds. */
-int64_t net_clock_ms(clockid_t clock);
 
 /* The time-out of poll() is to end at @until_ms at the latest, of CLOCK_MONOTONIC as @now_ms. */
 void net_wake_at(int *timeout_ms, int64_t now_ms, int64_t until_ms);
