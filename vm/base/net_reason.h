@@ -33,6 +33,7 @@ enum net_reason {
 	NET_SECRET_HIDDEN,   /* an answer to a request with a secret comes encoded, and cannot be searched */
 	NET_CLIENT,	     /* the program does not go on with TLS: it trusts other certificates */
 	NET_BUDGET,	     /* the session has used up what it may use */
+	NET_SECRET_TRACE,    /* TRACE would have the server repeat its secret */
 	NET_NREASONS
 };
 

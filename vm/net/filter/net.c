@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "tls.h"
 #include "vm/base/guest_net.h"
 #include "vm/base/net_reason.h"
+#include "vm/base/util.h"
 
 int net_tell(struct net *net, const void *msg, size_t len)
 {
@@ -107,4 +109,12 @@ int net_tell_authority(struct net *net)
 		return 0;
 	msg.header.id = (uint32_t)len;
 	return net_insist(net, &msg, sizeof(msg));
+}
+
+void net_wake_at(int *timeout_ms, int64_t now_ms, int64_t until_ms)
+{
+	const int64_t left = MAX(until_ms - now_ms, (int64_t)0);
+
+	if (*timeout_ms < 0 || left < *timeout_ms)
+		*timeout_ms = (int)MIN(left, (int64_t)INT_MAX);
 }

@@ -75,6 +75,8 @@ void proxy_free(struct proxy *p)
 	h1_free(p->h1);
 	h2_free(p->h2);
 	exchange_end(&p->tunnel);
+	cleanser_fini(&p->cleanser);
+	redact_set_fini(&p->sent);
 	for (int s = 0; s < 2; s++) {
 		tls_free(p->side[s].tls);
 		buf_clear(&p->side[s].later);
@@ -168,6 +170,11 @@ static void begin_speech(struct proxy *p, bool h2)
 		p->broken = true;
 }
 
+static void say_to_guest(void *data, const void *bytes, size_t len)
+{
+	proxy_say(data, SIDE_GUEST, bytes, len);
+}
+
 void proxy_make_tunnel(struct proxy *p, struct exchange *x)
 {
 	/* What an asker was linked into is over by now. */
@@ -175,13 +182,17 @@ void proxy_make_tunnel(struct proxy *p, struct exchange *x)
 	p->tunnel.answered = NULL;
 	*x = (struct exchange){.answered = x->answered};
 	p->speech = PROXY_TUNNEL;
+	cleanser_init(&p->cleanser, p, say_to_guest, p);
 	proxy_go_on(p);
 }
 
 static size_t pass(struct proxy *p, enum side s, const void *bytes, size_t len)
 {
 	*(s == SIDE_GUEST ? &p->tunnel.bytes_out : &p->tunnel.bytes_in) += len;
-	proxy_say(p, !s, bytes, len);
+	if (s == SIDE_HOST)
+		cleanser_feed(&p->cleanser, bytes, len);
+	else
+		proxy_say(p, SIDE_HOST, bytes, len);
 	return len;
 }
 
@@ -244,6 +255,7 @@ static void tell_end(struct proxy *p, enum side s)
 	case PROXY_HTTP2: h2_ended(p->h2, s, c->cut); break;
 	case PROXY_TUNNEL:
 		p->abrupt = p->abrupt || c->cut;
+		cleanser_finish(&p->cleanser);
 		proxy_finish(p);
 		break;
 	case PROXY_SILENT: p->broken = true; break;
