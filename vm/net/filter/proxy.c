@@ -149,6 +149,10 @@ void proxy_wrote(struct proxy *p, enum side s, size_t len)
 		buf_clear(&c->out);
 		c->at = 0;
 	}
+	if (c->full && proxy_pending(p, s) < PROXY_KEEPS) {
+		c->full = false;
+		proxy_go_on(p);
+	}
 }
 
 /* ---- who reads it ---- */
@@ -254,6 +258,8 @@ void proxy_run(struct proxy *p)
 	}
 	tell_end(p, SIDE_HOST);
 	tell_end(p, SIDE_GUEST);
+	if (p->speech == PROXY_HTTP2 && p->h2)
+		h2_run(p->h2);
 }
 
 /* ---- TLS ---- */
