@@ -164,6 +164,7 @@ static void begin_speech(struct proxy *p, bool h2)
 	p->speech = h2 ? PROXY_HTTP2 : PROXY_HTTP1;
 	if (r < 0)
 		p->broken = true;
+	proxy_go_on(p); /* a server of HTTP/2 may have spoken already */
 }
 
 void proxy_make_tunnel(struct proxy *p, struct exchange *x)
