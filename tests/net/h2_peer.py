@@ -21,7 +21,7 @@ class Peer:
     """On a socket over which HTTP/2 has been agreed."""
 
     def __init__(self, sock, client=True, settings=()):
-        self.sock, self.have = sock, b""
+        self.sock, self.have, self.later = sock, b"", []
         self.encoder, self.decoder = Encoder(), Decoder()
         if client:
             sock.sendall(MAGIC)
@@ -31,6 +31,7 @@ class Peer:
             assert self.have.startswith(MAGIC)
             self.have = self.have[len(MAGIC):]
         self.frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", key, value) for key, value in settings))
+        self.window(0, 1 << 30)
 
     def frame(self, kind, flags, stream, payload=b""):
         self.sock.sendall(self.packed(kind, flags, stream, payload))
@@ -78,11 +79,16 @@ class Peer:
         return kind, flags, stream, payload
 
     def wait(self, *kinds, stream=None):
-        """The next frame of these kinds."""
-        while frame := self.read():
-            if frame[0] in kinds and stream in (None, frame[2]):
-                return frame
-        return None
+        """The next frame of these kinds; others stay for later."""
+        def fits(frame):
+            return frame[0] in kinds and stream in (None, frame[2])
+
+        for i, frame in enumerate(self.later):
+            if fits(frame):
+                return self.later.pop(i)
+        while (frame := self.read()) and not fits(frame):
+            self.later.append(frame)
+        return frame
 
     def answer(self, stream):
         """All of an answer. Return: (status, fields, body, trailer), or the code of a reset as its status."""

@@ -48,7 +48,8 @@ static int begin_stream(struct h2 *h, int32_t id)
 	struct h2_stream *s = h->nstreams < H2_LINGER_MAX ? h2_stream_new(h, id) : NULL;
 
 	if (!s)
-		return nghttp2_submit_rst_stream(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+		return nghttp2_submit_rst_stream(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE, id,
+						 NGHTTP2_REFUSED_STREAM);
 	return nghttp2_session_set_stream_user_data(h->session[SIDE_GUEST], id, s);
 }
 
@@ -72,8 +73,9 @@ static int on_begin_fields(nghttp2_session *session, const nghttp2_frame *frame,
 	return *head ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len, const uint8_t *value,
-		    size_t value_len, uint8_t flags, void *data)
+static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		    size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		    void *data)
 {
 	const enum side from = side_of(data, session);
 	struct h2_stream *s = find(session, frame->hd.stream_id);
@@ -98,10 +100,23 @@ static bool floods(struct h2 *h)
 	for (int s = 0; s < 2; s++) {
 		if (nghttp2_session_get_outbound_queue_size(h->session[s]) == 0)
 			h->heads[s] = 0;
-		if (h->heads[s] > H2_HEADS_MAX || nghttp2_session_get_outbound_queue_size(h->session[s]) > H2_QUEUE_MAX)
+		if (h->heads[s] > H2_HEADS_MAX ||
+		    nghttp2_session_get_outbound_queue_size(h->session[s]) > H2_QUEUE_MAX)
 			return true;
 	}
 	return false;
+}
+
+/* The guest is told to make no more requests here. */
+static void say_goodbye(struct h2 *h)
+{
+	nghttp2_session *guest = h->session[SIDE_GUEST];
+
+	if (!h->goodbye)
+		(void)nghttp2_submit_goaway(guest, NGHTTP2_FLAG_NONE,
+					    nghttp2_session_get_last_proc_stream_id(guest),
+					    NGHTTP2_NO_ERROR, NULL, 0);
+	h->goodbye = true;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *data)
@@ -124,20 +139,23 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	} else if (s && frame->hd.type == NGHTTP2_RST_STREAM) {
 		s->reset = s->reset || from == SIDE_HOST;
 	} else if (from == SIDE_HOST && frame->hd.type == NGHTTP2_GOAWAY) {
-		(void)nghttp2_submit_goaway(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE,
-					    nghttp2_session_get_last_proc_stream_id(h->session[SIDE_GUEST]), NGHTTP2_NO_ERROR, NULL, 0);
+		say_goodbye(h);
 	}
 	return floods(h) ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t len, void *data)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+		   size_t len, void *data)
 {
 	struct h2_stream *s = find(session, id);
 
 	(void)flags;
 	if (!s)
-		return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-	return h2_stream_body(s, side_of(data, session), bytes, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+		return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
+								     : 0;
+	return h2_stream_body(s, side_of(data, session), bytes, len) < 0
+		       ? NGHTTP2_ERR_CALLBACK_FAILURE
+		       : 0;
 }
 
 /* Those who begin requests only to give them up make a server work for nothing. */
@@ -150,7 +168,8 @@ static void count_reset(struct h2 *h)
 		h->resets = 0;
 	}
 	if (++h->resets > H2_RESETS_MAX)
-		(void)nghttp2_session_terminate_session(h->session[SIDE_GUEST], NGHTTP2_ENHANCE_YOUR_CALM);
+		(void)nghttp2_session_terminate_session(h->session[SIDE_GUEST],
+							NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *data)
@@ -168,13 +187,14 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *d
 
 /* ---- written ---- */
 
-ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size, uint32_t *flags,
-		     nghttp2_data_source *source, void *data)
+ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
+		     uint32_t *flags, nghttp2_data_source *source, void *data)
 {
 	struct h2_stream *s = find(session, id);
 
 	(void)source;
-	return s ? h2_stream_give(s, side_of(data, session), bytes, size, flags) : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	return s ? h2_stream_give(s, side_of(data, session), bytes, size, flags)
+		 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 /* Its fields wait no more. */
@@ -260,7 +280,8 @@ static bool pump(struct h2 *h, enum side to)
 
 static bool is_over(const struct h2 *h, enum side s)
 {
-	return !nghttp2_session_want_read(h->session[s]) && !nghttp2_session_want_write(h->session[s]);
+	return !nghttp2_session_want_read(h->session[s]) &&
+	       !nghttp2_session_want_write(h->session[s]);
 }
 
 /* The server will say nothing more. */
@@ -273,8 +294,7 @@ static void lose_server(struct h2 *h, unsigned reason)
 	h->gone = true;
 	TAILQ_FOREACH(s, &h->streams, link)
 		h2_stream_orphan(s, reason);
-	(void)nghttp2_submit_goaway(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE,
-				    nghttp2_session_get_last_proc_stream_id(h->session[SIDE_GUEST]), NGHTTP2_NO_ERROR, NULL, 0);
+	say_goodbye(h);
 }
 
 /* The guest's side is over, and everything was said to it. */
@@ -344,27 +364,33 @@ static nghttp2_option *new_options(void)
 
 static int begin_sessions(struct h2 *h)
 {
-	static const nghttp2_settings_entry guest[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS_MAX},
-						       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX},
-						       {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1}};
-	static const nghttp2_settings_entry host[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-						      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX}};
+	static const nghttp2_settings_entry guest[] = {
+		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS_MAX},
+		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX},
+		{NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1}};
+	static const nghttp2_settings_entry host[] = {
+		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX}};
 	nghttp2_session_callbacks *calls = new_calls();
 	nghttp2_option *options = new_options();
 	int r = calls && options ? 0 : -ENOMEM;
 
-	if (r == 0 && (nghttp2_session_server_new2(&h->session[SIDE_GUEST], calls, h, options) < 0 ||
-		       nghttp2_session_client_new2(&h->session[SIDE_HOST], calls, h, options) < 0))
+	if (r == 0 &&
+	    (nghttp2_session_server_new2(&h->session[SIDE_GUEST], calls, h, options) < 0 ||
+	     nghttp2_session_client_new2(&h->session[SIDE_HOST], calls, h, options) < 0))
 		r = -ENOMEM;
 	nghttp2_session_callbacks_del(calls);
 	nghttp2_option_del(options);
 	if (r < 0)
 		return r;
-	if (nghttp2_submit_settings(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE, guest, ARRAY_SIZE(guest)) < 0 ||
-	    nghttp2_submit_settings(h->session[SIDE_HOST], NGHTTP2_FLAG_NONE, host, ARRAY_SIZE(host)) < 0)
+	if (nghttp2_submit_settings(h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE, guest,
+				    ARRAY_SIZE(guest)) < 0 ||
+	    nghttp2_submit_settings(h->session[SIDE_HOST], NGHTTP2_FLAG_NONE, host,
+				    ARRAY_SIZE(host)) < 0)
 		return -ENOMEM;
 	for (int s = 0; s < 2; s++)
-		if (nghttp2_session_set_local_window_size(h->session[s], NGHTTP2_FLAG_NONE, 0, H2_KEEPS) < 0)
+		if (nghttp2_session_set_local_window_size(h->session[s], NGHTTP2_FLAG_NONE, 0,
+							  H2_WINDOW_GROWN) < 0)
 			return -ENOMEM;
 	return 0;
 }

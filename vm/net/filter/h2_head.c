@@ -25,8 +25,8 @@ static bool is(const uint8_t *name, size_t len, const char *wanted)
 	return len == strlen(wanted) && !memcmp(name, wanted, len);
 }
 
-static int read_first(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len, const uint8_t *value,
-		      size_t len)
+static int read_first(struct h2_first *first, struct head *head, const uint8_t *name,
+		      size_t name_len, const uint8_t *value, size_t len)
 {
 	char status[4];
 	int r;
@@ -49,8 +49,8 @@ static int read_first(struct h2_first *first, struct head *head, const uint8_t *
 	return r;
 }
 
-int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len, const uint8_t *value,
-		 size_t value_len)
+int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len,
+		 const uint8_t *value, size_t value_len)
 {
 	int r;
 
@@ -62,7 +62,8 @@ int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name,
 
 /* ---- written ---- */
 
-static void add(struct h2_fields *f, const char *name, size_t name_len, const char *value, size_t value_len)
+static void add(struct h2_fields *f, const char *name, size_t name_len, const char *value,
+		size_t value_len)
 {
 	/* The library copies both, and writes names in small letters. */
 	f->nv[f->n++] = (nghttp2_nv){
@@ -83,14 +84,15 @@ void h2_fields_add(struct h2_fields *f, const char *name, const char *value)
 static void add_head(struct h2_fields *f, struct head *head)
 {
 	/* They concern a connection of HTTP/1. What a client says with TE in HTTP/2 is `trailers`, and that passes. */
-	static const char *const not[] = {"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade",
-					  "HTTP2-Settings"};
+	static const char *const not [] = {"Connection",	"Keep-Alive", "Proxy-Connection",
+					   "Transfer-Encoding", "Upgrade",    "HTTP2-Settings"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(not); i++)
-		head_remove(head, not[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(not ); i++)
+		head_remove(head, not [i]);
 	for (unsigned i = 0; i < head->n; i++)
 		if (!head->field[i].gone)
-			add(f, head_name_of(head, i), head->field[i].name_len, head_value_of(head, i), head->field[i].value_len);
+			add(f, head_name_of(head, i), head->field[i].name_len,
+			    head_value_of(head, i), head->field[i].value_len);
 }
 
 void h2_head_request(const struct h2_first *first, struct head *head, struct h2_fields *ret)
@@ -117,10 +119,11 @@ void h2_head_answer(const char *status, struct head *head, struct h2_fields *ret
 void h2_head_trailer(struct head *head, struct h2_fields *ret)
 {
 	/* What decides where a message goes, how long it is and whose it is was to be said before it. */
-	static const char *const not[] = {"Host", "Content-Length", "Authorization", "Cookie", "Set-Cookie"};
+	static const char *const not [] = {"Host", "Content-Length", "Authorization", "Cookie",
+					   "Set-Cookie"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(not); i++)
-		head_remove(head, not[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(not ); i++)
+		head_remove(head, not [i]);
 	*ret = (struct h2_fields){.n = 0};
 	add_head(ret, head);
 }

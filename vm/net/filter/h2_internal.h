@@ -9,16 +9,19 @@
 #include "head.h"
 #include "proxy.h"
 
-#define H2_STREAMS_MAX	64	/* that the guest may have open */
-#define H2_LINGER_MAX	128	/* those included of which the server has not read everything yet */
-#define H2_WINDOW	65535	/* bytes of a stream that may be on their way */
-#define H2_WINDOW_GROWN 524288	/* ... where those who read keep up */
-#define H2_KEEPS	1048576 /* bytes of all streams of a side that wait for the other, before it may send no more; its window */
-#define H2_HEADS_MAX	1048576 /* bytes of heads that wait to be sent, before it ends */
-#define H2_QUEUE_MAX	1000	/* frames, likewise */
-#define H2_RESETS_MAX	200	/* streams that a client gives up without an answer, in so many seconds */
-#define H2_RESETS_S	10
-#define H2_INTERIM_MAX	8 /* answers before the answer */
+#define H2_STREAMS_MAX	64     /* that the guest may have open */
+#define H2_LINGER_MAX	128    /* those included of which the server has not read everything yet */
+#define H2_WINDOW	65535  /* bytes of a stream that may be on their way */
+#define H2_WINDOW_GROWN 524288 /* ... where those who read keep up; and of a connection */
+#define H2_KEEPS \
+	4194304 /* bytes of all streams of a side that wait for the other, before it may send no more */
+#define H2_KEEPS_ALL \
+	16777216 /* ... of all connections, before each of them may have no more than a stream's */
+#define H2_HEADS_MAX   1048576 /* bytes of heads that wait to be sent, before it ends */
+#define H2_QUEUE_MAX   1000    /* frames, likewise */
+#define H2_RESETS_MAX  200 /* streams that a client gives up without an answer, in so many seconds */
+#define H2_RESETS_S    10
+#define H2_INTERIM_MAX 8 /* answers before the answer */
 
 /* What stands before the fields; the path is the head's `first`. */
 struct h2_first {
@@ -75,7 +78,8 @@ struct h2 {
 	size_t heads[2]; /* bytes of heads that wait, by the side that they go to */
 	unsigned resets;
 	time_t resets_since;
-	bool gone; /* the server has */
+	bool gone;    /* the server has */
+	bool goodbye; /* the guest was told that this connection takes no more requests */
 	bool over;
 };
 
@@ -87,8 +91,8 @@ struct h2_fields {
 };
 
 /* Adds what the library has read. Return: 0, -E2BIG, -EINVAL, -ENOMEM. */
-int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len, const uint8_t *value,
-		 size_t value_len);
+int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len,
+		 const uint8_t *value, size_t value_len);
 
 /* What is to be sent, for as long as @first and @head are there: a request, an answer, a trailer. */
 void h2_head_request(const struct h2_first *first, struct head *head, struct h2_fields *ret);
@@ -125,11 +129,12 @@ void h2_stream_fail(struct h2_stream *s, unsigned reason);
 void h2_stream_orphan(struct h2_stream *s, unsigned reason);
 
 /* The library asks for what is to be sent. */
-ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size, uint32_t *flags);
+ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
+		       uint32_t *flags);
 
 /* ---- h2.c ---- */
 
-ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size, uint32_t *flags,
-		     nghttp2_data_source *source, void *data);
+ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
+		     uint32_t *flags, nghttp2_data_source *source, void *data);
 
 #endif

@@ -61,13 +61,30 @@ static void free_head(struct head **head)
 static void make_room(struct h2 *h, enum side from, size_t len)
 {
 	h->owed[from] += len;
-	if (h->kept[from] > H2_KEEPS)
+	if (h->kept[from] > (h->p->net->h2_kept > H2_KEEPS_ALL ? H2_WINDOW : H2_KEEPS))
 		return;
 	(void)nghttp2_session_consume_connection(h->session[from], h->owed[from]);
 	h->owed[from] = 0;
 }
 
-/* Bytes of a body wait no more. */
+/* Bytes of a body wait. */
+static int keep(struct h2_stream *s, enum side from, const void *bytes, size_t len)
+{
+	struct h2_half *half = &s->half[from];
+
+	if (half->at > 0 && half->at >= half->kept.len / 2) {
+		half->kept.len -= half->at;
+		memmove(half->kept.data, half->kept.data + half->at, half->kept.len);
+		half->at = 0;
+	}
+	if (buf_append(&half->kept, bytes, len) < 0)
+		return -ENOMEM;
+	s->h->kept[from] += len;
+	s->h->p->net->h2_kept += len;
+	return 0;
+}
+
+/* ... and no more. */
 static void take(struct h2_stream *s, enum side from, size_t len)
 {
 	struct h2_half *half = &s->half[from];
@@ -75,6 +92,7 @@ static void take(struct h2_stream *s, enum side from, size_t len)
 
 	half->at += len;
 	h->kept[from] -= len;
+	h->p->net->h2_kept -= len;
 	if (half->at == half->kept.len) {
 		buf_clear(&half->kept);
 		half->at = 0;
@@ -156,11 +174,12 @@ static void answer(struct h2_stream *s)
 	h2_fields_add(&fields, "content-type", "text/plain; charset=utf-8");
 	h2_fields_add(&fields, "content-length", length);
 	h2_fields_add(&fields, "x-xsbxfs", net_reason_str(s->x.reason));
-	if (!bare && buf_append(&half->kept, text, strlen(text)) == 0)
-		s->h->kept[SIDE_HOST] += half->kept.len;
+	if (!bare)
+		(void)keep(s, SIDE_HOST, text, strlen(text));
 	half->ended = true;
 	s->h->heads[SIDE_GUEST] += fields.bytes;
-	if (nghttp2_submit_response(s->h->session[SIDE_GUEST], s->id[SIDE_GUEST], fields.nv, fields.n, bare ? NULL : &body) < 0)
+	if (nghttp2_submit_response(s->h->session[SIDE_GUEST], s->id[SIDE_GUEST], fields.nv,
+				    fields.n, bare ? NULL : &body) < 0)
 		h2_stream_leave(s, SIDE_GUEST, NGHTTP2_INTERNAL_ERROR);
 }
 
@@ -169,7 +188,9 @@ void h2_stream_fail(struct h2_stream *s, unsigned reason)
 	exchange_fail(&s->x, reason);
 	h2_stream_leave(s, SIDE_HOST, NGHTTP2_CANCEL);
 	if (s->answering)
-		h2_stream_leave(s, SIDE_GUEST, s->x.state == EXCHANGE_REFUSED ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+		h2_stream_leave(s, SIDE_GUEST,
+				s->x.state == EXCHANGE_REFUSED ? NGHTTP2_CANCEL
+							       : NGHTTP2_INTERNAL_ERROR);
 	else if (s->id[SIDE_GUEST])
 		answer(s);
 }
@@ -199,7 +220,8 @@ static void send_request(struct h2_stream *s)
 
 	if (!h->gone) {
 		h2_head_request(&s->first, half->head, &fields);
-		id = nghttp2_submit_request(h->session[SIDE_HOST], NULL, fields.nv, fields.n, has_body(half) ? &body : NULL, s);
+		id = nghttp2_submit_request(h->session[SIDE_HOST], NULL, fields.nv, fields.n,
+					    has_body(half) ? &body : NULL, s);
 	}
 	free_head(&half->head);
 	if (id < 0) {
@@ -244,7 +266,8 @@ static const char *authority_of(const struct h2_stream *s)
 /* As HTTP/1 has them here: servers may take other letters for these, and WEBSOCKET is what rules say of a switch to that. */
 static bool is_method(const char *method)
 {
-	return *method && !method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] && strcmp(method, RULES_WEBSOCKET) != 0;
+	return *method && !method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] &&
+	       strcmp(method, RULES_WEBSOCKET) != 0;
 }
 
 static void begin(struct h2_stream *s)
@@ -252,11 +275,14 @@ static void begin(struct h2_stream *s)
 	struct proxy *p = s->h->p;
 	struct head *head = s->half[SIDE_GUEST].head;
 	const char *path = buf_str(&head->first);
-	const bool connects = !strcmp(s->first.method, "CONNECT"); /* which has no scheme and no path, and is not made */
+	const bool connects = !strcmp(
+		s->first.method, "CONNECT"); /* which has no scheme and no path, and is not made */
 
 	head_end(head);
-	if (s->bad || !path || !is_method(s->first.method) || strcasecmp(s->first.scheme, connects ? "" : p->to.scheme) != 0) {
-		exchange_begin(&s->x, p->net, &p->to, "2", s->first.method, path ? path : "", NULL, false);
+	if (s->bad || !path || !is_method(s->first.method) ||
+	    strcasecmp(s->first.scheme, connects ? "" : p->to.scheme) != 0) {
+		exchange_begin(&s->x, p->net, &p->to, "2", s->first.method, path ? path : "", NULL,
+			       false);
 		s->x.reason = NET_NOT_HTTP;
 		h2_stream_fail(s, NET_NOT_HTTP);
 		return;
@@ -284,9 +310,11 @@ static void send_answer(struct h2_stream *s)
 	put_status(s->first.status, status);
 	h2_head_answer(status, half->head, &fields);
 	if (interim)
-		r = nghttp2_submit_headers(guest, NGHTTP2_FLAG_NONE, s->id[SIDE_GUEST], NULL, fields.nv, fields.n, NULL);
+		r = nghttp2_submit_headers(guest, NGHTTP2_FLAG_NONE, s->id[SIDE_GUEST], NULL,
+					   fields.nv, fields.n, NULL);
 	else
-		r = nghttp2_submit_response(guest, s->id[SIDE_GUEST], fields.nv, fields.n, has_body(half) ? &body : NULL);
+		r = nghttp2_submit_response(guest, s->id[SIDE_GUEST], fields.nv, fields.n,
+					    has_body(half) ? &body : NULL);
 	free_head(&half->head);
 	s->x.status = s->first.status;
 	s->x.bytes_in += fields.bytes;
@@ -323,14 +351,8 @@ int h2_stream_body(struct h2_stream *s, enum side from, const void *bytes, size_
 		(void)nghttp2_session_consume(h->session[from], s->id[from], len);
 		return 0;
 	}
-	if (half->at > 0 && half->at >= half->kept.len / 2) {
-		half->kept.len -= half->at;
-		memmove(half->kept.data, half->kept.data + half->at, half->kept.len);
-		half->at = 0;
-	}
-	if (buf_append(&half->kept, bytes, len) < 0)
+	if (keep(s, from, bytes, len) < 0)
 		return -ENOMEM;
-	h->kept[from] += len;
 	make_room(h, from, len);
 	h2_stream_wake(s, !from);
 	return 0;
@@ -344,7 +366,8 @@ static void grow(struct h2_stream *s, enum side from)
 	if (half->grown || half->passed < H2_WINDOW || !s->id[from] || s->h->kept[from] > H2_WINDOW)
 		return;
 	half->grown = true;
-	(void)nghttp2_session_set_local_window_size(s->h->session[from], NGHTTP2_FLAG_NONE, s->id[from], H2_WINDOW_GROWN);
+	(void)nghttp2_session_set_local_window_size(s->h->session[from], NGHTTP2_FLAG_NONE,
+						    s->id[from], H2_WINDOW_GROWN);
 }
 
 static void give_trailer(struct h2_stream *s, enum side to, uint32_t *flags)
@@ -353,14 +376,16 @@ static void give_trailer(struct h2_stream *s, enum side to, uint32_t *flags)
 	struct h2_fields fields;
 
 	h2_head_trailer(half->trailer, &fields);
-	if (fields.n > 0 && nghttp2_submit_trailer(s->h->session[to], s->id[to], fields.nv, fields.n) == 0) {
+	if (fields.n > 0 &&
+	    nghttp2_submit_trailer(s->h->session[to], s->id[to], fields.nv, fields.n) == 0) {
 		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
 		s->h->heads[to] += fields.bytes;
 	}
 	free_head(&half->trailer);
 }
 
-ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size, uint32_t *flags)
+ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
+		       uint32_t *flags)
 {
 	struct h2_half *half = &s->half[!to];
 	const size_t n = MIN(size, half->kept.len - half->at);
@@ -405,7 +430,8 @@ static void closed_by_server(struct h2_stream *s, uint32_t code)
 		put_back(s, NET_UNREACHABLE);
 	} else if (s->reset) {
 		exchange_fail(&s->x, NET_BAD_ANSWER);
-		h2_stream_leave(s, SIDE_GUEST, code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
+		h2_stream_leave(s, SIDE_GUEST,
+				code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
 	} else if (code == NGHTTP2_REFUSED_STREAM) { /* it is behind the last one of a GOAWAY */
 		put_back(s, NET_UNREACHABLE);
 	} else {

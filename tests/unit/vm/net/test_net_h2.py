@@ -82,8 +82,12 @@ def serve_raw(sock):
     context.set_alpn_protocols(["h2"])
     with context.wrap_socket(sock, server_side=True) as secure:
         handler = raw.pop(0) if raw else None
-        if handler:
-            handler(Peer(secure, client=False))
+        if not handler:
+            return
+        peer = Peer(secure, client=False)
+        handler(peer)
+        while peer.read():  # or its end would throw away what is on its way
+            pass
 
 
 def start_all(lab):
@@ -168,7 +172,7 @@ class H2(Guest):
 
     def test_server_without(self):
         assert self.curl(port=OLD) == ("200", "1.1", b"small\n")
-        assert self.curl("--http1.1")[:2] == ("200", "1.1")
+        assert self.curl("--http1.1", port=NGINX)[:2] == ("200", "1.1")
 
     def test_large(self):
         with open(f"{SCRATCH}/www/big", "rb") as file:
@@ -386,7 +390,6 @@ class H2(Guest):
             with open(f"/proc/{self.gateway.pid}/status", encoding="ascii") as file:
                 assert int(next(x for x in file if x.startswith("VmRSS")).split()[1]) < 30000
             peer.window(1, 1 << 30)
-            peer.window(0, 1 << 30)
             while got[1] < BIG:
                 frame = peer.wait(DATA, stream=1)
                 got[1] += len(frame[3])
@@ -476,8 +479,10 @@ class H2(Guest):
         raw.append(serve)
         with self.peer(RAW) as peer:
             peer.headers(1, request(authority="web.test:8006"))
-            assert peer.answer(1)[0] == "502"
-            assert peer.goaway() == 0
+            ends = {}
+            while frame := peer.wait(HEADERS, GOAWAY):
+                ends[frame[2]] = dict(frame[3])[":status"] if frame[0] == HEADERS else frame[3][4:]
+            assert ends == {0: b"\0\0\0\0", 1: "502"}, ends
 
     # -- ends --
 
@@ -532,7 +537,8 @@ class H2(Guest):
                 if frame[0] in (RST_STREAM, HEADERS, GOAWAY):
                     ends[frame[2]] = frame[0]
             assert ends == {0: GOAWAY, 1: HEADERS, 3: RST_STREAM}, ends
-            assert peer.read() is None
+            while peer.read():
+                pass
 
     def test_guest_goes(self):
         """Its streams end at the server as well."""
