@@ -49,7 +49,7 @@
 #define PROTO_GIVE_UP_MS     20000u /* to end a run, before the agent gives up and reports that */
 #define PROTO_LINK_MAX	     4095u
 #define PROTO_PATH_MAX	     4095u
-#define PROTO_TRUST_MAX	     (1u << 20)
+#define PROTO_TRUST_MAX	     ((1u << 20) + 4096) /* the host's, and one more */
 #define PROTO_ENTROPY	     32u
 #define PROTO_ENV_MAX	     128u
 #define PROTO_TRACED_MAX     200u
@@ -82,8 +82,8 @@ enum proto_type {
 	PROTO_SHUTDOWN, /* end everything; no answer, the connection is closed */
 	PROTO_WARM,	/* exercise the interpreter; answered by READY or FAILED */
 	PROTO_CLOCK, /* s64 ns to add to the wall clock, at any time; answered by CLOCK_OK at once */
-	PROTO_TRUST, /* up to 1 MiB: certificates, put into a file that user code can only read;
-		      * no answer. For guests; ignored elsewhere */
+	PROTO_TRUST, /* certificates, put into a file that user code can only read; no answer. Ignored where there is no
+		      * place for it. May come again at any time */
 	PROTO_FREEZE, /* u32 1: stop all user code, answered by FROZEN; sent again, it checks that nothing has
 		       * run since, else ECANCELED, and code continues. u32 2: nothing is stopped, but the machine is
 		       * to be copied soon, and its interpreter gets ready for that; answered by FROZEN, a quarter of

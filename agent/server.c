@@ -128,7 +128,7 @@ static int on_trust(struct agent *a, const struct proto_header *h, struct proto_
 	(void)h;
 	if (data.len > PROTO_TRUST_MAX)
 		return -EPROTO;
-	r = a->env->guest ? ca_write(data.data, data.len) : 0;
+	r = ca_write(data.data, data.len, a->env->guest);
 	if (r < 0)
 		log_line("certificates: %s", strerror(-r));
 	return 0;

@@ -248,6 +248,8 @@ static void vm_free(struct vm *vm)
 	images_free(vm->backends.images);
 	free(vm->backends.qemu);
 	free(vm->agent);
+	if (vm->trust_fd >= 0)
+		close(vm->trust_fd);
 	context_fini(&vm->ctx);
 	free(vm);
 }
@@ -308,6 +310,7 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	vm->events = events;
 	vm->data = data;
 	vm->backends.machine = machine;
+	vm->trust_fd = -1;
 	connect_parts(vm);
 	tsc_sample(&vm->backends.tsc);
 	r = context_init(&vm->ctx, loop, spawner, cfg->cache_dir, cfg->runtime_dir, &context_ops,

@@ -13,6 +13,7 @@
 #include "daemon_internal.h"
 #include "value.h"
 #include "vm/base/problem.h"
+#include "vm/base/secret_list.h"
 
 #ifndef XSBX_LIBEXECDIR
 #define XSBX_LIBEXECDIR "/usr/local/libexec/xsbxfs"
@@ -234,6 +235,7 @@ static int settle_shared(struct conf *c)
 
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
+	char words[128];
 	int r;
 
 	if (!c->vm.cache_dir)
@@ -261,6 +263,9 @@ int conf_settle(struct conf *c, const struct conf_source *src)
 	    !c->vm.packages.dir)
 		return -ENOMEM;
 	c->limits.deny_network = !c->allow_network;
+	r = secret_list_check(&c->vm.secrets, words);
+	if (r < 0)
+		return conf_fail(src, EINVAL, "%s", words);
 	r = settle_packages(c, src);
 	if (r == 0)
 		r = conf_inherit_images(c, src);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vm/base/problem.h"
+#include "vm/base/secret_list.h"
 
 /*
  * inih reads lines through a function of ours, which sees each line first. It counts lines, detects
@@ -27,6 +28,7 @@ struct reader {
 	struct conf_source *src;
 	enum conf_section section; /* keys before any section are global */
 	struct conf_template *template;
+	size_t secret; /* index of the one whose section it is, plus one; or 0 */
 	size_t bytes;
 	char *line;
 	size_t line_cap;
@@ -39,10 +41,42 @@ static int fail(struct reader *r, const char *words)
 	return r->result;
 }
 
+/* [secret NAME] */
+static void begin_secret(struct reader *r, const char *name)
+{
+	char why[128];
+	size_t i = 0;
+	const int e = secret_list_add(&r->conf->vm.secrets, name, strlen(name), &i, why);
+
+	r->secret = i + 1;
+	if (r->src->only)
+		fail(r, "an image has no secrets");
+	else if (e < 0)
+		r->result = e == -EINVAL ? fail(r, why) : e;
+}
+
+static void set_secret(struct reader *r, const char *key, const char *value)
+{
+	char why[128];
+	const int e = secret_list_set(&r->conf->vm.secrets, r->secret - 1, key, value, false, why);
+
+	if (e < 0)
+		r->result = e == -EINVAL ? fail(r, why) : e;
+}
+
+/* What follows @word in @name, and blanks; NULL if it does not begin with them. */
+static char *behind(char *name, const char *word)
+{
+	const size_t n = strlen(word);
+
+	if (strncmp(name, word, n) != 0 || !isblank((unsigned char)name[n]))
+		return NULL;
+	return name + n + strspn(name + n, " \t");
+}
+
 /* `[name]` and nothing behind it but a comment. */
 static void read_section(struct reader *r, char *text)
 {
-	static const char prefix[] = "template";
 	char *end = strchr(text, ']'), *name = text + 1;
 
 	if (!end || (end[1 + strspn(end + 1, " \t")] != '\0' &&
@@ -54,23 +88,27 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
+	r->secret = 0;
+	if (behind(name, "secret")) {
+		begin_secret(r, behind(name, "secret"));
+		return;
+	}
 	for (enum conf_section i = 0; i < CONF_OPTION && !r->src->only; i++) {
 		if (strcmp(name, key_section(i)) == 0) {
 			r->section = i;
 			return;
 		}
 	}
-	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    !isblank((unsigned char)name[strlen(prefix)])) {
+	if (!behind(name, "template")) {
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				  "[network], [store], [packages] and [template NAME]",
+				  "[network], [store], [packages], [secret NAME] and "
+				  "[template NAME]",
 				  problem_quote(name).text);
 		return;
 	}
-	name += strlen(prefix);
-	name += strspn(name, " \t");
+	name = behind(name, "template");
 	if (r->src->only && strcmp(name, r->src->only) != 0) {
 		r->result = conf_fail(r->src, EINVAL,
 				      "an image has no other template than [template %s]",
@@ -143,7 +181,9 @@ static int on_ini_key(void *data, const char *section, const char *key, const ch
 	struct reader *r = data;
 
 	(void)section;
-	if (r->section == CONF_TEMPLATE)
+	if (r->secret)
+		set_secret(r, key, value);
+	else if (r->section == CONF_TEMPLATE)
 		r->result = conf_template_set(r->template, key, value, r->src);
 	else if (r->src->only)
 		r->result = conf_fail(r->src, EINVAL, "an image sets nothing but its own template");

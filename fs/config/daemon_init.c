@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "vm/base/secret_list.h"
+
 int conf_init(struct conf *c)
 {
 	/* The first is the one that examples show. */
@@ -32,6 +34,7 @@ void conf_clear(struct conf *c)
 		free(c->template[i].name);
 		settings_clear(&c->template[i].settings);
 	}
+	secret_list_fini(&c->vm.secrets);
 	buf_clear(&c->notes);
 	buf_clear(&c->files);
 	*c = (struct conf){0};

@@ -258,7 +258,7 @@ static int lower_of_image(struct conf *c, struct conf_template *t)
 	{
 		unsigned *n = key_at(k, &t->settings), was;
 
-		if (!k->limit || !(t->by_image & conf_image_bit(k->name)))
+		if (!k->limit || k->type != KEY_NUMBER || !(t->by_image & conf_image_bit(k->name)))
 			continue;
 		was = *n;
 		if (r == 0 && value_lower(k, n, &c->limits))

@@ -9,6 +9,7 @@
 #include "entry.h"
 #include "network.h"
 #include "paths.h"
+#include "ruleset.h"
 #include "value.h"
 #include "vm/base/arch.h"
 #include "vm/base/problem.h"
@@ -32,6 +33,8 @@
 
 #define WEEK_S	     (86400u * 7)
 #define MIB	     (1u << 20)
+#define NET_MIB	     (1u << 30) /* a PiB */
+#define NET_COUNT    1000000000u
 #define YES_NO	     .words = {"no", "yes"}
 #define BACKENDS     .words = VM_BACKEND_NAMES
 #define IDLE_WORDS   .words = {"auto", "hibernate", "close"}
@@ -101,6 +104,13 @@ static const struct key keys[] = {
 	{"stand_still", CONF_LIMITS, KEY_FLAG, CONF(vm.stand_still), "yes", YES_NO},
 	{"max_allow", CONF_LIMITS, KEY_MAX_ALLOW, CONF(limits.max_allow), "*"},
 	{"host_ports", CONF_LIMITS, KEY_HOST_PORTS, CONF(limits.host_ports)},
+	{"first_rules", CONF_LIMITS, KEY_FIRST_RULES, CONF(limits.first_rules)},
+	{"max_net_bytes", CONF_LIMITS, KEY_SIZE, CONF(limits.max_net_bytes), "0", 0, NET_MIB},
+	{"max_net_requests", CONF_LIMITS, KEY_COUNT, CONF(limits.max_net_requests), "0", 0,
+	 NET_COUNT},
+	{"max_net_connections", CONF_LIMITS, KEY_COUNT, CONF(limits.max_net_connections), "0", 0,
+	 NET_COUNT},
+	{"max_net_rate", CONF_LIMITS, KEY_SIZE, CONF(limits.max_net_rate), "0", 0, MIB},
 
 	{"ca_certificates", CONF_NETWORK, KEY_PATH, CONF(ca_certificates), "host",
 	 .words = {"host", "none"}},
@@ -191,6 +201,32 @@ static const struct key keys[] = {
 	 .comment = "on: what `allow` names can be reached, and nothing else."},
 	{"allow", CONF_SESSION, KEY_ALLOW, 0, "", .flags = KEY_LIVE,
 	 .comment = "Names that can be reached: example.com api.example.com:8443 *.example.org"},
+	{"rules", CONF_SESSION, KEY_RULES, 0, "", .flags = KEY_LIVE,
+	 .comment = "What may be requested there, the first that fits decides: allow GET "
+		    "api.example.com/v1* deny * example.com/admin*; also ask."},
+	{"secrets", CONF_SESSION, KEY_SECRETS, 0, "", .flags = KEY_LIVE,
+	 .comment = "Which secrets go with requests to where, by name: api.example.com bearer "
+		    "NAME; also basic USER, header HEADER, query KEY, placeholder."},
+	{"secrets_file", CONF_SESSION, KEY_OWN_FILE, SPEC(policy.secrets_file), "",
+	 .flags = KEY_LIVE,
+	 .comment = "A file of yours with [secret NAME] sections, which only you can read: an "
+		    "absolute path."},
+	{"ask", CONF_SESSION, KEY_FLAG, SPEC(policy.ask), "no", .flags = KEY_LIVE, YES_NO,
+	 .comment = "yes: what nothing allows waits in net/pending for somebody to decide."},
+	{"ask_s", CONF_SESSION, KEY_NUMBER, SPEC(policy.ask_s), "120", 1, 86400, KEY_LIVE,
+	 .comment = "For so many seconds, 1 to 86400; then it is refused."},
+	{"net_bytes", CONF_SESSION, KEY_SIZE, SPEC(policy.most.bytes), "0", 0, NET_MIB,
+	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_net_bytes),
+	 .comment = "Most bytes over the network, both ways, e.g. 64M; 0 is no limit."},
+	{"net_requests", CONF_SESSION, KEY_COUNT, SPEC(policy.most.requests), "0", 0, NET_COUNT,
+	 KEY_LIVE | KEY_ENDLESS, LIMIT(max_net_requests),
+	 .comment = "Most HTTP requests that are looked into; 0 is no limit."},
+	{"net_connections", CONF_SESSION, KEY_COUNT, SPEC(policy.most.connections), "0", 0,
+	 NET_COUNT, KEY_LIVE | KEY_ENDLESS, LIMIT(max_net_connections),
+	 .comment = "Most connections; 0 is no limit."},
+	{"net_rate", CONF_SESSION, KEY_SIZE, SPEC(policy.rate), "0", 0, MIB, KEY_LIVE | KEY_ENDLESS,
+	 LIMIT(max_net_rate),
+	 .comment = "Most bytes a second, both ways together, e.g. 1M; 0 is no limit."},
 	{"ports", CONF_SESSION, KEY_PORTS, 0, .flags = KEY_LIVE,
 	 .comment = "Ports of the sandbox to be had at 127.0.0.1: 8080, or 3000:80 to choose that "
 		    "one too."},
@@ -253,6 +289,8 @@ int key_set(const struct key *k, void *base, const char *value, const struct key
 
 	switch ((int)k->type) {
 	case KEY_ALLOW: return netset_allow(s, value, strlen(value), ctx->limits, why);
+	case KEY_RULES: return ruleset_rules(s, value, strlen(value), ctx->limits, why);
+	case KEY_SECRETS: return ruleset_secrets(s, value, strlen(value), why);
 	case KEY_PORTS: return netset_ports(s, value, why);
 	case KEY_RO: return paths_set(&s->spec, false, value, why);
 	case KEY_RW: return paths_set(&s->spec, true, value, why);
@@ -269,6 +307,8 @@ int key_print(const struct key *k, const void *base, struct buf *out)
 
 	switch ((int)k->type) {
 	case KEY_ALLOW: return buf_printf(out, "%s", s->spec.allow);
+	case KEY_RULES: return buf_printf(out, "%s", s->spec.policy.rules);
+	case KEY_SECRETS: return buf_printf(out, "%s", s->spec.policy.secrets);
 	case KEY_PORTS: return netset_print_ports(&s->spec, out);
 	case KEY_RO: return paths_print(&s->spec, false, out);
 	case KEY_RW: return paths_print(&s->spec, true, out);

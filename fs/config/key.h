@@ -30,6 +30,7 @@ enum key_type {
 	KEY_CHOICE,	/* enum: one of `words` */
 	KEY_NUMBER,	/* unsigned: `min` to `max` */
 	KEY_SIZE,	/* uint64_t: bytes, with a suffix K, M, G or T; at most `max` MiB */
+	KEY_COUNT,	/* uint64_t: `min` to `max` */
 	KEY_HOST_PORTS, /* struct vm_host_ports */
 	KEY_TEXT,	/* char *, as are all that follow */
 	KEY_WORD,	/* one of `words` */
@@ -39,9 +40,13 @@ enum key_type {
 	KEY_URL,
 	KEY_REGION,
 	KEY_MAX_ALLOW, /* an allow list; NULL allows everything */
+	KEY_FIRST_RULES,
+	KEY_OWN_FILE, /* "", or an absolute path */
 	KEY_NPLAIN,
-	/* In struct settings, see network.c and paths.c. */
+	/* In struct settings, see network.c, ruleset.c and paths.c. */
 	KEY_ALLOW = KEY_NPLAIN,
+	KEY_RULES,
+	KEY_SECRETS,
 	KEY_PORTS,
 	KEY_RO,
 	KEY_RW,

@@ -17,10 +17,12 @@ static const char *section_name(enum conf_section section)
 static const char *kind(enum key_type type)
 {
 	switch ((int)type) {
-	case KEY_NUMBER: return "number";
+	case KEY_NUMBER:
+	case KEY_COUNT: return "number";
 	case KEY_SIZE: return "size";
 	case KEY_PATH:
 	case KEY_PROGRAM:
+	case KEY_OWN_FILE:
 	case KEY_RO:
 	case KEY_RW:
 	case KEY_WORK: return "path";

@@ -65,7 +65,7 @@ static int tidy(const char *text, size_t len, char **ret_list)
 	return 0;
 }
 
-static int refuse_most(struct problem *why, const char *entry, const char *most)
+static int refuse_most(struct problem *why, const char *key, const char *entry, const char *most)
 {
 	char fix[sizeof(why->fix)];
 
@@ -74,12 +74,13 @@ static int refuse_most(struct problem *why, const char *entry, const char *most)
 		 "xsbxfs.conf).",
 		 *most ? most : "nothing");
 	return problem_set(why, PROBLEM_NOT_ALLOWED, fix,
-			   "allow: the administrator does not allow \"%s\"",
+			   "%s: the administrator does not allow \"%s\"", key,
 			   problem_quote(entry).text);
 }
 
 /* This machine, by a name or address that can't mean it, or a port of it that is not opened. */
-static int refuse_place(struct problem *why, const char *words, const struct vm_host_ports *ports)
+static int refuse_place(struct problem *why, const char *key, const char *words,
+			const struct vm_host_ports *ports)
 {
 	char fix[sizeof(why->fix)];
 	size_t n = (size_t)snprintf(fix, sizeof(fix),
@@ -91,10 +92,11 @@ static int refuse_place(struct problem *why, const char *words, const struct vm_
 		n += (size_t)snprintf(fix + n, sizeof(fix) - n, " %u", ports->port[i]);
 	if (!ports->n)
 		snprintf(fix + n, sizeof(fix) - n, " none.");
-	return problem_set(why, PROBLEM_NOT_REACHABLE, fix, "allow: %s", words);
+	return problem_set(why, PROBLEM_NOT_REACHABLE, fix, "%s: %s", key, words);
 }
 
-static int check_list(const char *list, const struct settings_limits *limits, struct problem *why)
+int netset_check_hosts(const char *key, const char *list, const struct settings_limits *limits,
+		       struct problem *why)
 {
 	const size_t len = strlen(list);
 	char words[VM_WHY_MAX] = "";
@@ -108,11 +110,11 @@ static int check_list(const char *list, const struct settings_limits *limits, st
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	if (limits && r == -EADDRNOTAVAIL)
-		return refuse_place(why, words, &limits->host_ports);
+		return refuse_place(why, key, words, &limits->host_ports);
 	if (limits && r == -EPERM)
-		return refuse_most(why, words, limits->max_allow);
+		return refuse_most(why, key, words, limits->max_allow);
 	return problem_set(why, r == -E2BIG ? PROBLEM_TOO_LONG : PROBLEM_INVALID, allow_fix,
-			   "allow: %s", words);
+			   "%s: %s", key, words);
 }
 
 int netset_allow(struct settings *s, const char *text, size_t len,
@@ -126,7 +128,7 @@ int netset_allow(struct settings *s, const char *text, size_t len,
 				   "allow: the list has more than %d words", WORDS_MAX);
 	if (r < 0)
 		return r;
-	r = check_list(list, limits, why);
+	r = netset_check_hosts("allow", list, limits, why);
 	if (r < 0) {
 		free(list);
 		return r;
@@ -148,7 +150,7 @@ int netset_check(const struct settings *s, const struct settings_limits *limits,
 		return problem_set(why, PROBLEM_NETWORK_OFF,
 				   "Write network = on as well; or leave allow empty.",
 				   "allow: names can only be reached with network = on");
-	return check_list(s->spec.allow, limits, why);
+	return netset_check_hosts("allow", s->spec.allow, limits, why);
 }
 
 int netset_render_allow(const struct settings *s, struct buf *out)

@@ -30,6 +30,10 @@ int netset_ports(struct settings *s, const char *value, struct problem *why);
 int netset_check(const struct settings *s, const struct settings_limits *limits,
 		 struct problem *why);
 
+/* Are all words of @list, an allow list, permitted to stand in setting @key? @limits: or NULL. Return: 0, -EINVAL, -ENOMEM. */
+int netset_check_hosts(const char *key, const char *list, const struct settings_limits *limits,
+		       struct problem *why);
+
 /* Replaces the ports. Return: 0 or -ENOMEM. */
 int netset_put_ports(struct settings *s, const struct sandbox_port *ports, size_t n);
 

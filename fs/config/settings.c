@@ -9,6 +9,7 @@
 #include "key.h"
 #include "network.h"
 #include "paths.h"
+#include "ruleset.h"
 #include "value.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
@@ -246,7 +247,13 @@ bool settings_hibernate(const struct settings *s)
 size_t settings_bytes(const struct settings *s)
 {
 	const struct sandbox_spec *spec = &s->spec;
-	const char *const texts[] = {spec->packages, spec->allow, spec->warmup, s->cwd,
+	const char *const texts[] = {spec->packages,
+				     spec->allow,
+				     spec->policy.rules,
+				     spec->policy.secrets,
+				     spec->policy.secrets_file,
+				     spec->warmup,
+				     s->cwd,
 				     s->entrypoint};
 	size_t n = env_bytes(spec);
 
@@ -357,6 +364,8 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 		r = check_warmup(&s->spec, why);
 	if (r == 0)
 		r = netset_check(s, limits, why);
+	if (r == 0)
+		r = ruleset_check(s, limits, why);
 	return r < 0 ? r : paths_fit(&s->spec, why);
 }
 
@@ -428,12 +437,20 @@ static int parse(struct settings *s, char *text, unsigned above,
 		 const struct settings_limits *limits, struct problem *why)
 {
 	/* A list that the text does not mention stays; but not if the text turns the network off. */
-	_cleanup_free_ char *inherited = (char *)steal_ptr(s->spec.allow);
-	int r = parse_lines(s, text, above, limits, why);
+	const char **const lists[] = {&s->spec.allow, &s->spec.policy.rules,
+				      &s->spec.policy.secrets};
+	char *inherited[ARRAY_SIZE(lists)];
+	int r;
 
-	if (r == 0 && !s->spec.allow) {
-		s->spec.allow = s->spec.network ? steal_ptr(inherited) : strdup("");
-		r = s->spec.allow ? 0 : -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		inherited[i] = (char *)steal_ptr(*lists[i]);
+	r = parse_lines(s, text, above, limits, why);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		if (r == 0 && !*lists[i]) {
+			*lists[i] = s->spec.network ? steal_ptr(inherited[i]) : strdup("");
+			r = *lists[i] ? 0 : -ENOMEM;
+		}
+		free(inherited[i]);
 	}
 	return r < 0 ? r : check_all(s, limits, why);
 }
@@ -448,7 +465,7 @@ int settings_parse(struct settings *s, const char *text, size_t len, unsigned ab
 
 	if (len > SETTINGS_TEXT_MAX)
 		return problem_set(ret_why, PROBLEM_TOO_LONG,
-				   "Write at most 131072 bytes of settings.",
+				   "Write at most 196608 bytes of settings.",
 				   "the settings have %zu bytes", len);
 	if (len > 0 && memchr(text, '\0', len))
 		return problem_set(ret_why, PROBLEM_INVALID, "Write plain text.",
@@ -506,7 +523,8 @@ static bool goes_with_network(const struct key *k, const struct settings *s,
 {
 	if (k->type == KEY_PORTS && settings_lack_card(of))
 		return true;
-	return (k->type == KEY_ALLOW || k->type == KEY_PORTS) &&
+	return (k->type == KEY_ALLOW || k->type == KEY_PORTS || k->type == KEY_RULES ||
+		k->type == KEY_SECRETS) &&
 	       s->spec.network != of->spec.network;
 }
 

@@ -14,7 +14,7 @@
 #define SETTINGS_ENV_BYTES \
 	49152 /* of all names and values, so that the rendered text can be parsed */
 #define SETTINGS_WARMUP_MAX 4096   /* bytes of code */
-#define SETTINGS_TEXT_MAX   131072 /* bytes of a write to `config` */
+#define SETTINGS_TEXT_MAX   196608 /* bytes of a write to `config` */
 
 /* What becomes of a session that nobody has used for long. */
 enum idle_action {
@@ -36,7 +36,8 @@ enum save_when {
  *
  * - The spec has the values that were set. Owner and template values are added when a sandbox is made,
  *   as are an interface for ports without a network, and variables for the host's proxy.
- * - `packages` and `allow` of the spec are never NULL after settings_init(); see packages.h, network.h.
+ * - `packages` and `allow` of the spec are never NULL after settings_init(), nor are `rules`, `secrets` and `secrets_file` of its
+ *   policy; see packages.h, network.h, ruleset.h.
  */
 struct settings {
 	struct sandbox_spec spec;
@@ -56,7 +57,9 @@ struct settings_limits {
 	bool allow_process, deny_network;
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
 	unsigned max_processes, max_open_files, max_file_size_mb;
-	char *max_allow; /* sessions' allow lists must be within it; NULL: no limit */
+	uint64_t max_net_bytes, max_net_requests, max_net_connections, max_net_rate;
+	char *max_allow;   /* sessions' allow lists must be within it; NULL: no limit */
+	char *first_rules; /* come before those of any session; or NULL */
 	struct vm_host_ports host_ports; /* ports of this machine reachable as host.internal */
 };
 

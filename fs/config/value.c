@@ -5,12 +5,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pwd.h>
 #include <string.h>
 
 #include "settings.h"
 #include "vm/base/allow.h"
 #include "vm/base/problem.h"
+#include "vm/base/rules.h"
 
 /* A value that is read: of which key, where it is put, and where it is said what is wrong with it. */
 struct value {
@@ -44,13 +46,49 @@ static const char *read_digits(const char *text, uint64_t *ret_number)
 	return i > 0 ? text + i : NULL;
 }
 
-static unsigned limit_of(const struct key *k, const struct settings_limits *limits)
+/* A number of whichever size. */
+static uint64_t number_at(const struct key *k, const void *at)
 {
-	return limits && k->limit ? *(const unsigned *)((const char *)limits + k->limit) : 0;
+	return k->type == KEY_NUMBER ? *(const unsigned *)at : *(const uint64_t *)at;
+}
+
+static void put_number(const struct key *k, void *at, uint64_t n)
+{
+	if (k->type == KEY_NUMBER)
+		*(unsigned *)at = (unsigned)n;
+	else
+		*(uint64_t *)at = n;
+}
+
+/* As it is written. */
+struct digits {
+	char text[24];
+};
+
+static struct digits write_number(const struct key *k, uint64_t n)
+{
+	static const char suffixes[] = "TGMK";
+	struct digits d;
+
+	for (unsigned i = 0; k->type == KEY_SIZE && n && i < 4; i++) {
+		const unsigned shift = 40 - 10 * i;
+
+		if (n % (1ull << shift))
+			continue;
+		snprintf(d.text, sizeof(d.text), "%" PRIu64 "%c", n >> shift, suffixes[i]);
+		return d;
+	}
+	snprintf(d.text, sizeof(d.text), "%" PRIu64, n);
+	return d;
+}
+
+static uint64_t limit_of(const struct key *k, const struct settings_limits *limits)
+{
+	return limits && k->limit ? number_at(k, (const char *)limits + k->limit) : 0;
 }
 
 /* Is it more than @limit, if there is one? */
-static bool exceeds(const struct key *k, uint64_t n, unsigned limit)
+static bool exceeds(const struct key *k, uint64_t n, uint64_t limit)
 {
 	return limit && (n > limit || ((k->flags & KEY_ENDLESS) && n == 0));
 }
@@ -60,17 +98,17 @@ static int check_limit(const struct key *k, uint64_t n, const struct settings_li
 		       struct problem *why)
 {
 	const bool endless = k->flags & KEY_ENDLESS;
-	const unsigned limit = limit_of(k, limits);
+	const uint64_t limit = limit_of(k, limits);
 	char fix[256];
 
 	if (!exceeds(k, n, limit))
 		return 0;
 	snprintf(fix, sizeof(fix),
-		 "Write %s = %u or less%s; the limit is set under [limits] in xsbxfs.conf.",
-		 k->name, limit, endless ? " (0 would be without end)" : "");
+		 "Write %s = %s or less%s; the limit is set under [limits] in xsbxfs.conf.",
+		 k->name, write_number(k, limit).text, endless ? " (0 would be without end)" : "");
 	return problem_set(why, PROBLEM_LIMIT, fix,
-			   "%s: %" PRIu64 " is more than the administrator allows, which is %u",
-			   k->name, n, limit);
+			   "%s: %s is more than the administrator allows, which is %s", k->name,
+			   write_number(k, n).text, write_number(k, limit).text);
 }
 
 static int refuse_number(const struct value *v, const char *what)
@@ -101,29 +139,29 @@ static int set_number(const struct value *v)
 		return refuse_number(v, what);
 	r = check_limit(k, n, v->ctx->limits, v->why);
 	if (r == 0)
-		*(unsigned *)v->at = (unsigned)n;
+		put_number(k, v->at, n);
 	return r;
 }
 
-int value_fit(const struct key *k, unsigned *n, const struct settings_limits *limits,
+int value_fit(const struct key *k, void *at, const struct settings_limits *limits,
 	      struct problem *why)
 {
-	uint64_t standard = 0;
-	int r = check_limit(k, *n, limits, why);
+	uint64_t standard = 0, n = number_at(k, at);
+	int r = check_limit(k, n, limits, why);
 
-	if (r == 0 || !read_digits(k->standard, &standard) || *n != standard)
+	if (r == 0 || !read_digits(k->standard, &standard) || n != standard)
 		return r;
-	*n = limit_of(k, limits);
+	put_number(k, at, limit_of(k, limits));
 	return 0;
 }
 
-bool value_lower(const struct key *k, unsigned *n, const struct settings_limits *limits)
+bool value_lower(const struct key *k, void *at, const struct settings_limits *limits)
 {
-	const unsigned limit = limit_of(k, limits);
+	const uint64_t limit = limit_of(k, limits);
 
-	if (!exceeds(k, *n, limit))
+	if (!exceeds(k, number_at(k, at), limit))
 		return false;
-	*n = limit;
+	put_number(k, at, limit);
 	return true;
 }
 
@@ -142,8 +180,11 @@ static int set_size(const struct value *v)
 		rest += strcmp(rest + 1, "iB") == 0 ? 3 : 1;
 	}
 	if (rest && !*rest && n <= ((uint64_t)v->k->max << 20) >> shift) {
-		*(uint64_t *)v->at = n << shift;
-		return 0;
+		const int r = check_limit(v->k, n << shift, v->ctx->limits, v->why);
+
+		if (r == 0)
+			put_number(v->k, v->at, n << shift);
+		return r;
 	}
 	snprintf(what, sizeof(what), "is not a size up to %uM", v->k->max);
 	return invalid(v, "Write bytes, or a number with K, M, G or T behind it, e.g. 64M.", what);
@@ -344,19 +385,47 @@ static int set_max_allow(const struct value *v)
 	return r < 0 ? r : value_keep(v->at, v->text);
 }
 
+static int set_first_rules(const struct value *v)
+{
+	char words[128] = "";
+	struct rules rules;
+	const int r = rules_parse(v->text, strlen(v->text), &rules, words);
+
+	if (r == -EINVAL || r == -E2BIG)
+		return problem_set(v->why, PROBLEM_INVALID, "", "%s: %s", v->k->name, words);
+	if (r < 0)
+		return r;
+	rules_fini(&rules);
+	return value_keep(v->at, v->text);
+}
+
+static int set_own_file(const struct value *v)
+{
+	if (*v->text && *v->text != '/')
+		return invalid(v, "Write a path that begins with /, or nothing.",
+			       "is no absolute path");
+	if (value_has_control(v->text) || strlen(v->text) >= PATH_MAX)
+		return problem_set(v->why, PROBLEM_INVALID, "Name the file by another path.",
+				   "%s: the path is too long, or holds a control character",
+				   v->k->name);
+	return value_keep(v->at, v->text);
+}
+
 /* ---- types ---- */
 
 int value_set(const struct key *k, void *at, const char *value, const struct key_context *ctx,
 	      struct problem *why)
 {
 	static int (*const set[KEY_NPLAIN])(const struct value *v) = {
-		[KEY_FLAG] = set_word,	  [KEY_SWITCH] = set_word,
-		[KEY_CHOICE] = set_word,  [KEY_NUMBER] = set_number,
-		[KEY_SIZE] = set_size,	  [KEY_HOST_PORTS] = set_host_ports,
-		[KEY_TEXT] = set_text,	  [KEY_WORD] = set_word,
-		[KEY_NAME] = set_text,	  [KEY_PATH] = set_path,
-		[KEY_PROGRAM] = set_path, [KEY_URL] = set_text,
-		[KEY_REGION] = set_text,  [KEY_MAX_ALLOW] = set_max_allow,
+		[KEY_FLAG] = set_word,	       [KEY_SWITCH] = set_word,
+		[KEY_CHOICE] = set_word,       [KEY_NUMBER] = set_number,
+		[KEY_SIZE] = set_size,	       [KEY_HOST_PORTS] = set_host_ports,
+		[KEY_TEXT] = set_text,	       [KEY_WORD] = set_word,
+		[KEY_NAME] = set_text,	       [KEY_PATH] = set_path,
+		[KEY_PROGRAM] = set_path,      [KEY_URL] = set_text,
+		[KEY_REGION] = set_text,       [KEY_MAX_ALLOW] = set_max_allow,
+		[KEY_COUNT] = set_number,      [KEY_FIRST_RULES] = set_first_rules,
+		[KEY_OWN_FILE] = set_own_file,
 	};
 	const struct value v = {k, at, value, ctx, why};
 
@@ -367,8 +436,8 @@ int value_print(const struct key *k, const void *at, struct buf *out)
 {
 	const char *text;
 
-	if (k->type == KEY_NUMBER)
-		return buf_printf(out, "%u", *(const unsigned *)at);
+	if (k->type == KEY_NUMBER || k->type == KEY_SIZE || k->type == KEY_COUNT)
+		return buf_printf(out, "%s", write_number(k, number_at(k, at)).text);
 	if (k->type == KEY_CHOICE)
 		text = k->words[*(const unsigned *)at];
 	else if (k->type == KEY_FLAG)

@@ -13,11 +13,11 @@ int value_set(const struct key *k, void *at, const char *value, const struct key
 int value_print(const struct key *k, const void *at, struct buf *out);
 
 /* Lowers a number to the limit, if it exceeds that. Return: did it? */
-bool value_lower(const struct key *k, unsigned *n, const struct settings_limits *limits);
+bool value_lower(const struct key *k, void *at, const struct settings_limits *limits);
 
 /* Checks a valid number against the limit; a default that exceeds it is lowered.
  * Return: 0 or -EINVAL. */
-int value_fit(const struct key *k, unsigned *n, const struct settings_limits *limits,
+int value_fit(const struct key *k, void *at, const struct settings_limits *limits,
 	      struct problem *why);
 
 /* Return: the index of @value in the key's words, or -EINVAL. */

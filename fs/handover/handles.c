@@ -498,6 +498,8 @@ static bool is_sound(const struct handle *h)
 		return h->cursor <= h->fs->events.next && h->base <= UINT64_MAX / 2;
 	if (h->ops == &changes_ops)
 		return h->cursor <= 4095;
+	if (h->ops == &connlog_ops)
+		return h->s && connlog_check(h) == 0;
 	if (h->ops == &config_ops && handle_writes(h))
 		return h->text.len <= h->text.limit;
 	return true;

@@ -205,6 +205,12 @@ void keep_drop_unlinked(struct session *s);
 
 /* ---- aside.c: what stands beside its runs ---- */
 
+void keep_put_connlog(struct keep_out *o, unsigned tag);
+int keep_get_connlog(struct keep_in *in, const struct record_field *f);
+void keep_put_questions(struct keep_out *o, unsigned tag);
+int keep_get_questions(struct keep_in *in, const struct record_field *f);
+void keep_put_net_used(struct keep_out *o, unsigned tag);
+int keep_get_net_used(struct keep_in *in, const struct record_field *f);
 void keep_put_netlog(struct keep_out *o, unsigned tag);
 int keep_get_netlog(struct keep_in *in, const struct record_field *f);
 void keep_put_file_events(struct keep_out *o, unsigned tag);

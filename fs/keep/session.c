@@ -66,6 +66,9 @@ enum {
 	S_LIFE,
 	S_LIVES,
 	S_BORN, /* live */
+	S_CONNLOG,
+	S_QUESTIONS,
+	S_NET_USED,
 };
 
 /* ---- writing ---- */
@@ -198,6 +201,15 @@ static void put_lists(struct keep_out *o)
 		keep_put_checkpoint(o, S_CHECKPOINT, cp);
 }
 
+/* What its network was used for. */
+static void put_policy(struct keep_out *o)
+{
+	keep_put_netlog(o, S_NETLOG);
+	keep_put_connlog(o, S_CONNLOG);
+	keep_put_questions(o, S_QUESTIONS);
+	keep_put_net_used(o, S_NET_USED);
+}
+
 static void put_fields(struct keep_out *o)
 {
 	const struct session *s = o->s;
@@ -213,7 +225,7 @@ static void put_fields(struct keep_out *o)
 	keep_put_asleep(o, S_ASLEEP);
 	keep_put_origin(o, S_ORIGIN);
 	keep_put_info(o, S_INFO);
-	keep_put_netlog(o, S_NETLOG);
+	put_policy(o);
 	keep_put_file_events(o, S_FILE_EVENTS);
 	keep_put_buf(o->out, S_CONSOLE, &s->console);
 	keep_put_u64(o->out, S_CONSOLE_LOST, s->console_lost);
@@ -222,7 +234,7 @@ static void put_fields(struct keep_out *o)
 /* What may be long in it. So one that is too long is known before all of it was copied, in which others wait. */
 static size_t least_size(const struct keep_out *o)
 {
-	size_t n = o->s->front.next_stdin.len + o->s->console.len;
+	size_t n = o->s->front.next_stdin.len + o->s->console.len + o->s->connlog.log.len;
 	const struct scratch_file *file;
 	const struct job *j;
 
@@ -295,7 +307,7 @@ int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		keep_put_checkpoint(&o, S_CHECKPOINT, cp);
 	keep_put_origin(&o, S_ORIGIN);
-	keep_put_netlog(&o, S_NETLOG);
+	put_policy(&o);
 	keep_put_changes(&o, S_CHANGES);
 	return out->failed;
 }
@@ -479,6 +491,9 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_ORIGIN: return keep_get_origin(in, f);
 	case S_INFO: return keep_get_info(in, f);
 	case S_NETLOG: return keep_get_netlog(in, f);
+	case S_CONNLOG: return keep_get_connlog(in, f);
+	case S_QUESTIONS: return keep_get_questions(in, f);
+	case S_NET_USED: return keep_get_net_used(in, f);
 	case S_FILE_EVENTS: return keep_get_file_events(in, f);
 	case S_CHANGES: return keep_get_changes(in, f);
 	case S_PAUSE: return keep_get_pause(in, f);

@@ -227,6 +227,30 @@ static void on_denied(void *data, const struct sandbox_denied *what)
 		network_denied(s, what);
 }
 
+static void on_asked(void *data, const struct sandbox_asked *what)
+{
+	struct session *s = told(data);
+
+	if (s)
+		question_asked(s, what);
+}
+
+static void on_unasked(void *data, uint32_t id, unsigned why)
+{
+	struct session *s = told(data);
+
+	if (s)
+		question_unasked(s, id, why);
+}
+
+static void on_logged(void *data, const struct sandbox_logged *what)
+{
+	struct session *s = told(data);
+
+	if (s)
+		connlog_add(s, what);
+}
+
 static void on_connected(void *data, const char *name, uint16_t port)
 {
 	struct session *s = told(data);
@@ -419,6 +443,9 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .deaf = on_deaf,
 					      .gone = on_gone,
 					      .denied = on_denied,
+					      .asked = on_asked,
+					      .unasked = on_unasked,
+					      .logged = on_logged,
 					      .connected = on_connected,
 					      .ports = on_ports,
 					      .network_lost = on_network_lost,

@@ -110,6 +110,8 @@ void binding_unbind(struct session *s, int err)
 	touch_rest(s);
 	launch_unbind(s);
 	file_events_gone(s);
+	network_gone(s);
+	question_sandbox_gone(s);
 	s->binding = NULL;
 	s->sandbox = NULL;
 	problem_keep(&s->standing, NULL);
@@ -125,6 +127,7 @@ static void let_go(struct session *s, const struct problem *why)
 	if (s->sandbox) {
 		binding_unsave(s, why);
 		binding_info(s);
+		network_sample(s);
 		sandbox_close(s->sandbox);
 		s->binding->s = NULL;
 		binding_unbind(s, -ESTALE);

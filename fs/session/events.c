@@ -228,6 +228,44 @@ void events_add_denied(struct events *ev, struct session *s, const struct sandbo
 		event_free(e);
 }
 
+/* "run 7", "job build": an array of them. */
+static json_t *who_array(const char *who)
+{
+	json_t *o = json_array();
+
+	while (o && *who) {
+		const size_t n = strcspn(who, "\n");
+
+		json_array_append_new(o, json_stringn(who, n));
+		who += n + (who[n] == '\n');
+	}
+	return o;
+}
+
+void events_add_question(struct events *ev, struct session *s, const char *kind,
+			 const struct question *q, const char *what, unsigned unreported)
+{
+	const bool open = q->state == QUESTION_OPEN;
+	struct event *e = event_new(s, kind, NULL);
+
+	if (!e)
+		return;
+	e->line = line_of(
+		e,
+		json_pack("{s:s, s:i, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "event", kind, "number",
+			  (int)q->number, "what", json_string(what), "who", who_array(q->who),
+			  "until", open ? json_real((double)q->until_ms / 1000) : NULL, "state",
+			  open ? NULL
+			       : json_string(q->state == QUESTION_ALLOWED ? "allowed" : "denied"),
+			  "decided", open || !q->decided ? NULL : json_string(q->decided),
+			  "unreported", unreported ? json_integer(unreported) : NULL));
+	e->made = true;
+	if (e->line)
+		add(ev, s, e);
+	else
+		event_free(e);
+}
+
 /* ---- for the next daemon ---- */
 
 /* Never reuse. */

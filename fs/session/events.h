@@ -16,6 +16,7 @@
 #define REAL_DIGITS 15
 
 struct event;
+struct question;
 struct run;
 struct sandbox_denied;
 struct session;
@@ -44,6 +45,11 @@ void events_add_run(struct events *ev, struct session *s, const struct run *r);
 /* Adds a line about a refusal by a network; @unreported refusals before it have no line. */
 void events_add_denied(struct events *ev, struct session *s, const struct sandbox_denied *what,
 		       unsigned unreported);
+
+/* Adds a line about a question to somebody who may allow it: it was "asked" or "decided". @what: that is asked for; @unreported
+ * lines before it are missing. */
+void events_add_question(struct events *ev, struct session *s, const char *kind,
+			 const struct question *q, const char *what, unsigned unreported);
 
 /* Number of the oldest event that is kept. */
 uint64_t events_first(const struct events *ev);

@@ -60,7 +60,7 @@ enum node_kind {
 	NODE_README,
 	NODE_NET,
 	NODE_NET_ALLOW,
-	NODE_NET_DENIED,
+	NODE_NET_REFUSED,
 	NODE_PORTS,
 	NODE_SCRATCH,
 	NODE_LATEST,
@@ -99,7 +99,21 @@ enum node_kind {
 	NODE_CHECKPOINT_FILE, /* below that: an index, as of NODE_FILE, but into another table */
 	NODE_CHECKPOINT_ERROR,
 	NODE_ROOT_PAGE, /* `sub` is whose */
-	NODE_PAGE,	/* the last: an heir of another version knows the others by their numbers */
+	NODE_PAGE,
+	NODE_NET_RULES,
+	NODE_NET_SECRETS,
+	NODE_NET_LOG,
+	NODE_NET_PENDING,
+	NODE_NET_ALLOWED,
+	NODE_NET_DENIED,
+	NODE_QUESTION, /* `sub` of these is its number */
+	NODE_QUESTION_WHO,
+	NODE_QUESTION_WHAT,
+	NODE_QUESTION_WHY,
+	NODE_QUESTION_UNTIL,
+	NODE_QUESTION_DECISION,
+	NODE_QUESTION_STATUS,
+	NODE_QUESTION_DECIDED, /* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
 

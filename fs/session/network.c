@@ -9,6 +9,7 @@
 
 #include "fs.h"
 #include "fs/config/network.h"
+#include "job.h"
 #include "session.h"
 #include "touch.h"
 
@@ -17,7 +18,7 @@
 #define CONNECTIONS_BURST 100u
 #define REFILL_MS	  1000u
 
-/* ---- net/denied ---- */
+/* ---- net/refused ---- */
 
 void netlog_fini(struct netlog *log)
 {
@@ -94,6 +95,51 @@ void network_connected(struct session *s, const char *name, uint16_t port)
 	}
 	audit_connected(s, name, port, r->quiet);
 	r->quiet = 0;
+}
+
+/* ---- who, and how much ---- */
+
+static int put_who(const struct run *r, const char *between, size_t begin, struct buf *out)
+{
+	return buf_printf(out, "%s%s", out->len > begin ? between : "", run_words(r).text);
+}
+
+int network_who(const struct session *s, const char *between, struct buf *out)
+{
+	const size_t begin = out->len;
+	const struct job *j;
+	int r = s->active ? put_who(s->active, between, begin, out) : 0;
+
+	TAILQ_FOREACH(j, &s->jobs, link)
+		if (r >= 0 && !j->of_session && j->inside && j->front.latest)
+			r = put_who(j->front.latest, between, begin, out);
+	return r;
+}
+
+void network_sample(struct session *s)
+{
+	struct sandbox_traffic t;
+
+	if (!s->sandbox || sandbox_traffic(s->sandbox, &t) < 0)
+		return;
+	s->net_now.bytes = MAX(s->net_now.bytes, t.bytes_in + t.bytes_out);
+	s->net_now.connections = MAX(s->net_now.connections, t.connections);
+}
+
+void network_count(struct session *s, const struct sandbox_logged *what)
+{
+	s->net_now.requests += *what->method != '\0';
+	network_sample(s);
+}
+
+void network_gone(struct session *s)
+{
+	struct net_budget *used = &s->net_used, *now = &s->net_now;
+
+	used->bytes += now->bytes;
+	used->requests += now->requests;
+	used->connections += now->connections;
+	*now = (struct net_budget){0};
 }
 
 /* ---- ports ---- */
@@ -236,20 +282,51 @@ static int apply_ports(struct session *s, const struct sandbox_spec *from,
 	return e;
 }
 
+struct net_policy network_policy(const struct session *s, const struct settings *with)
+{
+	struct net_policy p = with->spec.policy;
+
+	p.first = s->fs->conf->limits.first_rules;
+	p.used = s->net_used;
+	return p;
+}
+
+static bool same_policy(const struct net_policy *a, const struct net_policy *b)
+{
+	return !strcmp(a->rules, b->rules) && !strcmp(a->secrets, b->secrets) &&
+	       !strcmp(a->secrets_file, b->secrets_file) && a->ask == b->ask &&
+	       a->ask_s == b->ask_s && a->learn == b->learn && a->rate == b->rate &&
+	       a->most.bytes == b->most.bytes && a->most.requests == b->most.requests &&
+	       a->most.connections == b->most.connections;
+}
+
+/* Tells the sandbox what its network may be used for, if that has changed. */
+static int apply_policy(struct session *s, const struct settings *with)
+{
+	const struct sandbox_spec *old = &s->settings.spec, *new = &with->spec;
+	const struct net_policy policy = network_policy(s, with);
+	_cleanup_free_ char *list = NULL;
+	char why[VM_WHY_MAX] = "";
+	int e;
+
+	if (!new->network ||
+	    (!strcmp(old->allow, new->allow) && same_policy(&old->policy, &new->policy)))
+		return 0;
+	list = netenv_allow(&s->fs->netenv, new);
+	e = list ? sandbox_policy(s->sandbox, list, &policy, why) : -ENOMEM;
+	if (e < 0)
+		session_problemf(s, PROBLEM_NETWORK, "", "the list was not taken: %s",
+				 *why ? why : strerror(-e));
+	return e;
+}
+
 int network_apply(struct session *s, const struct settings *with)
 {
 	const struct sandbox_spec *old = &s->settings.spec, *new = &with->spec;
-	char why[VM_WHY_MAX] = "";
 	int e = apply_ports(s, old, new);
 
-	if (e == 0 && new->network && strcmp(old->allow, new->allow) != 0) {
-		_cleanup_free_ char *list = netenv_allow(&s->fs->netenv, new);
-
-		e = list ? sandbox_allow(s->sandbox, list, strlen(list), why) : -ENOMEM;
-		if (e < 0)
-			session_problemf(s, PROBLEM_NETWORK, "", "the list was not taken: %s",
-					 *why ? why : strerror(-e));
-	}
+	if (e == 0)
+		e = apply_policy(s, with);
 	if (e < 0) { /* undoes it; only the first problem is reported */
 		const struct problem first = *problem_kept(&s->front.error);
 

@@ -11,7 +11,7 @@
 #include "vm/vm.h"
 #include "fs/config/settings.h"
 
-#define NETLOG_KEPT 256 /* newest refusals, which net/denied shows */
+#define NETLOG_KEPT 256 /* newest refusals, which net/refused shows */
 
 /* Limits what is told. All zeroes: nothing was told yet. */
 struct netlog_rate {
@@ -37,8 +37,19 @@ void netlog_fini(struct netlog *log);
 void network_denied(struct session *s, const struct sandbox_denied *what);
 /* Callback `connected` of the sandbox. */
 void network_connected(struct session *s, const char *name, uint16_t port);
+/* What goes on in the session, "run 7", "job build", with @between between them. Return: as buf_append(). */
+int network_who(const struct session *s, const char *between, struct buf *out);
+/* Counts what has ended to what it has used. */
+void network_count(struct session *s, const struct sandbox_logged *what);
+/* Its sandbox is about to go: the last look at what it has used. It has gone. */
+void network_sample(struct session *s);
+void network_gone(struct session *s);
+
 /* Callback `ports` of the sandbox. */
 void network_ports_changed(struct session *s);
+
+/* What its network may be used for, with the settings @with, which it names. */
+struct net_policy network_policy(const struct session *s, const struct settings *with);
 
 /**
  * network_apply() - Apply changed settings to the running sandbox

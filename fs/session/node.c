@@ -52,6 +52,11 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		if (!n.checkpoint)
 			return -ESTALE;
 	}
+	if (n.kind >= NODE_QUESTION && n.kind <= NODE_QUESTION_DECIDED) {
+		n.question = question_find(n.s, n.sub);
+		if (!n.question)
+			return -ESTALE;
+	}
 	*ret_node = n;
 	return 0;
 }

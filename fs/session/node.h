@@ -25,6 +25,7 @@ struct node {
 	struct run *r;		       /* of a run's node */
 	struct job *job;	       /* of a job's node */
 	struct checkpoint *checkpoint; /* of a checkpoint's node, but not below its files/ */
+	struct question *question;     /* of a question's node */
 	struct front *front;	       /* of a job's or else a session's node */
 };
 

@@ -32,9 +32,13 @@ static uint64_t session_bytes(const struct session *s)
 		     kept_bytes(&s->asleep.unfit) + s->held_bytes;
 	const struct scratch_file *f;
 	const struct checkpoint *cp;
+	const struct question *q;
 	const struct run *r;
 	const struct job *j;
 
+	n += s->connlog.log.len;
+	TAILQ_FOREACH(q, &s->questions.list, link)
+		n += question_bytes(q);
 	TAILQ_FOREACH(cp, &s->checkpoints.list, link)
 		n += sizeof(*cp) + settings_bytes(&cp->settings) + kept_bytes(&cp->problem);
 	TAILQ_FOREACH(f, &s->scratch.files, link)

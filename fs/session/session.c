@@ -112,6 +112,7 @@ static struct session *session_new(struct fs *fs, unsigned template_index, unsig
 	TAILQ_INIT(&s->scratch.files);
 	TAILQ_INIT(&s->checkpoints.list);
 	LIST_INIT(&s->restoring);
+	TAILQ_INIT(&s->questions.list);
 	LIST_INIT(&s->saving.copies);
 	TAILQ_INIT(&s->children);
 	return s;

@@ -13,10 +13,12 @@
 #include "asleep.h"
 #include "changes.h"
 #include "checkpoint.h"
+#include "connlog.h"
 #include "file_events.h"
 #include "front.h"
 #include "keeping.h"
 #include "pause.h"
+#include "question.h"
 #include "fs/config/daemon.h"
 #include "fs/request/handle.h"
 #include "fs/request/touched.h"
@@ -158,6 +160,10 @@ struct session {
 	TAILQ_ENTRY(session) sibling; /* ... which has it among its `children` then */
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
+	struct connlog connlog;
+	struct questions questions;
+	/* Of its network: by sandboxes before the one that it has, and by that. */
+	struct net_budget net_used, net_now;
 	struct kept on_disk;
 	struct touch touch, touch_rest, touch_sandbox;
 };

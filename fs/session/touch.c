@@ -67,6 +67,7 @@ void touch_session_gone(struct session *s)
 	text_gone(t, &s->console_trail);
 	text_gone(t, &s->front.stdin_trail);
 	text_gone(t, &s->file_events.trail);
+	text_gone(t, &s->connlog.trail);
 }
 
 /* Whoever writes them to the disk may have them for a while. */

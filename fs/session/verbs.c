@@ -361,6 +361,8 @@ static void let_go(struct session *s)
 	settings_clear(&s->settings);
 	audit_unreported(s->fs, (uint64_t)s->netlog.events.quiet + s->netlog.connections.quiet);
 	netlog_fini(&s->netlog);
+	connlog_fini(&s->connlog);
+	question_fini(s);
 	front_clear(&s->front);
 	s->console_cut += s->console.len;
 	buf_clear(&s->console);

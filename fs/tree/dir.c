@@ -15,6 +15,7 @@
 #include "fs/session/session.h"
 #include "table.h"
 #include "nodes.h"
+#include "question_node.h"
 
 /* ---- attributes ---- */
 
@@ -126,7 +127,7 @@ static bool absent(const struct node *n)
 static uint64_t child_ino(const struct node *dir, enum node_kind kind)
 {
 	bool epoch = kind == NODE_FILES || kind == NODE_RUNS || kind == NODE_NET ||
-		     kind == NODE_JOBS || kind == NODE_CHECKPOINTS;
+		     kind == NODE_JOBS || kind == NODE_CHECKPOINTS || question_moves(kind);
 
 	if (is_callers(kind))
 		return node_sibling(dir, kind, dir->fs->caller);

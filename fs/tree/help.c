@@ -184,7 +184,7 @@ static const char *network_words(const struct conf *c)
 {
 	return c->allow_network
 		       ? "- There is no network inside, unless `config` says `network = on` and "
-			 "names what may\n  be reached: `allow = example.com`. `net/denied` has "
+			 "names what may\n  be reached: `allow = example.com`. `net/refused` has "
 			 "what was refused.\n"
 		       : "- There is no network inside.\n";
 }
@@ -333,7 +333,12 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"`sleep`, "
 		"`wake`, "
 		"`checkpoint NAME`, `restore NAME`%s |\n"
-		"| `net/allow` `net/denied` | names that may be reached, what was refused |\n"
+		"| `net/allow` `net/refused` | names that may be reached, what was refused |\n"
+		"| `net/rules` `net/secrets` | which requests may be made, which secrets go with "
+		"them |\n"
+		"| `net/pending/N/` | waits for leave: `mv` it to `net/allowed/` or `net/denied/` "
+		"|\n"
+		"| `net/log` | every connection that has ended, as JSON Lines |\n"
 		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions; where "
 		"`git` refuses it, it says how to make an exception |\n%s"

@@ -15,6 +15,7 @@
 #include "fs/session/scratch.h"
 #include "fs/session/session.h"
 #include "nodes.h"
+#include "question_node.h"
 #include "table.h"
 
 int names_mkdir(const struct node *dir, const char *name, const struct req_ctx *ctx,
@@ -70,6 +71,10 @@ int names_rmdir(const struct node *dir, const char *name)
 	case NODE_JOB: job_remove(n.job); return 0;
 	case NODE_CHECKPOINT: session_remove_checkpoint(n.s, n.checkpoint); return 0;
 	case NODE_CHECKPOINT_FILES: return n.checkpoint->leaving ? 0 : -EROFS;
+	case NODE_QUESTION: question_forget(n.s, n.question, n.fs->caller); return 0;
+	case NODE_NET_PENDING:
+	case NODE_NET_ALLOWED:
+	case NODE_NET_DENIED:
 	case NODE_CHECKPOINTS:
 	case NODE_FILES:
 	case NODE_JOBS:
@@ -175,7 +180,9 @@ static int take(const struct node *dir, const struct scratch_file *f, enum node_
 	switch ((int)to) {
 	case NODE_CONFIG: return config_replace(dir->s, f->data.data, f->data.len);
 	case NODE_JOB_CONFIG: return job_config_apply(dir->job, false, f->data.data, f->data.len);
-	case NODE_NET_ALLOW: return config_allow(dir->s, f->data.data, f->data.len);
+	case NODE_NET_ALLOW:
+	case NODE_NET_RULES:
+	case NODE_NET_SECRETS: return config_list(dir->s, to, f->data.data, f->data.len);
 	case NODE_STDIN:
 	case NODE_JOB_STDIN: return take_stdin(dir, f);
 	case NODE_IN:
@@ -247,6 +254,8 @@ static int rename_scratch(const struct node *dir, const char *from, const struct
 int names_rename(const struct node *dir, const char *name, const struct node *newdir,
 		 const char *newname, unsigned flags)
 {
+	if (question_moves(dir->kind) && dir->s)
+		return question_rename(dir, name, newdir, newname, flags);
 	if (!scratch_takes(dir->kind) || !scratch_takes(newdir->kind))
 		return dir->kind == newdir->kind ? -EPERM : -EXDEV;
 	if (dir->s != newdir->s)

@@ -26,11 +26,22 @@ int text_checkpoint_error(const struct node *n, struct buf *out);
 int text_code(const struct node *n, struct buf *out);
 int text_console(const struct node *n, struct buf *out);
 int text_allow(const struct node *n, struct buf *out);
-int text_denied(const struct node *n, struct buf *out);
+int text_rules(const struct node *n, struct buf *out);
+int text_secrets(const struct node *n, struct buf *out);
+int text_refused(const struct node *n, struct buf *out);
 int text_run_code(const struct node *n, struct buf *out);
 int text_run_state(const struct node *n, struct buf *out);
 int text_run_summary(const struct node *n, struct buf *out);
 int text_exit_code(const struct node *n, struct buf *out);
+
+/* Of what is in net/pending, net/allowed, net/denied. */
+int text_question_who(const struct node *n, struct buf *out);
+int text_question_what(const struct node *n, struct buf *out);
+int text_question_why(const struct node *n, struct buf *out);
+int text_question_until(const struct node *n, struct buf *out);
+int text_question_decision(const struct node *n, struct buf *out);
+int text_question_decided(const struct node *n, struct buf *out);
+bool question_is_decided(const struct node *n);
 
 /* One JSON object and a newline. */
 int status_root(const struct node *n, struct buf *out);
@@ -39,6 +50,7 @@ int status_session(const struct node *n, struct buf *out);
 int status_run(const struct node *n, struct buf *out);
 int status_checkpoint(const struct node *n, struct buf *out);
 int status_job(const struct node *n, struct buf *out);
+int status_question(const struct node *n, struct buf *out);
 
 /* status.html, for who looks at it with a browser; see page.h. */
 int page_root(const struct node *n, struct buf *out);
@@ -90,7 +102,7 @@ int stdin_truncate_path(const struct node *n, uint64_t size);
 extern const struct handle_ops ctl_ops;	     /* ctl of a session, or of a job */
 extern const struct handle_ops root_ctl_ops; /* that of the root: the name of a level of the log */
 
-extern const struct handle_ops config_ops; /* config of a session and of a job, net/allow */
+extern const struct handle_ops config_ops; /* config of a session and of a job, the lists of net/ */
 /* How much may be written in one go, to one that is open for writing. */
 void config_limit(struct handle *h);
 
@@ -100,8 +112,10 @@ int config_render(const struct node *n, struct buf *out);
 /* Replaces the session's settings by template defaults and @text. Return: 0 or -errno. */
 int config_replace(struct session *s, const char *text, size_t len);
 
-/* Replaces the session's allow list. Return: 0 or -errno. */
-int config_allow(struct session *s, const char *text, size_t len);
+/* Replaces one of the session's lists: NODE_NET_ALLOW, _RULES or _SECRETS. Return: 0 or -errno. */
+int config_list(struct session *s, enum node_kind which, const char *text, size_t len);
+/* Puts @text at its beginning. Return: likewise. */
+int config_list_begin(struct session *s, enum node_kind which, const char *text);
 
 /* The same for a job's: its text is the whole content, or added to what there is. */
 int job_config_render(const struct node *n, struct buf *out);
@@ -128,6 +142,10 @@ extern const struct handle_ops file_events_ops; /* files.events */
 void events_await(struct handle *h, struct req *req, size_t size, uint64_t offset, bool nonblock);
 uint64_t file_events_node_size(const struct node *n);
 
+extern const struct handle_ops decision_ops; /* net/pending/N/decision */
+extern const struct handle_ops connlog_ops;  /* net/log */
+uint64_t connlog_node_size(const struct node *n);
+
 extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */
 uint64_t checkpoint_wait_size(const struct node *n);
 
@@ -148,6 +166,11 @@ int checkpoints_find(const struct node *dir, const char *name, uint64_t *ret_ino
 void checkpoints_list(const struct node *dir, node_put_fn put, void *data);
 int beside_find(const struct node *dir, const char *name, uint64_t *ret_ino);
 void beside_list(const struct node *dir, node_put_fn put, void *data);
+
+/* net/pending, net/allowed, net/denied */
+int questions_find(const struct node *dir, const char *name, uint64_t *ret_ino);
+void questions_list(const struct node *dir, node_put_fn put, void *data);
+struct timespec questions_time(const struct node *n);
 
 /* runs/latest, the newest that is kept: is there one; the target, and its length. */
 bool latest_is_there(const struct node *n);

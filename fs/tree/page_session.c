@@ -162,7 +162,7 @@ static void tile_network(struct buf *out, const struct session *s)
 		page_bytes(out, t.bytes_out);
 		buf_printf(out, " out, %u open</p><p>", t.open);
 	}
-	buf_printf(out, "<a href=\"./net/denied\">%" PRIu64 " refused</a></p>", s->netlog.total);
+	buf_printf(out, "<a href=\"./net/refused\">%" PRIu64 " refused</a></p>", s->netlog.total);
 	page_tile_end(out);
 }
 
@@ -370,7 +370,10 @@ static void setting(struct buf *out, const struct key *k, const struct settings 
 	const char *zero = number ? nothing(k->name) : NULL;
 
 	(void)key_print(k, st, &text);
-	if (zero && *(const unsigned *)key_at(k, st) == 0) {
+	if ((k->type == KEY_SIZE || k->type == KEY_COUNT) &&
+	    *(const uint64_t *)key_at(k, st) == 0) {
+		buf_clear(&text);
+	} else if (zero && *(const unsigned *)key_at(k, st) == 0) {
 		buf_clear(&text);
 		(void)buf_printf(&text, "%s", zero);
 	} else if (number) {

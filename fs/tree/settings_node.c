@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that change settings: `config`, `net/allow`. */
+/* Nodes that change settings: `config`, `net/allow`, `net/rules`, `net/secrets`. */
 #include "nodes.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "fs/session/network.h"
 #include "fs/config/from.h"
 #include "fs/config/network.h"
+#include "fs/config/ruleset.h"
 #include "fs/session/fork.h"
 #include "fs/session/offer.h"
 #include "vm/base/problem.h"
@@ -21,8 +22,8 @@
 /*
  * Theory of operation
  * -------------------
- * Both nodes are texts that are replaced by `>` and appended to by `>>`, and both change the session's
- * settings: `net/allow` is one of them, `allow`, as lines. So a write to either is first applied
+ * These nodes are texts that are replaced by `>` and appended to by `>>`, and all change the session's
+ * settings: `net/allow` is one of them, `allow`, as lines, and so are the other lists. So a write to any is first applied
  * to a copy of the settings, validated as a whole, applied to the sandbox if there is one, and only
  * then kept.
  *
@@ -31,7 +32,7 @@
  * a shell's printf writes line by line, and who wrote several is not to have some of them. A program that writes in
  * blocks may split a line: then the last line is deferred to the next write, or to the flush.
  *
- * Opening `config` and writing nothing changes nothing. `net/allow` is a list, and `: > net/allow`
+ * Opening `config` and writing nothing changes nothing. `net/allow` is a list, as others there, and `: > net/allow`
  * empties it: when the file is closed, because a shell flushes it before it has written anything.
  */
 
@@ -88,11 +89,26 @@ static int take_effect(struct session *s, const struct settings *with)
 	return -EBUSY;
 }
 
+/* What was there before is not looked at again: the template may have it. */
+static int check_secrets(const struct session *s, const struct settings *with, struct problem *why)
+{
+	const struct net_policy *old = &s->settings.spec.policy, *new = &with->spec.policy;
+	const struct conf *conf = s->fs->conf;
+
+	if (!strcmp(old->secrets, new->secrets) && !strcmp(old->secrets_file, new->secrets_file))
+		return 0;
+	return ruleset_may_use(with, &conf->vm.secrets, &conf->limits, s->uid, s->fs->uid, why);
+}
+
 /* Applies @with, or reports @why if @e is an error. */
 static int settle(struct session *s, struct settings *with, int e, const struct problem *why)
 {
-	struct problem unaudited;
+	struct problem unaudited, no_secret = {0};
 
+	if (e == 0) {
+		e = check_secrets(s, with, &no_secret);
+		why = e < 0 ? &no_secret : why;
+	}
 	if (e == 0 && audit_may_set(s, with, &unaudited) < 0) {
 		e = -ENOSPC;
 		why = &unaudited;
@@ -276,19 +292,40 @@ int config_replace(struct session *s, const char *text, size_t len)
 	return apply(s, &s->t->settings, text, len);
 }
 
-/* ---- the allow list ---- */
+/* ---- lists ---- */
 
-/* Makes @with's list of @text. */
-static int take_list(const struct session *s, struct settings *with, const char *text, size_t len,
-		     struct problem *why)
+static int set_list(const struct session *s, struct settings *with, enum node_kind which,
+		    const char *text, size_t len, struct problem *why)
+{
+	const struct settings_limits *limits = &s->fs->conf->limits;
+
+	switch ((int)which) {
+	case NODE_NET_RULES: return ruleset_rules(with, text, len, limits, why);
+	case NODE_NET_SECRETS: return ruleset_secrets(with, text, len, why);
+	default: return netset_allow(with, text, len, limits, why);
+	}
+}
+
+static const char *list_of(const struct settings *s, enum node_kind which)
+{
+	switch ((int)which) {
+	case NODE_NET_RULES: return ruleset_text(s, RULESET_RULES);
+	case NODE_NET_SECRETS: return ruleset_text(s, RULESET_SECRETS);
+	default: return s->spec.allow;
+	}
+}
+
+/* Makes a list of @with's of @text. */
+static int take_list(const struct session *s, struct settings *with, enum node_kind which,
+		     const char *text, size_t len, struct problem *why)
 {
 	int e;
 
 	if (len && memchr(text, '\0', len))
 		return problem_set(why, PROBLEM_INVALID, "Write plain text.",
 				   "the list holds a NUL byte");
-	e = netset_allow(with, text, len, &s->fs->conf->limits, why);
-	if (e < 0 || with->spec.network || !*with->spec.allow)
+	e = set_list(s, with, which, text, len, why);
+	if (e < 0 || with->spec.network || !*list_of(with, which))
 		return e;
 	problem_set(why, PROBLEM_NETWORK_OFF,
 		    "echo 'network = on' >> config, before the first run or after `close`.",
@@ -296,7 +333,7 @@ static int take_list(const struct session *s, struct settings *with, const char 
 	return -ENETDOWN;
 }
 
-int config_allow(struct session *s, const char *text, size_t len)
+int config_list(struct session *s, enum node_kind which, const char *text, size_t len)
 {
 	struct settings with = {0};
 	struct problem why = {0};
@@ -306,19 +343,30 @@ int config_allow(struct session *s, const char *text, size_t len)
 		return e;
 	e = settings_copy(&with, &s->settings);
 	if (e == 0)
-		e = take_list(s, &with, text, len, &why);
+		e = take_list(s, &with, which, text, len, &why);
 	return settle(s, &with, e, &why);
 }
 
-static int add_to_list(struct session *s, const char *text, size_t len)
+int config_list_begin(struct session *s, enum node_kind which, const char *text)
 {
 	struct buf all = {0};
-	int e = buf_printf(&all, "%s\n", s->settings.spec.allow);
+	int e = buf_printf(&all, "%s\n%s", text, list_of(&s->settings, which));
+
+	if (e == 0)
+		e = config_list(s, which, all.data, all.len);
+	buf_clear(&all);
+	return e;
+}
+
+static int add_to_list(struct session *s, enum node_kind which, const char *text, size_t len)
+{
+	struct buf all = {0};
+	int e = buf_printf(&all, "%s\n", list_of(&s->settings, which));
 
 	if (e == 0)
 		e = buf_append(&all, text, len);
 	if (e == 0)
-		e = config_allow(s, all.data, all.len);
+		e = config_list(s, which, all.data, all.len);
 	buf_clear(&all);
 	return e;
 }
@@ -327,7 +375,9 @@ static int add_to_list(struct session *s, const char *text, size_t len)
 
 static bool is_list(const struct handle *h)
 {
-	return ino_kind(h->ino) == NODE_NET_ALLOW;
+	const enum node_kind kind = ino_kind(h->ino);
+
+	return kind == NODE_NET_ALLOW || kind == NODE_NET_RULES || kind == NODE_NET_SECRETS;
 }
 
 static bool appends(const struct handle *h)
@@ -346,7 +396,8 @@ static int commit(struct handle *h)
 	if (h->job)
 		e = job_config_apply(h->job, appends(h), text, len);
 	else if (is_list(h))
-		e = appends(h) ? add_to_list(s, text, len) : config_allow(s, text, len);
+		e = appends(h) ? add_to_list(s, ino_kind(h->ino), text, len)
+			       : config_list(s, ino_kind(h->ino), text, len);
 	else
 		e = appends(h) ? apply(s, &s->settings, text, len) : config_replace(s, text, len);
 	if (!appends(h))
@@ -447,7 +498,8 @@ static void config_release(struct handle *h)
 	bool emptied = handle_writes(h) && (h->flags & O_TRUNC) && !appends(h) && h->text.len == 0;
 
 	if (is_list(h) && emptied && !h->failed && !h->killed && !h->s->dead)
-		(void)config_allow(h->s, "", 0); /* an empty list is always valid */
+		(void)config_list(h->s, ino_kind(h->ino), "",
+				  0); /* an empty list is always valid */
 }
 
 const struct handle_ops config_ops = {

@@ -139,6 +139,8 @@ static json_t *setting_json(const struct key *k, const struct settings *st)
 	case KEY_FLAG: return json_boolean(*(const bool *)at);
 	case KEY_SWITCH: return json_string(k->words[*(const bool *)at]);
 	case KEY_NUMBER: return json_integer(*(const unsigned *)at);
+	case KEY_SIZE:
+	case KEY_COUNT: return json_integer((json_int_t) * (const uint64_t *)at);
 	default: break;
 	}
 	(void)key_print(k, st, &text);
@@ -243,9 +245,11 @@ static json_t *network_json(const struct session *s)
 		traffic = json_pack("{s:I, s:I, s:I, s:i}", "bytes_in", (json_int_t)t.bytes_in,
 				    "bytes_out", (json_int_t)t.bytes_out, "connections",
 				    (json_int_t)t.connections, "open", (int)t.open);
-	return json_pack("{s:I, s:o, s:o, s:b}", "denied", (json_int_t)s->netlog.total, "traffic",
-			 traffic, "ports", ports, "lost",
-			 problem_kept(&s->standing)->code != PROBLEM_NONE);
+	return json_pack("{s:I, s:o, s:o, s:b, s:i, s:I}", "denied", (json_int_t)s->netlog.total,
+			 "traffic", traffic, "ports", ports, "lost",
+			 problem_kept(&s->standing)->code != PROBLEM_NONE, "pending",
+			 (int)s->questions.n[QUESTION_OPEN], "requests",
+			 (json_int_t)s->net_used.requests + (json_int_t)s->net_now.requests);
 }
 
 int status_session(const struct node *n, struct buf *out)

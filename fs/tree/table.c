@@ -43,8 +43,10 @@ TIME(ports_time, n->s->ports_mtime)
 TIME(submit_time, n->r->submitted)
 TIME(run_output_time, n->r->last_output)
 TIME(output_time, n->front->latest ? n->front->latest->last_output : n->front->created)
-TIME(denied_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
+TIME(refused_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
 
+TIME(log_time, n->s->connlog.mtime.tv_sec ? n->s->connlog.mtime : n->s->created)
+TIME(question_time, n->question->mtime)
 TIME(checkpoints_time, n->s->checkpoints.mtime)
 TIME(checkpoint_time, n->checkpoint->time)
 
@@ -193,9 +195,9 @@ static int truncate_nothing(const struct node *n, uint64_t size)
 	return 0;
 }
 
-static int truncate_allow(const struct node *n, uint64_t size)
+static int truncate_list(const struct node *n, uint64_t size)
 {
-	return size == 0 ? config_allow(n->s, "", 0) : -EINVAL;
+	return size == 0 ? config_list(n->s, n->kind, "", 0) : -EINVAL;
 }
 
 static int truncate_scratch(const struct node *n, uint64_t size)
@@ -266,8 +268,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_NET] = {"net", NODE_SESSION, DIR_ | 0700, NULL, NULL, net_time, .find = beside_find,
 		      .list = beside_list},
 	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, text_allow, config_time,
-			    .truncate = truncate_allow},
-	[NODE_NET_DENIED] = {TEXT("denied", NODE_NET, 0400, text_denied, denied_time)},
+			    .truncate = truncate_list},
+	[NODE_NET_REFUSED] = {TEXT("refused", NODE_NET, 0400, text_refused, refused_time)},
 	[NODE_PORTS] = {TEXT("ports", NODE_SESSION, 0400, ports, ports_time)},
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
 			  .truncate = truncate_scratch},
@@ -336,6 +338,33 @@ const struct node_def node_defs[NODE_NKINDS] = {
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
+	[NODE_NET_RULES] = {"rules", NODE_NET, FILE_ | 0600, &config_ops, text_rules, config_time,
+			    .truncate = truncate_list},
+	[NODE_NET_SECRETS] = {"secrets", NODE_NET, FILE_ | 0600, &config_ops, text_secrets,
+			      config_time, .truncate = truncate_list},
+	[NODE_NET_LOG] = {"log", NODE_NET, FILE_ | 0400, &connlog_ops, NULL, log_time,
+			  .size = connlog_node_size},
+	[NODE_NET_PENDING] = {"pending", NODE_NET, DIR_ | 0700, NULL, NULL, questions_time,
+			      .find = questions_find, .list = questions_list},
+	[NODE_NET_ALLOWED] = {"allowed", NODE_NET, DIR_ | 0700, NULL, NULL, questions_time,
+			      .find = questions_find, .list = questions_list},
+	[NODE_NET_DENIED] = {"denied", NODE_NET, DIR_ | 0700, NULL, NULL, questions_time,
+			     .find = questions_find, .list = questions_list},
+	[NODE_QUESTION] = {NULL, NODE_NET_PENDING, DIR_ | 0700, NULL, NULL, question_time},
+	[NODE_QUESTION_WHO] = {TEXT("who", NODE_QUESTION, 0400, text_question_who, question_time)},
+	[NODE_QUESTION_WHAT] = {TEXT("what", NODE_QUESTION, 0400, text_question_what,
+				     question_time)},
+	[NODE_QUESTION_WHY] = {TEXT("why", NODE_QUESTION, 0400, text_question_why, question_time)},
+	[NODE_QUESTION_UNTIL] = {TEXT("until", NODE_QUESTION, 0400, text_question_until,
+				      question_time)},
+	[NODE_QUESTION_DECISION] = {"decision", NODE_QUESTION, FILE_ | 0600, &decision_ops,
+				    text_question_decision, question_time,
+				    .truncate = truncate_nothing},
+	[NODE_QUESTION_STATUS] = {TEXT("status.json", NODE_QUESTION, 0400, status_question,
+				       question_time)},
+	[NODE_QUESTION_DECIDED] = {TEXT("decided", NODE_QUESTION, 0400, text_question_decided,
+					question_time),
+				   .is_there = question_is_decided},
 };
 
 enum node_kind node_child(enum node_kind parent, const char *name)

@@ -8,6 +8,7 @@
 
 #include "vm/base/log.h"
 #include "fs/config/network.h"
+#include "fs/config/ruleset.h"
 #include "fs/session/fs.h"
 #include "fs/session/job.h"
 #include "fs/session/session.h"
@@ -124,7 +125,7 @@ int text_exit_code(const struct node *n, struct buf *out)
 	return run_has_status(n->r) ? buf_append(out, text, stream_status_text(n->r, text)) : -EIO;
 }
 
-int text_denied(const struct node *n, struct buf *out)
+int text_refused(const struct node *n, struct buf *out)
 {
 	const struct netlog *log = &n->s->netlog;
 	uint64_t first = log->next > NETLOG_KEPT ? log->next - NETLOG_KEPT : 0;
@@ -147,6 +148,17 @@ int text_allow(const struct node *n, struct buf *out)
 		r = buf_printf(out, "# Always allowed, for proxy = pass in xsbxfs.conf: %s\n",
 			       s->fs->netenv.allow);
 	return r < 0 ? r : netset_render_allow(&s->settings, out);
+}
+
+/* What is shown is what a number of a rule counts, so nothing is above the first. */
+int text_rules(const struct node *n, struct buf *out)
+{
+	return ruleset_render(&n->s->settings, RULESET_RULES, out);
+}
+
+int text_secrets(const struct node *n, struct buf *out)
+{
+	return ruleset_render(&n->s->settings, RULESET_SECRETS, out);
 }
 
 /* ---- open handles ---- */

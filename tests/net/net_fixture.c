@@ -42,7 +42,7 @@
  *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN`
  *
  * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`, `authority HEX`,
- * `asked ID METHOD|- SCHEME HOST PORT PATH|- RULE FIRST`, `unasked ID WHY`, and `logged`, followed by what is in a struct net_logged.
+ * `secret NAME RESULT EXPIRES`, `asked ID METHOD|- SCHEME HOST PORT PATH|- RULE FIRST`, `unasked ID WHY`, and `logged`, followed by what is in a struct net_logged.
  */
 
 static uv_loop_t loop;
@@ -111,6 +111,12 @@ static void on_logged(void *data, const struct net_logged *m)
 	       " refused=%u rule=%u first=%u secret=%s lost=%u reason=%s\n",
 	       word(m->method), m->scheme, word(m->version), m->host, m->port, word(m->path), m->status, m->bytes_in, m->bytes_out,
 	       m->refused, m->rule, m->first, word(m->secret), m->lost, net_reason_str(m->reason));
+}
+
+static void on_secret(void *data, const struct net_secret_read *m)
+{
+	(void)data;
+	printf("secret %s %u %u\n", m->name, m->result, m->expires_s);
 }
 
 static void on_stats(void *data, const struct net_stats *s)
@@ -326,8 +332,8 @@ static void on_input(uv_poll_t *poll, int status, int events)
 int main(int argc, char **argv)
 {
 	static const struct gateway_events events = {
-		.ready = on_ready, .denied = on_denied, .stats = on_stats, .ended = on_ended,
-		.authority = on_authority, .asked = on_asked, .unasked = on_unasked, .logged = on_logged};
+		.ready = on_ready, .denied = on_denied, .stats = on_stats, .ended = on_ended, .authority = on_authority,
+		.asked = on_asked, .unasked = on_unasked, .logged = on_logged, .secret = on_secret};
 	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	char number[12], *args[32] = {argv[1], (char *)"--control", number};
 	int sv[2], n = 3, i, status;

@@ -21,7 +21,7 @@ from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, receiv
 
 NAMES = [f"web.test={WEB}", f"a.b.wild.test={WEB}", f"other.test={OTHER}", "loop.test=127.0.0.1",
          f"private.test={PRIVATE}", "meta.test=169.254.169.254", f"own.test={OWN}",
-         "mapped.test=::ffff:10.9.0.2", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
+         "mapped.test=::ffff:10.9.0.2", f"wrong.test={WEB}", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
 LIST = "web.test web.test:9000 web.test:9001 *.wild.test loop.test private.test meta.test own.test " \
        "mapped.test mixed.test gone.test"
 
@@ -155,12 +155,13 @@ class Guest:
                 return
         raise AssertionError(f"{address} {port} was reached")
 
-    def get(self, space, address, host, path="/", port=80):
+    def get(self, space, address, host, path="/", port=80, half_close=True):
         with space.connect(address, port) as sock:
             try:
                 sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
                              .encode())
-                sock.shutdown(socket.SHUT_WR)
+                if half_close:
+                    sock.shutdown(socket.SHUT_WR)
             except OSError as cut:  # what is refused may be cut before it has asked
                 if cut.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
                     raise

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct policy;
 
@@ -24,6 +25,24 @@ struct vm_store {
 	const char *program; /* xsbxfs-store */
 	bool read, write;
 	unsigned timeout_s; /* for one object */
+};
+
+/* A secret that may go with requests, see secret_list.h: where its value is read, never that itself. */
+enum vm_secret_from { VM_SECRET_NOWHERE, VM_SECRET_FILE, VM_SECRET_ENV, VM_SECRET_COMMAND };
+
+struct vm_secret {
+	char *name;
+	enum vm_secret_from from;
+	char *argument; /* its file, variable, or command with its words */
+	char *hosts;	/* an allow list: where it may ever be sent */
+	uid_t *users;	/* whose sessions may use it; none: those of who mounts */
+	size_t nusers;
+	unsigned refresh_s; /* read again so often; 0: SECRET_REFRESH_S, and never from `env` */
+};
+
+struct vm_secrets {
+	struct vm_secret *secret;
+	size_t n;
 };
 
 /* Where traces go. */
@@ -81,6 +100,7 @@ struct vm_config {
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
 	const struct policy *policy; /* the spawner's; must outlive the vm */
+	struct vm_secrets secrets;   /* the administrator's */
 	struct vm_store store;
 	struct vm_trace trace;
 	struct vm_packages packages;

@@ -33,7 +33,7 @@ int egress_parse(const char *allow, const struct net_policy *all, struct egress 
 	struct egress p = {.all = *all};
 	int r;
 
-	p.all.first = p.all.rules = p.all.secrets = NULL;
+	p.all.first = p.all.rules = p.all.secrets = p.all.secrets_file = NULL;
 	r = allow_parse(allow, strlen(allow), &p.allow, ret_why);
 	if (r == 0)
 		r = parse_rules(all, &p, ret_why);

@@ -13,9 +13,11 @@ struct net_policy {
 	const char *first; /* rules of the administrator, before all others (see vm/base/rules.h) */
 	const char *rules; /* of the session */
 	const char *secrets; /* which go where (see vm/base/secret_use.h) */
-	bool ask;	     /* what nothing allows waits for somebody to allow it */
-	unsigned ask_s;	     /* for so long; 0: NET_ASK_S_DEFAULT */
-	bool learn;	     /* everything public is allowed that no rule denies */
+	const char *
+		secrets_file; /* of the session's owner, with secrets of his own (see vm/base/secret_list.h) */
+	bool ask;	      /* what nothing allows waits for somebody to allow it */
+	unsigned ask_s; /* for so long; 0: NET_ASK_S_DEFAULT */
+	bool learn;	/* everything public is allowed that no rule denies */
 	/* What may be used in all, 0: no limit; and what the session had used before this sandbox began. Bytes count both ways. */
 	struct net_budget {
 		uint64_t bytes, requests, connections;

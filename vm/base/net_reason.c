@@ -36,6 +36,7 @@ static const char *const strings[] = {
 	[NET_SECRET_HIDDEN] = "an encoded answer to a request with a secret",
 	[NET_CLIENT] = "the program broke off TLS",
 	[NET_BUDGET] = "the budget is used up",
+	[NET_SECRET_TRACE] = "TRACE would repeat its secret",
 };
 static_assert(ARRAY_SIZE(strings) == NET_NREASONS, "a string for each reason");
 

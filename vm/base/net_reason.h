@@ -33,10 +33,11 @@ enum net_reason {
 	NET_SECRET_HIDDEN,   /* an answer to a request with a secret comes encoded, and cannot be searched */
 	NET_CLIENT,	     /* the program does not go on with TLS: it trusts other certificates */
 	NET_BUDGET,	     /* the session has used up what it may use */
+	NET_SECRET_TRACE,    /* TRACE would have the server repeat its secret */
 	NET_NREASONS
 };
 
-/* The text for `net/denied`; never NULL. */
+/* The text for `net/refused`; never NULL. */
 const char *net_reason_str(unsigned reason);
 
 #endif

@@ -111,6 +111,7 @@ int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	s.policy.first = text(src->policy.first, &bad);
 	s.policy.rules = text(src->policy.rules, &bad);
 	s.policy.secrets = text(src->policy.secrets, &bad);
+	s.policy.secrets_file = text(src->policy.secrets_file, &bad);
 	s.work = src->work ? text(src->work, &bad) : NULL;
 	s.cpus = MAX(src->cpus, 1u);
 	s.nenv = s.npaths = s.nports = s.ntemplate_env = 0;
@@ -143,10 +144,10 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 
 void spec_free(struct sandbox_spec *s)
 {
-	const char *const texts[] = {s->name,	      s->label.who,	s->image,
-				     s->language,     s->packages,	s->warmup,
-				     s->allow,	      s->work,		s->policy.first,
-				     s->policy.rules, s->policy.secrets};
+	const char *const texts[] = {s->name,	      s->label.who,	 s->image,
+				     s->language,     s->packages,	 s->warmup,
+				     s->allow,	      s->work,		 s->policy.first,
+				     s->policy.rules, s->policy.secrets, s->policy.secrets_file};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free((char *)texts[i]);

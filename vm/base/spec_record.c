@@ -54,6 +54,7 @@ enum {
 	TAG_USED_BYTES,
 	TAG_USED_REQUESTS,
 	TAG_USED_CONNECTIONS,
+	TAG_SECRETS_FILE,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -101,6 +102,7 @@ static const struct {
 	{TAG_FIRST_RULES, offsetof(struct sandbox_spec, policy.first)},
 	{TAG_RULES, offsetof(struct sandbox_spec, policy.rules)},
 	{TAG_SECRETS, offsetof(struct sandbox_spec, policy.secrets)},
+	{TAG_SECRETS_FILE, offsetof(struct sandbox_spec, policy.secrets_file)},
 	{TAG_PACKAGES, offsetof(struct sandbox_spec, packages)},
 	{TAG_WARMUP, offsetof(struct sandbox_spec, warmup)},
 };

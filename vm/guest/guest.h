@@ -336,4 +336,7 @@ bool guest_hung_up(const struct guest *g);
 /* The host's end of its network card, once. Return: a descriptor, or -errno; -EOPNOTSUPP if it has none. */
 int guest_take_card(struct guest *g, bool *ret_stream);
 
+/* Certificates that programs in it are to trust from now on, behind those of the host: in PEM format. It has to have a network. */
+void guest_trust(struct guest *g, const void *pem, size_t len);
+
 #endif

@@ -193,16 +193,23 @@ void handshake_again(struct guest *g)
 }
 
 /* The host's certificates, for a guest that can reach something that has one. */
-static bool send_ca(struct guest *g)
+static bool send_ca(struct guest *g, const void *more, size_t len)
 {
 	struct channel_frame *f;
 
-	if (!g->networked || !g->all->ca_len)
+	if (!g->networked || !(g->all->ca_len + len))
 		return true;
-	f = channel_frame_new(PROTO_TRUST, 0, g->all->ca_len);
-	if (f)
+	f = channel_frame_new(PROTO_TRUST, 0, g->all->ca_len + len);
+	if (f && g->all->ca_len)
 		put_bytes(&f->out, g->all->ca, g->all->ca_len);
+	if (f && len)
+		put_bytes(&f->out, more, len);
 	return push(g, f);
+}
+
+void guest_trust(struct guest *g, const void *pem, size_t len)
+{
+	(void)send_ca(g, pem, len);
 }
 
 void handshake_run(struct guest *g, uint32_t id, struct proto_run *run)
@@ -280,7 +287,7 @@ static void set_up(struct guest *g)
 	g->hello_at = uv_now(g->all->ctx->loop);
 	g->phase = GUEST_SETUP;
 	g->due = DUE_READY;
-	if (send_ca(g)) /* first: there are interpreters that read it when they start */
+	if (send_ca(g, NULL, 0)) /* first: there are interpreters that read it when they start */
 		send_setup(g);
 }
 

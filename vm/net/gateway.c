@@ -246,6 +246,7 @@ union message {
 	struct net_asked asked;
 	struct net_unasked unasked;
 	struct net_logged logged;
+	struct net_secret_read secret;
 };
 
 static bool is_text(const char *text, size_t size)
@@ -333,6 +334,16 @@ static int on_logged(struct gateway *gw, const struct net_logged *m)
 	return 0;
 }
 
+static int on_secret(struct gateway *gw, const struct net_secret_read *m)
+{
+	if (m->result >= NET_NSECRET_RESULTS ||
+	    !secret_name_is_valid(m->name, strnlen(m->name, sizeof(m->name))))
+		return -EPROTO;
+	if (gw->cfg.events->secret)
+		gw->cfg.events->secret(gw->cfg.data, m);
+	return 0;
+}
+
 /* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
@@ -342,7 +353,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 		[NET_STATS] = sizeof(m->stats),	    [NET_CALLED] = sizeof(m->header),
 		[NET_RESYNCED] = sizeof(m->header), [NET_AUTHORITY] = sizeof(m->authority),
 		[NET_ASKED] = sizeof(m->asked),	    [NET_UNASKED] = sizeof(m->unasked),
-		[NET_LOGGED] = sizeof(m->logged),
+		[NET_LOGGED] = sizeof(m->logged),   [NET_SECRET_READ] = sizeof(m->secret),
 	};
 	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
 
@@ -360,6 +371,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	case NET_ASKED: return on_asked(gw, &m->asked);
 	case NET_UNASKED: return on_unasked(gw, &m->unasked);
 	case NET_LOGGED: return on_logged(gw, &m->logged);
+	case NET_SECRET_READ: return on_secret(gw, &m->secret);
 	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
 	case NET_CALLED:
 		if (gw->cfg.events->called)
@@ -467,7 +479,7 @@ static bool is_policy(const struct net_policy *p)
 	const struct net_policy nothing = {0};
 	struct net_policy rest = *p;
 
-	rest.first = rest.rules = rest.secrets = NULL;
+	rest.first = rest.rules = rest.secrets = rest.secrets_file = NULL;
 	rest.ask_s = 0;
 	return (p->first && *p->first) || (p->rules && *p->rules) || (p->secrets && *p->secrets) ||
 	       memcmp(&rest, &nothing, sizeof(rest)) != 0;

@@ -33,6 +33,8 @@ struct gateway_events {
 	void (*unasked)(void *data, uint32_t id, unsigned why);
 	/* One has ended. May be NULL. */
 	void (*logged)(void *data, const struct net_logged *what);
+	/* What has become of gateway_secret(). May be NULL. */
+	void (*secret)(void *data, const struct net_secret_read *what);
 	/* The certificate, as DER, of the authority by which it looks into TLS. May come again. May be NULL. */
 	void (*authority)(void *data, const uint8_t *der, size_t len);
 	/* A connection was made, and goes to the helper. @name: or address. May be NULL. */

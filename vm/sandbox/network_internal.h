@@ -5,6 +5,7 @@
 
 #include "internal.h"
 #include "network.h"
+#include "vm/base/egress.h"
 #include "vm/base/lines.h"
 #include "vm/net/gateway.h"
 #include "vm/spawn/program.h"
@@ -27,6 +28,7 @@ struct network {
 	struct sandbox *s;
 	const struct network_ops *ops;
 	char *allow;
+	struct net_policy policy; /* its texts are owned, and not NULL */
 	bool trusted_names;
 	struct port ports[SANDBOX_PORTS_MAX];
 	uint32_t owner, user; /* for the dialer */
@@ -39,6 +41,8 @@ struct network {
 	int card; /* of its machine, until its filter is known to have it; or -1 */
 	bool card_is_stream;
 	bool started, served, child_gone, closing;
+	bool trust_sent; /* the filter has the certificates by which it judges servers */
+	bool vouched;	 /* the guest has that of the filter's authority; see network_policy.c */
 	bool lost;	/* the filter has ended, and is not restarted */
 	unsigned nopen; /* the filter, the gateway, and one until network_close() */
 };
@@ -60,6 +64,21 @@ void network_prepare(struct network *n);
 
 /* The gateway's configuration. */
 void network_gateway_config(struct network *n, struct gateway_config *ret_cfg);
+
+/* ---- what it may be used for: network_policy.c ---- */
+
+/* Takes over copies of a spec's list and policy. Return: 0 or -ENOMEM. */
+int network_copy_policy(struct network *n, const char *allow, const struct net_policy *policy);
+void network_free_policy(struct network *n);
+
+/* Tells the filter all of it. Return: 0 or -errno. */
+int network_send_policy(struct network *n);
+
+/* Sets the callbacks that concern it. */
+void network_policy_events(struct gateway_events *events);
+
+/* Is the guest told all that it has to know before programs run in it? */
+bool network_is_vouched(const struct network *n);
 
 /* ---- its ports: network_ports.c ---- */
 

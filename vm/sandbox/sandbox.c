@@ -266,8 +266,14 @@ static void on_slot(struct slot *slot)
 
 /* ---- beginning ---- */
 
+static void on_network_resumes(struct sandbox *s)
+{
+	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
+		s->events->state(s->data, SANDBOX_READY);
+}
+
 const struct network_ops sandbox_network_ops = {
-	.fail = sandbox_fail, .changed = sandbox_defer, .closed = sandbox_part_closed};
+	.fail = sandbox_fail, .changed = sandbox_defer, .resumes = on_network_resumes, .closed = sandbox_part_closed};
 
 int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)
@@ -343,6 +349,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
+	if (!network_is_ready(s))
+		return -EAGAIN;
 	s->label.run = run->id;
 	s->label.began = run->began;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
@@ -369,6 +377,8 @@ int sandbox_job(struct sandbox *s, const struct sandbox_job *job)
 
 	if ((s->state != SANDBOX_READY && s->state != SANDBOX_RUNNING) || s->save.step != SAVE_NONE)
 		return -EBUSY;
+	if (!network_is_ready(s))
+		return -EAGAIN;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
 		context_wake(&s->vm->ctx);
 		return -EAGAIN;

@@ -11,6 +11,9 @@
 
 struct sandbox;
 
+/* Rules are counted from 1, those of the session as net/rules shows them; this says that it is one of the administrator's. */
+#define SANDBOX_RULE_FIRST 0x80000000u
+
 /* A connection or request of a sandbox that waits for somebody to allow it. Texts are printable. */
 struct sandbox_asked {
 	uint32_t id;		   /* for sandbox_decide(); not used again by this sandbox */
@@ -20,8 +23,7 @@ struct sandbox_asked {
 	const char *host;
 	uint16_t port;
 	const char *path; /* as it was asked for, with its query; "" */
-	unsigned
-		rule; /* that asks: its number from 1; 0: because `ask` is set and nothing allows it */
+	unsigned rule;	  /* that asks, from 1 (see above); 0: because `ask` is set and nothing allows it */
 };
 
 /* Why one waits no more, without sandbox_decide(). */
@@ -46,7 +48,7 @@ struct sandbox_logged {
 	unsigned status; /* of the answer; 0: none */
 	uint64_t bytes_in, bytes_out;
 	bool refused;
-	unsigned rule;	    /* that decided, from 1; 0: the allow list */
+	unsigned rule;	    /* that decided, from 1 (see above); 0: the allow list */
 	const char *secret; /* that went with it, or "" */
 	const char *reason; /* why it was refused or cut off, or "" */
 };

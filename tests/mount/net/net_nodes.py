@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""net/allow, net/denied and ports before there is a sandbox: shells, editors, refusals."""
+"""net/allow, net/refused and ports before there is a sandbox: shells, editors, refusals."""
 # backends: local vm
 from xsbx import *
 
@@ -15,14 +15,14 @@ def off():
     s = Session("off")
     same("what is there", sorted(os.listdir(s / "net")), ["allow", "denied"])
     has("a way to turn it on", allow(s), "echo 'network = on' >> config")
-    same("nothing was denied", s.text("net/denied"), "")
+    same("nothing was denied", s.text("net/refused"), "")
     same("no ports", s.text("ports"), "")
     with raises("a name without a network", errno.ENETDOWN):
         write(s / "net/allow", "example.test\n")
     has("error", s.text("error"), "code: network-off")
     _, _, err = shell(f"echo example.test >> {s / 'net/allow'}")
     has("a shell says so", err, b"Network is down")
-    for node in ("net/denied", "ports"):
+    for node in ("net/refused", "ports"):
         with raises(f"writing {node}", errno.EACCES):
             os.close(os.open(s / node, os.O_WRONLY))
     # As it says:

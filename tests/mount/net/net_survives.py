@@ -134,7 +134,7 @@ def refused():
         daemon.die()
     for n in range(4):
         s.denied(f"nobody{n}.test", 0, "name not allowed")
-        same(f"nobody{n}.test once", s.text("net/denied").count(f" nobody{n}.test "), 1)
+        same(f"nobody{n}.test once", s.text("net/refused").count(f" nobody{n}.test "), 1)
     s.remove()
 
 

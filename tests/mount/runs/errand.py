@@ -99,7 +99,7 @@ def errand():
     sh("its errand", f"cp {SCRATCH}/errand.py errand/in; cat errand/stdout",
        "one of two\n11 hours at most\n")
     sh("went well", "cat errand/exit_code errand/stderr errand/error", "0\n")
-    sh("the refusal", "cut -d' ' -f2- errand/net/denied", "refused.test - name not allowed\n")
+    sh("the refusal", "cut -d' ' -f2- errand/net/refused", "refused.test - name not allowed\n")
     sh("the result, by curl", "curl -sS --noproxy '*' $(cut -d' ' -f3 errand/ports)",
        '{"ada":11,"bob":6}')
     same("who was asked", asked.count(f"allowed.test:{port}") - 1, 1)

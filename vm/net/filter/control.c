@@ -58,6 +58,7 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 	egress_fini(&net->egress);
 	net->egress = egress;
 	net_prepare_kit(net);
+	secrets_recheck(net);
 	ask_recheck(net);
 	flow_recheck(net);
 	return 0;
@@ -94,6 +95,19 @@ static int resync(struct net *net, const struct net_resync *msg)
 	return r < 0 ? r : flow_dial_again(net);
 }
 
+static int read_secret(struct net *net, const struct net_secret *m, int fd)
+{
+	const size_t len = strnlen(m->name, sizeof(m->name));
+
+	if (!secret_name_is_valid(m->name, len)) {
+		if (fd >= 0)
+			close(fd);
+		return -EPROTO;
+	}
+	secrets_read(net, m->name, fd);
+	return 0;
+}
+
 /* One message; @fd came with it or is -1. Takes over @fd. */
 static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 {
@@ -111,6 +125,8 @@ static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 		net->trust = fd;
 		return 0;
 	}
+	if (len == sizeof(struct net_secret) && h->type == NET_SECRET)
+		return read_secret(net, (const struct net_secret *)h, fd);
 	if (fd >= 0)
 		close(fd);
 	if (len < sizeof(*h))

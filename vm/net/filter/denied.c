@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net.h"
+#include "clock.h"
 #include "vm/base/util.h"
 
 #define BURST	 200

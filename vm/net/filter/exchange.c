@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dress.h"
 #include "log.h"
 #include "net.h"
 #include "vm/base/net_reason.h"
@@ -50,12 +51,32 @@ static void refuse(struct exchange *x, unsigned reason)
 	x->reason = reason;
 }
 
+static void settle(struct exchange *x, unsigned reason);
+
+/* A value that it needs has come, or never will. Meanwhile the policy may have changed. */
+static void on_secret(struct secret_waiter *w)
+{
+	struct exchange *x = container_of(w, struct exchange, waiter);
+
+	x->verdict = judge(x);
+	settle(x, x->verdict.verb == RULE_ALLOW || (x->verdict.verb == RULE_ASK && x->left)
+			  ? NET_OK
+			  : NET_WITHDRAWN);
+	if (x->state != EXCHANGE_WAITS)
+		x->answered(x);
+}
+
 static void settle(struct exchange *x, unsigned reason)
 {
-	if (reason == NET_OK)
-		x->state = EXCHANGE_GOES;
-	else
+	if (reason != NET_OK) {
 		refuse(x, reason);
+	} else if (dress_has_to_wait(x)) {
+		x->state = EXCHANGE_WAITS;
+		x->waiter.ready = on_secret;
+		secrets_wait(x->net, &x->waiter);
+	} else {
+		x->state = EXCHANGE_GOES;
+	}
 }
 
 static void on_answered(struct asker *a, unsigned reason)
@@ -65,7 +86,8 @@ static void on_answered(struct asker *a, unsigned reason)
 	x->left = reason == NET_OK;
 	x->verdict = judge(x);
 	settle(x, reason);
-	x->answered(x);
+	if (x->state != EXCHANGE_WAITS)
+		x->answered(x);
 }
 
 static void ask(struct exchange *x)
@@ -166,8 +188,10 @@ void exchange_fail(struct exchange *x, unsigned reason)
 {
 	if (x->state == EXCHANGE_NONE)
 		return;
-	if (x->state == EXCHANGE_WAITS)
+	if (x->state == EXCHANGE_WAITS) {
 		ask_give_up(x->net, &x->asker);
+		secrets_give_up(x->net, &x->waiter);
+	}
 	if (!is_mishap(reason))
 		x->state = EXCHANGE_REFUSED;
 	if (x->reason == NET_OK)

@@ -8,6 +8,7 @@
 
 #include "ask.h"
 #include "message.h"
+#include "secrets.h"
 #include "vm/base/egress.h"
 
 struct net;
@@ -22,7 +23,7 @@ struct destination {
 
 enum exchange_state {
 	EXCHANGE_NONE,
-	EXCHANGE_WAITS, /* for leave */
+	EXCHANGE_WAITS, /* for leave, or for the value of a secret */
 	EXCHANGE_REFUSED,
 	EXCHANGE_GOES,
 };
@@ -40,9 +41,10 @@ struct exchange {
 	struct verdict verdict;
 	unsigned reason; /* of the end: NET_OK, why it was refused, or what went wrong with it */
 	struct asker asker;
+	struct secret_waiter waiter; /* for the value of a secret */
 	bool left;	  /* leave was given for this one */
 	struct http_path *path; /* both readings, until it is over; NULL: it has none, and nothing depends on that */
-	char secret[SECRET_NAME_MAX + 1];
+	char secret[SECRET_NAME_MAX + 1]; /* the name of the first that has gone with it: see dress.h */
 	unsigned status;
 	uint64_t bytes_in, bytes_out;
 	int64_t began_ms, began_mono_ms;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dress.h"
 #include "head.h"
 #include "net.h"
 #include "vm/base/net_reason.h"
@@ -52,6 +53,9 @@ struct h1 {
 	bool began[2];	    /* some of the body is there: what comes as fields is its trailer */
 	bool answering;	    /* a part of the answer has come */
 	bool answered;	    /* all of it has */
+	bool gathers;	    /* the request waits for its body, in which placeholders are looked for */
+	struct buf body;
+	struct cleanser cleanser; /* of the answer's body */
 	unsigned bad;	    /* enum net_reason: what is wrong with what is read */
 };
 
@@ -81,7 +85,9 @@ static void refuse(struct h1 *h)
 	const bool bare = !strcmp(h->x.method, "HEAD");
 
 	if (h->answering) { /* it is too late for another one */
-		h->p->broken = true;
+		h->phase = H1_OVER;
+		exchange_end(&h->x);
+		proxy_cut(h->p);
 		return;
 	}
 	buf_printf(&out,
@@ -142,15 +148,11 @@ static void put_connection(struct head *head, bool websocket, bool keeps, bool o
 
 /* ---- requests ---- */
 
-/* The request goes on. */
-static void send_request(struct h1 *h)
+static void send_head(struct h1 *h)
 {
 	struct buf out = {0};
 	const char *target = buf_str(&h->head.first);
 
-	h->phase = H1_BODY;
-	put_framing(&h->head, &h->request, &h->chunked[SIDE_GUEST]);
-	put_connection(&h->head, h->websocket, h->keeps[SIDE_GUEST], h->request.http_minor == 0);
 	buf_printf(&out, "%s %s HTTP/1.%u\r\n", http_method_str((enum http_method)h->request.method), target ? target : "",
 		   h->request.http_minor);
 	if (head_print(&h->head, &out) < 0 || !target)
@@ -160,6 +162,56 @@ static void send_request(struct h1 *h)
 	say_text(h, SIDE_HOST, &out);
 	if (h->p->failed != NET_OK)
 		h1_unreachable(h);
+}
+
+/* Its head waits for its body, as long as that may grow or shrink. */
+static void gather(struct h1 *h)
+{
+	static const char go[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+	h->gathers = true;
+	if (!head_has_token(&h->head, "Expect", "100-continue"))
+		return;
+	head_remove(&h->head, "Expect");
+	say(h, SIDE_GUEST, go, strlen(go));
+}
+
+/* ... and is here. */
+static void send_gathered(struct h1 *h)
+{
+	const unsigned reason = dress_body(&h->x, head_value(&h->head, "Content-Type"), &h->body);
+	char length[24];
+
+	h->gathers = false;
+	if (reason != NET_OK) {
+		fail(h, reason);
+		return;
+	}
+	snprintf(length, sizeof(length), "%zu", h->body.len);
+	head_remove(&h->head, "Content-Length");
+	(void)head_add(&h->head, "Content-Length", length);
+	send_head(h);
+	say_text(h, SIDE_HOST, &h->body);
+}
+
+/* The request goes on. */
+static void send_request(struct h1 *h)
+{
+	bool in_body;
+	const unsigned reason = dress_request(&h->x, &h->head, &h->p->sent, &in_body);
+
+	if (reason != NET_OK) {
+		fail(h, reason);
+		return;
+	}
+	h->phase = H1_BODY;
+	put_framing(&h->head, &h->request, &h->chunked[SIDE_GUEST]);
+	put_connection(&h->head, h->websocket, h->keeps[SIDE_GUEST], h->request.http_minor == 0);
+	if (in_body && !h->chunked[SIDE_GUEST] && h->request.content_length > 0 &&
+	    h->request.content_length <= DRESS_BODY_MAX)
+		gather(h);
+	else
+		send_head(h);
 }
 
 static void on_answered(struct exchange *x)
@@ -288,6 +340,8 @@ static int on_head(http_parser *parser)
 	parser->upgrade = h->websocket;
 	if (h->x.state == EXCHANGE_GOES) {
 		send_request(h);
+		if (h->phase == H1_OVER)
+			http_parser_pause(parser, 1);
 		return 0;
 	}
 	h->phase = H1_WAITS;
@@ -311,7 +365,11 @@ static void pass(struct h1 *h, enum side from, const char *p, size_t len)
 
 static int on_body(http_parser *parser, const char *p, size_t len)
 {
-	pass(parser->data, SIDE_GUEST, p, len);
+	struct h1 *h = parser->data;
+
+	if (h->gathers)
+		return buf_append(&h->body, p, len);
+	pass(h, SIDE_GUEST, p, len);
 	return 0;
 }
 
@@ -324,6 +382,8 @@ static void end_chunks(struct h1 *h, enum side from, struct head *trailer)
 
 	for (size_t i = 0; i < ARRAY_SIZE(not); i++)
 		head_remove(trailer, not[i]);
+	if (from == SIDE_GUEST && *h->x.secret) /* it could go where a secret has gone */
+		head_clear(trailer);
 	buf_append(&out, "0\r\n", 3);
 	if (head_print(trailer, &out) < 0)
 		out.failed = -ENOMEM;
@@ -354,9 +414,12 @@ static int on_end(http_parser *parser)
 {
 	struct h1 *h = parser->data;
 
+	if (h->gathers)
+		send_gathered(h);
 	if (h->chunked[SIDE_GUEST])
 		end_chunks(h, SIDE_GUEST, &h->head);
-	h->phase = H1_ANSWER;
+	if (h->phase != H1_OVER)
+		h->phase = H1_ANSWER;
 	http_parser_pause(parser, 1); /* what follows waits */
 	return 0;
 }
@@ -418,6 +481,9 @@ static int on_reply_head(http_parser *parser)
 	head_end(&h->reply);
 	if (parser->http_major != 1 || (switches && !h->websocket) || is_framed_oddly(&h->reply))
 		return -1;
+	h->bad = cleanse_head(h->p, &h->x, &h->reply, false);
+	if (h->bad != NET_OK)
+		return -1;
 	h->keeps[SIDE_HOST] = http_should_keep_alive(parser);
 	h->chunked[SIDE_HOST] = false;
 	/* Without a body, these fields tell of the one that would be there. */
@@ -436,9 +502,14 @@ static int on_reply_head(http_parser *parser)
 	return bare ? 1 : 0;
 }
 
+static void pass_answer(void *data, const void *bytes, size_t len)
+{
+	pass(data, SIDE_HOST, bytes, len);
+}
+
 static int on_reply_body(http_parser *parser, const char *p, size_t len)
 {
-	pass(parser->data, SIDE_HOST, p, len);
+	cleanser_feed(&((struct h1 *)parser->data)->cleanser, p, len);
 	return 0;
 }
 
@@ -446,6 +517,8 @@ static int on_reply_end(http_parser *parser)
 {
 	struct h1 *h = parser->data;
 
+	cleanser_finish(&h->cleanser);
+	(void)cleanse_head(h->p, &h->x, &h->reply, true);
 	if (h->chunked[SIDE_HOST])
 		end_chunks(h, SIDE_HOST, &h->reply);
 	h->answered = !is_interim(parser);
@@ -479,6 +552,7 @@ int h1_new(struct proxy *p, struct h1 **ret_h1)
 		return -ENOMEM;
 	h->p = p;
 	h->x.answered = on_answered;
+	cleanser_init(&h->cleanser, p, pass_answer, h);
 	http_parser_init(&h->request, HTTP_REQUEST);
 	h->request.data = h;
 	expect_answer(h);
@@ -491,8 +565,10 @@ void h1_free(struct h1 *h)
 	if (!h)
 		return;
 	exchange_end(&h->x);
+	cleanser_fini(&h->cleanser);
 	head_clear(&h->head);
 	head_clear(&h->reply);
+	buf_clear(&h->body);
 	free(h);
 }
 
@@ -561,7 +637,7 @@ static size_t take_answer(struct h1 *h, const void *bytes, size_t len)
 	n = http_parser_execute(&h->answer, &answer_calls, bytes, len);
 	err = HTTP_PARSER_ERRNO(&h->answer);
 	if (err != HPE_OK && err != HPE_PAUSED) {
-		fail(h, NET_BAD_ANSWER);
+		fail(h, h->bad ? h->bad : NET_BAD_ANSWER);
 		return len;
 	}
 	if (err == HPE_PAUSED && h->answer.status_code == 101 && h->websocket) {

@@ -8,6 +8,10 @@
 
 void head_clear(struct head *h)
 {
+	if (h->text.data) /* it may have had a secret */
+		explicit_bzero(h->text.data, h->text.len);
+	if (h->first.data)
+		explicit_bzero(h->first.data, h->first.len);
 	buf_clear(&h->text);
 	buf_clear(&h->first);
 	h->n = 0;

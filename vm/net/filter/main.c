@@ -188,6 +188,7 @@ static void start(struct net *net, const struct options *o)
 	net->trust = -1;
 	flow_init(&net->flows);
 	ask_init(&net->asks);
+	secrets_init(&net->secrets);
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++)
 		net->forwards[i].listener = net->forwards[i].waiting = -1;
 	r = nic_init(&net->nic, card, o->kind);
@@ -208,6 +209,7 @@ static void stop(struct net *net)
 	stack_free(net->stack);
 	alias_fini(&net->aliases);
 	egress_fini(&net->egress);
+	secrets_fini(&net->secrets);
 	tls_kit_free(net->kit);
 	authority_free(net->authority);
 	free(net->set.fds);
@@ -228,6 +230,7 @@ static int turn(struct net *net)
 	forward_prepare(net, &timeout_ms);
 	flow_prepare(net, &timeout_ms);
 	ask_prepare(net, &timeout_ms);
+	secrets_prepare(net, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
 		stack_prepare(net->stack, &net->set, &timeout_ms);
@@ -251,6 +254,7 @@ static int turn(struct net *net)
 	forward_run(net);
 	ask_run(net);
 	flow_run(net);
+	secrets_run(net); /* behind it: what has come from servers is known */
 	return nic_flush(&net->nic);
 }
 

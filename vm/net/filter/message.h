@@ -20,7 +20,7 @@
  *			NET_POLICY	all else that it may be used for; the four texts follow
  *			NET_TRUST	with a file of certificates, by which servers are judged
  *			NET_SECRET	a secret's name, with a pipe or file in which its value is; it replaces
- *					one of this name
+ *					one of this name. Answered with NET_SECRET_READ
  *			NET_DECIDED	the answer to NET_ASKED with that `id`
  *			NET_FORWARD	`id` is the guest's port; with a listening socket
  *					(missing if out of descriptors, as in NET_DIALED)
@@ -41,6 +41,7 @@
  *					are told
  *			NET_STATS
  *			NET_AUTHORITY	the certificate of the session's authority, when there is one
+ *			NET_SECRET_READ	a value has come, or not
  *			NET_ASKED	a connection or request waits for leave; `id` is new, or it is said again behind
  *					NET_RESYNCED
  *			NET_UNASKED	it waits no more
@@ -72,6 +73,7 @@ enum net_type {
 	NET_ASKED,
 	NET_UNASKED,
 	NET_LOGGED,
+	NET_SECRET_READ,
 };
 
 #define NET_FORWARDS_MAX 10
@@ -121,6 +123,24 @@ struct net_policy_message {
 
 struct net_secret {
 	struct net_header header;
+	char name[SECRET_NAME_MAX + 4];
+};
+
+/* What has become of NET_SECRET. With anything but NET_SECRET_GOOD the value of before, if there was one, stays. */
+enum net_secret_result {
+	NET_SECRET_GOOD,
+	NET_SECRET_EMPTY,     /* nothing came */
+	NET_SECRET_SIZE,      /* too short or too long */
+	NET_SECRET_CHARACTER, /* a control character, or more than a line */
+	NET_SECRET_LATE,
+	NET_SECRET_NO_MEMORY,
+	NET_NSECRET_RESULTS
+};
+
+struct net_secret_read {
+	struct net_header header;
+	uint32_t result;    /* enum net_secret_result */
+	uint32_t expires_s; /* as whoever made it has said; 0: not */
 	char name[SECRET_NAME_MAX + 4];
 };
 

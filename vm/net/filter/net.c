@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "tls.h"
 #include "vm/base/guest_net.h"
 #include "vm/base/net_reason.h"
+#include "vm/base/util.h"
 
 int net_tell(struct net *net, const void *msg, size_t len)
 {
@@ -109,10 +111,10 @@ int net_tell_authority(struct net *net)
 	return net_insist(net, &msg, sizeof(msg));
 }
 
-int64_t net_clock_ms(clockid_t clock)
+void net_wake_at(int *timeout_ms, int64_t now_ms, int64_t until_ms)
 {
-	struct timespec ts;
+	const int64_t left = MAX(until_ms - now_ms, (int64_t)0);
 
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+	if (*timeout_ms < 0 || left < *timeout_ms)
+		*timeout_ms = (int)MIN(left, (int64_t)INT_MAX);
 }

@@ -10,6 +10,7 @@
 #include "alias.h"
 #include "ask.h"
 #include "budget.h"
+#include "clock.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
@@ -18,6 +19,7 @@
 #include "nic.h"
 #include "vm/base/egress.h"
 #include "pollset.h"
+#include "secrets.h"
 
 /* A port of the guest to which connections to a host's socket are forwarded. */
 struct forward {
@@ -41,6 +43,7 @@ struct net {
 	struct asks asks;
 	struct log log;
 	struct budget budget;
+	struct secrets secrets;
 	struct authority *authority; /* from the first connection or rule that needs it: net_kit() */
 	struct tls_kit *kit;
 	int trust; /* the file of certificates, until the kit has read it; or -1 */
@@ -85,8 +88,8 @@ void net_prepare_kit(struct net *net);
 /* Tells the daemon of the authority, if there is one. Return: 0 or -errno. */
 int net_tell_authority(struct net *net);
 
-/* Milliseconds. */
-int64_t net_clock_ms(clockid_t clock);
+/* The time-out of poll() is to end at @until_ms at the latest, of CLOCK_MONOTONIC as @now_ms. */
+void net_wake_at(int *timeout_ms, int64_t now_ms, int64_t until_ms);
 
 /* Reports a refusal to the daemon. */
 void net_deny(struct net *net, unsigned reason, const char *name, uint16_t port);

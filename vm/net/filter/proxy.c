@@ -75,6 +75,8 @@ void proxy_free(struct proxy *p)
 	h1_free(p->h1);
 	h2_free(p->h2);
 	exchange_end(&p->tunnel);
+	cleanser_fini(&p->cleanser);
+	redact_set_fini(&p->sent);
 	for (int s = 0; s < 2; s++) {
 		tls_free(p->side[s].tls);
 		buf_clear(&p->side[s].later);
@@ -135,6 +137,12 @@ void proxy_finish(struct proxy *p)
 	}
 }
 
+void proxy_cut(struct proxy *p)
+{
+	p->abrupt = true;
+	proxy_finish(p);
+}
+
 void proxy_go_on(struct proxy *p)
 {
 	p->again = true;
@@ -167,6 +175,11 @@ static void begin_speech(struct proxy *p, bool h2)
 	proxy_go_on(p); /* a server of HTTP/2 may have spoken already */
 }
 
+static void say_to_guest(void *data, const void *bytes, size_t len)
+{
+	proxy_say(data, SIDE_GUEST, bytes, len);
+}
+
 void proxy_make_tunnel(struct proxy *p, struct exchange *x)
 {
 	/* What an asker was linked into is over by now. */
@@ -174,13 +187,17 @@ void proxy_make_tunnel(struct proxy *p, struct exchange *x)
 	p->tunnel.answered = NULL;
 	*x = (struct exchange){.answered = x->answered};
 	p->speech = PROXY_TUNNEL;
+	cleanser_init(&p->cleanser, p, say_to_guest, p);
 	proxy_go_on(p);
 }
 
 static size_t pass(struct proxy *p, enum side s, const void *bytes, size_t len)
 {
 	*(s == SIDE_GUEST ? &p->tunnel.bytes_out : &p->tunnel.bytes_in) += len;
-	proxy_say(p, !s, bytes, len);
+	if (s == SIDE_HOST)
+		cleanser_feed(&p->cleanser, bytes, len);
+	else
+		proxy_say(p, SIDE_HOST, bytes, len);
 	return len;
 }
 
@@ -243,6 +260,7 @@ static void tell_end(struct proxy *p, enum side s)
 	case PROXY_HTTP2: h2_ended(p->h2, s, c->cut); break;
 	case PROXY_TUNNEL:
 		p->abrupt = p->abrupt || c->cut;
+		cleanser_finish(&p->cleanser);
 		proxy_finish(p);
 		break;
 	case PROXY_SILENT: p->broken = true; break;
@@ -269,10 +287,16 @@ void proxy_run(struct proxy *p)
 static void choose(struct proxy *p)
 {
 	struct tls *t = p->side[SIDE_GUEST].tls;
-	const struct prospect f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
-	const bool waits = tls_offers_h2(t) && f.may && p->failed == NET_OK && !p->side[SIDE_HOST].up;
+	const bool refused = !*p->to.host;
+	struct prospect f;
 
-	if (waits) {
+	snprintf(p->to.host, sizeof(p->to.host), "%s", tls_name(t));
+	f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
+	if (refused && f.may && !f.look) { /* it is allowed by now, and not to be looked into: the next lookup leads there */
+		p->broken = true;
+		return;
+	}
+	if (tls_offers_h2(t) && f.may && p->failed == NET_OK && !p->side[SIDE_HOST].up) {
 		proxy_dial(p);
 		return;
 	}

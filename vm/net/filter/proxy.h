@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cleanse.h"
 #include "exchange.h"
 #include "vm/base/buf.h"
 
@@ -45,7 +46,9 @@ struct proxy {
 	enum proxy_speech speech;
 	struct h1 *h1;
 	struct h2 *h2;
-	struct exchange tunnel; /* the request that has made it one */
+	struct exchange tunnel;	  /* the request that has made it one */
+	struct cleanser cleanser; /* of what the server says in it */
+	struct redact_set sent;	  /* all secrets that may have gone over it */
 	bool dials, dialed, over, broken;
 	bool abrupt; /* the server has not said that it ends, and the guest is not told so either */
 	bool again;  /* proxy_go_on() was called */
@@ -98,6 +101,9 @@ void proxy_dial(struct proxy *p);
 
 /* Both sides are told that it is over, when all was sent. */
 void proxy_finish(struct proxy *p);
+
+/* Likewise, but so that the guest notices that it does not have all: nobody says that it ends here. */
+void proxy_cut(struct proxy *p);
 
 /* What is read waits for nothing any more: tries again to hand it on. */
 void proxy_go_on(struct proxy *p);

@@ -57,15 +57,19 @@ static bool offers(const uint8_t *list, size_t len, const char *protocol, size_t
 	return false;
 }
 
-/* A list with one name, of a host. */
-static bool names_server(const uint8_t *p, size_t len, const char *name)
+/* A list with one name, of a host: the one that is wanted, or any if @name is "", which it is then. */
+static bool names_server(const uint8_t *p, size_t len, char name[static ALLOW_NAME_MAX + 1])
 {
 	char canonical[ALLOW_NAME_MAX + 1];
 
 	if (len < 5 || (size_t)(p[0] << 8 | p[1]) != len - 2 || p[2] != TLSEXT_NAMETYPE_host_name ||
 	    (size_t)(p[3] << 8 | p[4]) != len - 5)
 		return false;
-	return allow_canonical((const char *)p + 5, len - 5, canonical) == 0 && !strcmp(canonical, name);
+	if (allow_canonical((const char *)p + 5, len - 5, canonical) < 0)
+		return false;
+	if (!*name)
+		memcpy(name, canonical, sizeof(canonical));
+	return !strcmp(canonical, name);
 }
 
 static int on_hello(SSL *ssl, int *alert, void *data)
@@ -73,11 +77,16 @@ static int on_hello(SSL *ssl, int *alert, void *data)
 	struct tls *t = SSL_get_app_data(ssl);
 	const uint8_t *p;
 	size_t len;
+	bool meant;
 
 	(void)data;
 	if (t->chosen)
 		return SSL_CLIENT_HELLO_SUCCESS;
-	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &len) && !names_server(p, len, t->name)) {
+	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &p, &len))
+		meant = names_server(p, len, t->name);
+	else
+		meant = *t->name; /* no name is that by which it was looked up */
+	if (!meant) {
 		snprintf(t->why, sizeof(t->why), "other TLS server name");
 		*alert = SSL_AD_UNRECOGNIZED_NAME;
 		return SSL_CLIENT_HELLO_ERROR;
@@ -295,6 +304,11 @@ bool tls_is_h2(const struct tls *t)
 
 	SSL_get0_alpn_selected(t->ssl, &p, &len);
 	return len == LEN(ALPN_H2) - 1 && !memcmp(p, ALPN_H2 + 1, len);
+}
+
+const char *tls_name(const struct tls *t)
+{
+	return t->name;
 }
 
 const char *tls_why(const struct tls *t)

@@ -30,7 +30,7 @@ int tls_kit_trust(struct tls_kit *kit, const void *bytes, size_t len);
 /**
  * tls_accept() - Begin the side towards a client
  * @kit: Kit
- * @name: The server that it wants: another name in its hello is refused
+ * @name: The server that it wants: another name in its hello is refused; "": any, which is tls_name() from TLS_CHOOSES on
  * @ret_tls: Result; end it with tls_free()
  *
  * Return: 0 or -ENOMEM.
@@ -59,6 +59,9 @@ void tls_choose(struct tls *t, bool h2);
 
 /* Is it HTTP/2 that was agreed on? From TLS_OPEN on. */
 bool tls_is_h2(const struct tls *t);
+
+/* The server that it is for. */
+const char *tls_name(const struct tls *t);
 
 /* What failed, for people. */
 const char *tls_why(const struct tls *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeping sessions: when they are written, what the next mount finds. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/vault_fake.c tests/unit/fixture/keeper_fixture.c vm/base/record.c vm/base/remove.c */
-/* modules: fs/keep/aside.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/policy.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 /* modules: fs/keep/keeper.c fs/keep/keeper_held.c fs/keep/keeper_item.c fs/keep/keeper_write.c fs/keep/keeper_load.c fs/keep/keeper_removal.c fs/keep/keeper_end.c fs/keep/reserve.c fs/keep/store.c */
 #include <errno.h>
 #include <stdio.h>
@@ -399,7 +399,7 @@ static void test_damaged(void **data)
 	assert_int_equal(session_start(kf_found(&n, "demo")), -ESTALE);
 	assert_int_equal(session_checkpoint(kf_found(&n, "demo"), "a", true, &cp), -ESTALE);
 	assert_int_equal(config_replace(kf_found(&n, "demo"), "timeout_s = 3\n", 14), -ESTALE);
-	assert_int_equal(config_allow(kf_found(&n, "demo"), "", 0), -ESTALE);
+	assert_int_equal(config_list(kf_found(&n, "demo"), NODE_NET_ALLOW, "", 0), -ESTALE);
 	assert_int_equal(job_create(kf_found(&n, "demo"), "j", false, &j), -ESTALE);
 	assert_int_equal(session_check_damaged(kf_found(&n, "demo")), -ESTALE);
 	/* Whoever looks at the root sees it as well. */
