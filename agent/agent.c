@@ -337,7 +337,7 @@ static void on_signal(struct loop_source *s, uint32_t events)
 		while (n < ARRAY_SIZE(a->spares.slots) &&
 		       !interp_reaped(&a->spares.slots[n], pid, status, &ru))
 			n++;
-		if (n == ARRAY_SIZE(a->spares.slots) && !jobs_reaped(&a->jobs, pid))
+		if (n == ARRAY_SIZE(a->spares.slots) && !jobs_reaped(&a->jobs, pid, status))
 			run_on_orphan(&a->run, pid, &ru);
 	}
 }

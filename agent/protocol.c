@@ -161,7 +161,8 @@ static const char *const type_names[] = {
 	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
 	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
 	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED),
-	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD)};
+	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD),	 NAME(AUTHOR),
+	NAME(F_ORIGIN)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -189,7 +190,7 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_WAKE:
 	case PROTO_POINT:
 	case PROTO_LEASE: return true;
-	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_HOLD;
+	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_ORIGIN;
 	}
 }
 

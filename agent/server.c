@@ -235,6 +235,16 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 	return 0;
 }
 
+static int on_author(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const struct proto_str name = get_str(in, PROTO_ORIGIN_MAX);
+
+	if (!get_end(in) || !name.len)
+		return -EPROTO;
+	origin_author(&a->files.origin, h->id, name);
+	return 0;
+}
+
 static int on_job(struct agent *a, const struct proto_header *h, struct proto_in *in)
 {
 	struct proto_job req;
@@ -525,7 +535,8 @@ static int on_pack(struct agent *a, const struct proto_header *h, struct proto_i
 
 	if (!get_end(in))
 		return -EPROTO;
-	packer_start(&a->packer, h->id, bytes, entries, h->flags & PROTO_F_NUMBERS);
+	packer_start(&a->packer, h->id, bytes, entries,
+		     h->flags & (PROTO_F_NUMBERS | PROTO_F_ORIGINS));
 	return 0;
 }
 
@@ -572,6 +583,7 @@ static const frame_fn handlers[] = {
 	[PROTO_WAKE] = on_wake,
 	[PROTO_POINT] = on_point,
 	[PROTO_RESUME] = on_resume,
+	[PROTO_AUTHOR] = on_author,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -585,7 +597,7 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 	still_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_HOLD)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_ORIGIN)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

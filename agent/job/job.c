@@ -100,6 +100,8 @@ static void job_free(struct job *j)
 	output_fini(&j->output);
 	if (j->holder)
 		proc_let_go(j->holder);
+	origin_end(&j->all->files->origin, j->id,
+		   j->holder || j->adrift ? ORIGIN_LEFT : ORIGIN_CLOSED);
 	TAILQ_REMOVE(&j->all->list, j, link);
 	j->all->n--;
 	free(j);
@@ -446,6 +448,7 @@ int jobs_start(struct jobs *all, uint32_t id, const struct proto_job *req)
 	if (!j)
 		return -ENOMEM;
 	log_trace("job %x has arrived", id & ~PROTO_JOB_ID);
+	origin_begin(&all->files->origin, id);
 	r = job_start(j, req, &step);
 	if (r < 0)
 		job_fail(j, -r, step);
@@ -538,7 +541,7 @@ bool jobs_active(const struct jobs *all)
 	return false;
 }
 
-bool jobs_reaped(struct jobs *all, pid_t pid)
+bool jobs_reaped(struct jobs *all, pid_t pid, int wait_status)
 {
 	struct job *j;
 
@@ -555,6 +558,7 @@ bool jobs_reaped(struct jobs *all, pid_t pid)
 		on_silent(j);
 	proc_let_go(pid);
 	j->holder = 0;
+	j->adrift = WIFSIGNALED(wait_status);
 	return true;
 }
 

@@ -299,6 +299,7 @@ static void answer_empty(struct file_op *op)
 		break;
 	case VM_STATFS: files_answer_statfs(op, &nothing); break;
 	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
+	case VM_ORIGIN: reply_err(files_op_req(op), -ENODATA); break;
 	default: reply_err(files_op_req(op), -ENOENT);
 	}
 	files_op_free(op);

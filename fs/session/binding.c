@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vm/base/log.h"
+#include "author.h"
 #include "fs.h"
 #include "intake.h"
 #include "job.h"
@@ -508,9 +509,11 @@ static unsigned timeout_of(const struct session *s, const struct run *r)
 
 static int hand_over(struct session *s, struct run *r)
 {
+	const struct author author = author_of_run(s, r->number);
 	const struct sandbox_run run = {
 		.id = r->number,
 		.began = r->began,
+		.author = author.text,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.cwd = r->cwd,

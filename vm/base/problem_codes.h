@@ -122,6 +122,9 @@
 	X(INPUT, DROPPED, "dropped", YES, \
 	  "There was no memory to make a run of the code; or a job, or a named run, had its code already, from another writer.", \
 	  "Write it again; make another job.") \
+	X(INPUT, ORIGIN_FIXED, "origin-fixed", NO, \
+	  "The attribute `user.xsbxfs.origin` was to be set, or removed. It says who changed a file last.", \
+	  "Nobody sets it; cp, rsync and tar are told to leave out extended attributes.") \
 	X(INPUT, TOO_MANY_FILES, "too-many-files", NO, \
 	  "There are 64 files beside the nodes.", \
 	  "Keep files below `files/`.") \

@@ -373,6 +373,8 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 {
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
+	if (req->op == VM_ORIGIN && g->version < PROTO_VERSION_ORIGIN)
+		return -ENODATA;
 	if (!g->usage_stale)
 		guest_touch(g); /* it may be answered from what is known */
 	g->usage_stale = true;
