@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 /* Its parts, by noun: fs/ includes this header, not them. */
@@ -43,6 +44,10 @@ struct turn;
 /* Events that belong to no sandbox. */
 struct vm_events {
 	void (*event)(void *data, const char *kind, const char *words); /* a line for `events` */
+	/* What a user's sandboxes have taken from the host since this was called last: microseconds of its processors, and bytes
+	 * that went through the networks of sandboxes, both ways. Every few seconds, at the end of each sandbox, and once by two
+	 * daemons, one behind the other. May be NULL. */
+	void (*spent)(void *data, uid_t owner, uint64_t us, uint64_t bytes);
 };
 
 /**

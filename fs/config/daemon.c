@@ -232,10 +232,39 @@ static int settle_shared(struct conf *c)
 	return 0;
 }
 
+/* What of the quotas sandboxes are admitted by. Return: 0 or -ENOMEM. */
+static int settle_quotas(struct conf *c)
+{
+	const struct quotas *q = &c->quota;
+	const unsigned bit_machines = 1u << 1, bit_memory = 1u << 2; /* in the order of the keys */
+
+	c->vm.max_vms = q->all.machines;
+	c->vm.memory_mb = q->all.memory_mb;
+	c->vm.max_vms_user = q->each.machines;
+	c->vm.memory_mb_user = q->each.memory_mb;
+	c->vm_users = calloc(q->n + 1, sizeof(*c->vm_users));
+	if (!c->vm_users)
+		return -ENOMEM;
+	for (size_t i = 0; i < q->n; i++) {
+		const struct allowance *a = &q->user[i].may;
+
+		c->vm_users[i] = (struct vm_user){
+			.uid = q->user[i].uid,
+			.max_vms = a->set & bit_machines ? a->machines : VM_AS_OTHERS,
+			.memory_mb = a->set & bit_memory ? a->memory_mb : VM_AS_OTHERS,
+		};
+	}
+	c->vm.users = c->vm_users;
+	c->vm.nusers = q->n;
+	return 0;
+}
+
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
-	int r;
+	int r = settle_quotas(c);
 
+	if (r < 0)
+		return r;
 	if (!c->vm.cache_dir)
 		c->vm.cache_dir = default_cache_dir();
 	if (!c->vm.cache_dir || settle_shared(c) < 0)

@@ -27,6 +27,7 @@ struct reader {
 	struct conf_source *src;
 	enum conf_section section; /* keys before any section are global */
 	struct conf_template *template;
+	struct allowance *quota;
 	size_t bytes;
 	char *line;
 	size_t line_cap;
@@ -39,11 +40,40 @@ static int fail(struct reader *r, const char *words)
 	return r->result;
 }
 
+/* Is a section's @name `kind NAME`? Return: what is behind the blanks; NULL: it is not. */
+static char *name_behind(char *name, const char *kind)
+{
+	const size_t len = strlen(kind);
+
+	if (strncmp(name, kind, len) != 0 || !isblank((unsigned char)name[len]))
+		return NULL;
+	return name + len + strspn(name + len, " \t");
+}
+
+/* `[quota]`, `[quota all]` or `[quota USER]`: @whose is "", "all" or the user. */
+static void read_quota(struct reader *r, const char *whose)
+{
+	struct quota_user *u;
+	struct problem why;
+	int e;
+
+	r->section = CONF_QUOTA;
+	if (!*whose || strcmp(whose, "all") == 0) {
+		r->quota = *whose ? &r->conf->quota.all : &r->conf->quota.each;
+		return;
+	}
+	e = quotas_user(&r->conf->quota, whose, &r->conf->known, &u, &why);
+	if (e == 0)
+		r->quota = &u->may;
+	else
+		r->result = conf_refuse(r->src, e, "[quota USER]: ", &why);
+}
+
 /* `[name]` and nothing behind it but a comment. */
 static void read_section(struct reader *r, char *text)
 {
-	static const char prefix[] = "template";
-	char *end = strchr(text, ']'), *name = text + 1;
+	char *end = strchr(text, ']'), *name = text + 1, *whose;
+	const char *section;
 
 	if (!end || (end[1 + strspn(end + 1, " \t")] != '\0' &&
 		     !strchr("#;", end[1 + strspn(end + 1, " \t")]))) {
@@ -54,23 +84,28 @@ static void read_section(struct reader *r, char *text)
 	while (end > name && strchr(" \t", end[-1]))
 		end--;
 	*end = '\0';
+	section = name;
 	for (enum conf_section i = 0; i < CONF_OPTION && !r->src->only; i++) {
 		if (strcmp(name, key_section(i)) == 0) {
 			r->section = i;
 			return;
 		}
 	}
-	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-	    !isblank((unsigned char)name[strlen(prefix)])) {
+	whose = strcmp(name, "quota") == 0 ? end : name_behind(name, "quota");
+	if (whose && !r->src->only) {
+		read_quota(r, whose);
+		return;
+	}
+	name = name_behind(name, "template");
+	if (!name) {
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				  "[network], [store], [packages] and [template NAME]",
-				  problem_quote(name).text);
+				  "[network], [store], [packages], [quota], [quota USER], "
+				  "[quota all] and [template NAME]",
+				  problem_quote(section).text);
 		return;
 	}
-	name += strlen(prefix);
-	name += strspn(name, " \t");
 	if (r->src->only && strcmp(name, r->src->only) != 0) {
 		r->result = conf_fail(r->src, EINVAL,
 				      "an image has no other template than [template %s]",
@@ -145,6 +180,8 @@ static int on_ini_key(void *data, const char *section, const char *key, const ch
 	(void)section;
 	if (r->section == CONF_TEMPLATE)
 		r->result = conf_template_set(r->template, key, value, r->src);
+	else if (r->section == CONF_QUOTA)
+		r->result = conf_quota_set(r->quota, key, value, r->src);
 	else if (r->src->only)
 		r->result = conf_fail(r->src, EINVAL, "an image sets nothing but its own template");
 	else

@@ -32,6 +32,9 @@ void conf_clear(struct conf *c)
 		free(c->template[i].name);
 		settings_clear(&c->template[i].settings);
 	}
+	quotas_clear(&c->quota);
+	quotas_clear(&c->known);
+	free(c->vm_users);
 	buf_clear(&c->notes);
 	buf_clear(&c->files);
 	*c = (struct conf){0};

@@ -49,25 +49,6 @@ static uint64_t session_bytes(const struct session *s)
 
 /* ---- sums ---- */
 
-#define SUM_WORTH 16u /* a sum over so many sessions is made each time */
-
-/* Does a user certainly have no more than @limit with @more? Return: false, if that is to be found out. */
-static bool known_fit(struct roster_sum *sum, uint64_t more, uint64_t limit)
-{
-	if (!sum->left || sum->bytes > limit || more > limit - sum->bytes)
-		return false;
-	sum->left--;
-	sum->bytes += more;
-	return true;
-}
-
-/* It was found out that they have @bytes now. */
-static void know(const struct fs *fs, struct roster_sum *sum, uint64_t bytes)
-{
-	*sum = (struct roster_sum){.bytes = bytes,
-				   .left = (fs->roster.n - fs->roster.nfree) / SUM_WORTH};
-}
-
 /* What all sessions and open handles of a user take now, in bytes. */
 static uint64_t quota_used(const struct fs *fs, uid_t uid)
 {
@@ -92,11 +73,11 @@ static bool texts_fit(struct fs *fs, uid_t uid, size_t more)
 	struct roster_user *u = roster_user(&fs->roster, uid);
 	uint64_t bytes;
 
-	if (u && known_fit(&u->texts, more, QUOTA_BYTES))
+	if (u && roster_sum_fits(&u->texts, more, QUOTA_BYTES))
 		return true;
 	bytes = quota_used(fs, uid) + more;
 	if (u)
-		know(fs, &u->texts, bytes);
+		roster_sum_know(&fs->roster, &u->texts, bytes);
 	return bytes <= QUOTA_BYTES;
 }
 
@@ -118,7 +99,8 @@ int quota_open(struct fs *fs, const struct node *n)
 {
 	const struct opener *o = handle_opener(&fs->handles, quota_whose(fs, n->s));
 	const bool helps =
-		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL;
+		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL ||
+		n->kind == NODE_ROOT_QUOTA;
 	struct problem p = {0};
 
 	/* A caller who is not the owner is privileged: no limit. */
@@ -242,31 +224,33 @@ uint64_t quota_saved_total(const struct fs *fs)
 	return sum_up(&all);
 }
 
-/* Of one user, with @more of @of, which may be instead of what that one woke from: what others have of that stays. Likewise. */
-static uint64_t saved_by(const struct fs *fs, const struct session *of, const struct saved *more)
+/* @more of @of may be instead of what that one woke from: what others have of that stays. Likewise. */
+uint64_t quota_saved_by(const struct fs *fs, uid_t uid, const struct session *of,
+			const struct saved *more)
 {
 	const struct session *s;
 	struct buf all = {0};
 
-	add_saved(&all, of->uid, more);
+	add_saved(&all, uid, more);
 	LIST_FOREACH(s, &fs->sessions, kept)
-		if (s->uid == of->uid)
+		if (s->uid == uid)
 			add_saved_of(&all, s->uid, s, s != of);
 	return sum_up(&all);
 }
 
-int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
-		struct problem *why)
+/* ... of what is saved, alone. */
+static int check_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		       struct problem *why)
 {
 	struct roster_user *u = roster_user(&fs->roster, s->uid);
 	const uint64_t limit = fs->conf->saved_bytes, more = saved ? saved_bytes(saved) : 1;
 	uint64_t n;
 
-	if (!limit || (u && known_fit(&u->saved, more, limit)))
+	if (!limit || (u && roster_sum_fits(&u->saved, more, limit)))
 		return 0;
-	n = saved_by(fs, s, saved);
+	n = quota_saved_by(fs, s->uid, s, saved);
 	if (u)
-		know(fs, &u->saved, n);
+		roster_sum_know(&fs->roster, &u->saved, n);
 	if (n < limit || (n == limit && saved))
 		return 0;
 	problem_set(why, PROBLEM_TOO_MUCH_SAVED,
@@ -275,6 +259,14 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 		    " MiB, and may take %" PRIu64,
 		    saved ? "would take" : "takes", quota_mib(n), limit >> 20);
 	return -EDQUOT;
+}
+
+int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		struct problem *why)
+{
+	const int e = check_saved(fs, s, saved, why);
+
+	return e < 0 ? e : quota_disk_saved(s, saved, why);
 }
 
 bool quota_disk_full(const struct fs *fs, uid_t uid)

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "installer.h"
+#include "meter.h"
 #include "restore.h"
 #include "save.h"
 #include "vm/backend/backend.h"
@@ -58,10 +59,13 @@ struct vm {
 	unsigned admission_s;
 	unsigned max_points; /* machines' memories that are saved in memory */
 	struct admission admission;
+	struct admission_owner *owners; /* with limits of their own */
 	struct slots slots;
 	struct host host;
 	struct host_reading reading;
 	uint64_t read_at;   /* ms of the loop's clock */
+	uv_timer_t metering; /* while there are sandboxes; see meter.c */
+	unsigned meterings;  /* how often */
 	uv_timer_t recheck; /* while someone waits for a resource whose release is not notified */
 
 	struct saved_packs packs; /* while records are read */
@@ -128,6 +132,7 @@ struct sandbox {
 	struct save save;
 	struct layer *layer;	   /* of its packages; or NULL */
 	struct template *template; /* holds a reference; or NULL */
+	struct meter meter;
 	struct ticket ticket;
 	struct slot slot; /* HELD while a run or a job is there; WAITING only while READY */
 	struct guest *guest;

@@ -96,7 +96,9 @@ struct spawn_note {
 	uint32_t kept;		   /* STARTED: the kept directory follows these descriptors */
 	uint32_t jail_step;	   /* FAILED in SPAWN_STEP_JAIL: enum jail_step */
 	char what[JAIL_WHAT_MAX];  /* LOG: the line */
-	uint64_t at;		   /* LOG: log_now() of the line */
+	/* LOG: log_now() of the line; EXITED: microseconds of processor time that it and its jail have
+	 * used, 0: not known, as by spawners of older versions. */
+	uint64_t at;
 	struct jail_report report; /* STARTED: layers of the jail in effect */
 };
 

@@ -33,7 +33,7 @@ static void test_defaults(void **state)
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
 	assert_int_equal(c.vm.max_vms, 0);
-	assert_int_equal(c.max_sessions, 1024);
+	assert_int_equal(c.quota.each.sessions, 1024);
 	assert_true(strncmp(c.vm.cache_dir, dir, strlen(dir)) == 0);
 	assert_int_equal(strncmp(c.spool_dir, c.vm.cache_dir, strlen(c.vm.cache_dir)), 0);
 	assert_string_equal(c.spool_dir + strlen(c.vm.cache_dir), "/spool");

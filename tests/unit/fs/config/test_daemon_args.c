@@ -240,7 +240,7 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(
 		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
 	assert_int_equal(c.vm.max_vms, 1);
-	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.quota.each.sessions, 2);
 	assert_int_equal(c.history_runs, 3);
 	assert_int_equal(c.vm.boot_s, 4);
 	conf_clear(&c);
@@ -271,7 +271,7 @@ static void test_tried(void **state)
 	assert_int_equal(load(&c, "--try-config", "nope.conf", "-c", "a.conf", "--try-config",
 			      "b.conf", "mnt"),
 			 0);
-	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.quota.each.sessions, 2);
 	assert_int_equal(c.history_runs, 3);
 	conf_clear(&c);
 	assert_int_equal(load(&c, "--try-config", "b.conf", "-c", "a.conf", "mnt"), 0);
@@ -323,7 +323,7 @@ static void test_again(void **state)
 	assert_int_equal(load_again(&c, &was, argv), 0);
 	assert_string_equal(c.vm.accel, "tcg");
 	assert_int_equal(c.vm.max_vms, 2);
-	assert_int_equal(c.max_sessions, 6);
+	assert_int_equal(c.quota.each.sessions, 6);
 	assert_non_null(conf_template_find(&c, "a"));
 	assert_non_null(conf_template_find(&c, "b"));
 	snprintf(expected, sizeof(expected), "%s/mnt", dir);
@@ -338,7 +338,7 @@ static void test_again(void **state)
 		const struct buf half = {.data = was.data, .len = len};
 
 		if (load_again(&c, &half, argv) == 0)
-			assert_true(c.mountpoint && c.max_sessions != 6);
+			assert_true(c.mountpoint && c.quota.each.sessions != 6);
 		conf_clear(&c);
 	}
 	buf_clear(&was);
