@@ -15,7 +15,8 @@ struct problem;
 struct allowance {
 	unsigned sessions, machines, memory_mb, cpu_s_day, checkpoints;
 	uint64_t disk, net_bytes_day;
-	unsigned set; /* of a user: which of them are said, bits in the order of the keys; the others are as everybody's */
+	unsigned
+		set; /* of a user: which of them are said, bits in the order of the keys; the others are as everybody's */
 };
 
 struct quota_user {

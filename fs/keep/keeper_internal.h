@@ -75,7 +75,8 @@ struct keeper_accounts {
 	struct keeper *k;
 	bool busy, failed, told;
 	int err;
-	uint64_t written, writing; /* accounts.changes of what is there, and of what is being written */
+	uint64_t written,
+		writing; /* accounts.changes of what is there, and of what is being written */
 	struct buf text;
 	uv_work_t work;
 	uv_timer_t timer;

@@ -7,12 +7,12 @@
 
 #include "vm/base/util.h"
 
-#define DAY_S	       86400
-#define ROOM_AT_FIRST  16u
-#define PLACE_ALL      ACCOUNTS_MAX
-#define PLACE_OTHERS   (ACCOUNTS_MAX + 1)
-#define DAYS_MAX       (INT64_MAX / DAY_S)
-#define SPENT_MAX      (UINT64_MAX / 4)
+#define DAY_S	      86400
+#define ROOM_AT_FIRST 16u
+#define PLACE_ALL     ACCOUNTS_MAX
+#define PLACE_OTHERS  (ACCOUNTS_MAX + 1)
+#define DAYS_MAX      (INT64_MAX / DAY_S)
+#define SPENT_MAX     (UINT64_MAX / 4)
 
 int64_t account_day(const struct timespec *now)
 {

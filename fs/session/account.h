@@ -38,7 +38,7 @@ struct accounts {
 	struct account all, others; /* of all together; of those for whom there was no entry */
 	struct account *of;
 	unsigned n, room;
-	bool touched; /* some of them */
+	bool touched;	  /* some of them */
 	uint64_t changes; /* how often there were any, for who keeps them on a disk */
 };
 

@@ -81,8 +81,8 @@ static bool keep_output(struct session *s, struct run *r, enum vm_stream stream,
 
 	struct problem why;
 
-	if (run_wants_disk(r, stream, len) && (quota_disk_full(s->fs, s->uid) ||
-					       quota_disk(s->fs, s->uid, len, &why) < 0))
+	if (run_wants_disk(r, stream, len) &&
+	    (quota_disk_full(s->fs, s->uid) || quota_disk(s->fs, s->uid, len, &why) < 0))
 		run_stop_keeping(r, stream, -EDQUOT);
 	run_output(r, stream, bytes, len);
 	return run_lost(r) && !had_lost;

@@ -98,9 +98,8 @@ static int refuse(struct fs *fs, struct session *s, const struct problem *p)
 int quota_open(struct fs *fs, const struct node *n)
 {
 	const struct opener *o = handle_opener(&fs->handles, quota_whose(fs, n->s));
-	const bool helps =
-		n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR || n->kind == NODE_CTL ||
-		n->kind == NODE_ROOT_QUOTA;
+	const bool helps = n->kind == NODE_ERROR || n->kind == NODE_ROOT_ERROR ||
+			   n->kind == NODE_CTL || n->kind == NODE_ROOT_QUOTA;
 	struct problem p = {0};
 
 	/* A caller who is not the owner is privileged: no limit. */

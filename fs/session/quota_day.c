@@ -13,7 +13,7 @@
 
 #define DAY_S	     86400u
 #define SECOND_US    1000000u
-#define GRACE_PART   10u	       /* what goes on may use so much of a day more, */
+#define GRACE_PART   10u		/* what goes on may use so much of a day more, */
 #define GRACE_MIN_US (2ull * SECOND_US) /* ... at least this */
 
 static int64_t today(void)
@@ -182,8 +182,8 @@ uint64_t quota_net_left(const struct fs *fs, uid_t uid)
 	const int64_t day = today();
 	const uint64_t own = left(account_of(&fs->accounts, uid, day).bytes,
 				  quotas_of(&fs->conf->quota, uid).net_bytes_day);
-	const uint64_t all = left(account_of_all(&fs->accounts, day).bytes,
-				  fs->conf->quota.all.net_bytes_day);
+	const uint64_t all =
+		left(account_of_all(&fs->accounts, day).bytes, fs->conf->quota.all.net_bytes_day);
 
 	return MIN(own, all);
 }

@@ -236,6 +236,7 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
+		"- of a user: `quota` says what you have, and may have\n"
 		"\nMore: `doctor` (is this host in order?), `isolation` (what is enforced), "
 		"`status.html` (browser),\n"
 		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "

@@ -97,7 +97,8 @@ struct backend_info {
 	const struct jail_report *report; /* state of its jail, or NULL */
 	int kept;		   /* descriptor kept from its jail, or -1; owned by the backend */
 	struct cgroup_stat *stats; /* counters of its jail, or NULL */
-	uint64_t used_us; /* processor time of all of it, once it has ended; else 0, also if that is not known */
+	uint64_t
+		used_us; /* processor time of all of it, once it has ended; else 0, also if that is not known */
 };
 
 /* @error is NULL if the machine was saved. */

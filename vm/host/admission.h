@@ -54,12 +54,13 @@ struct admission_limits {
 	unsigned owner_places;	  /* of one owner; 0: all */
 	uint64_t memory_mb;	  /* budget of all sandboxes */
 	uint64_t owner_memory_mb; /* of one owner; 0: all */
-	const struct admission_owner *owners; /* for whom other limits count than these two; not owned */
+	const struct admission_owner
+		*owners; /* for whom other limits count than these two; not owned */
 	size_t nowners;
-	unsigned queue;		  /* most that may wait; 0: no limit */
-	unsigned owner_queue;	  /* of one owner; 0: no limit */
-	uint64_t floor_mb;	  /* of the host's memory, to be left free */
-	unsigned pressure;	  /* hundredths of a percent at which nothing is admitted */
+	unsigned queue;	      /* most that may wait; 0: no limit */
+	unsigned owner_queue; /* of one owner; 0: no limit */
+	uint64_t floor_mb;    /* of the host's memory, to be left free */
+	unsigned pressure;    /* hundredths of a percent at which nothing is admitted */
 };
 
 /* The present state; set before admission_next() and admission_room(). */

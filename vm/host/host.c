@@ -400,9 +400,8 @@ static int used_by(const struct host *h, int pid, uint64_t *us)
 		return r;
 	/* "PID (NAME) STATE ...": it has chosen its name, in which anything may be. */
 	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1,
-			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &own,
-			 &sys, &theirs, &theirs_sys) != 4)
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+			 &own, &sys, &theirs, &theirs_sys) != 4)
 		return -ENODATA;
 	*us += (own + sys + theirs + theirs_sys) * tick;
 	return 0;

@@ -63,10 +63,10 @@ struct vm {
 	struct slots slots;
 	struct host host;
 	struct host_reading reading;
-	uint64_t read_at;   /* ms of the loop's clock */
+	uint64_t read_at;    /* ms of the loop's clock */
 	uv_timer_t metering; /* while there are sandboxes; see meter.c */
 	unsigned meterings;  /* how often */
-	uv_timer_t recheck; /* while someone waits for a resource whose release is not notified */
+	uv_timer_t recheck;  /* while someone waits for a resource whose release is not notified */
 
 	struct saved_packs packs; /* while records are read */
 	struct sandbox_list sandboxes;

@@ -37,7 +37,7 @@ static void tell(struct sandbox *s, uint64_t least_us)
 	m->told_bytes += more_bytes;
 	if (s->was_up)
 		sandbox_touch(s);
-	if (vm->events->spent && !s->spec.install) /* packages are for all */
+	if (vm->events && vm->events->spent && !s->spec.install) /* packages are for all */
 		vm->events->spent(vm->data, s->spec.owner, more_us, more_bytes);
 }
 

@@ -153,14 +153,15 @@ static void can_never(struct sandbox *s)
 	if (may.memory_mb)
 		snprintf(own, sizeof(own), ", and those of this user %llu",
 			 (unsigned long long)may.memory_mb);
-	sandbox_failf(s, PROBLEM_NO_PLACE,
-		      may.memory_mb ? "Ask for less memory (memory_mb); the administrator sets the "
-				      "quota (memory_mb)."
-				    : "Ask for less memory (memory_mb).",
-		      "a sandbox of %u MiB, which needs %u of the host, can never have a place: all "
-		      "sandboxes together may have %llu MiB%s",
-		      s->spec.memory_mb, s->ticket.memory_mb,
-		      (unsigned long long)s->vm->admission.limits.memory_mb, own);
+	sandbox_failf(
+		s, PROBLEM_NO_PLACE,
+		may.memory_mb ? "Ask for less memory (memory_mb); the administrator sets the "
+				"quota (memory_mb)."
+			      : "Ask for less memory (memory_mb).",
+		"a sandbox of %u MiB, which needs %u of the host, can never have a place: all "
+		"sandboxes together may have %llu MiB%s",
+		s->spec.memory_mb, s->ticket.memory_mb,
+		(unsigned long long)s->vm->admission.limits.memory_mb, own);
 }
 
 static void wait_for_place(struct sandbox *s)

@@ -263,8 +263,9 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 			 s->ticket.memory_mb);
 		break;
 	case LACK_OWN_MEMORY:
-		*ret_fix = LEAVE_SOME ", or ask for less memory (memory_mb); the administrator sets "
-				      "the quota (memory_mb).";
+		*ret_fix =
+			LEAVE_SOME ", or ask for less memory (memory_mb); the administrator sets "
+				   "the quota (memory_mb).";
 		snprintf(ret_why, size,
 			 "the user's sandboxes have %llu of the %llu MiB one user may have, and "
 			 "this one needs %u",

@@ -70,12 +70,13 @@
 static void last_look(const struct jail_cell *cell, struct spawn_note *note)
 {
 	struct cgroup_stat g = CGROUP_STAT_NONE;
-	uint64_t us = 0;
+	uint64_t kills, us = 0;
 
 	if (!cell->taken)
 		return;
 	jail_cgroup_watch(cell, &g);
-	note->oom_kills = (uint32_t)MIN(cgroup_stat_oom_kills(&g), (uint64_t)UINT32_MAX);
+	kills = cgroup_stat_oom_kills(&g);
+	note->oom_kills = (uint32_t)MIN(kills, (uint64_t)UINT32_MAX);
 	if (cgroup_stat_used_us(&g, &us))
 		note->at = MAX(note->at, us);
 	cgroup_stat_close(&g);
