@@ -236,7 +236,6 @@ static int settle_shared(struct conf *c)
 static int settle_quotas(struct conf *c)
 {
 	const struct quotas *q = &c->quota;
-	const unsigned bit_machines = 1u << 1, bit_memory = 1u << 2; /* in the order of the keys */
 
 	c->vm.max_vms = q->all.machines;
 	c->vm.memory_mb = q->all.memory_mb;
@@ -250,8 +249,8 @@ static int settle_quotas(struct conf *c)
 
 		c->vm_users[i] = (struct vm_user){
 			.uid = q->user[i].uid,
-			.max_vms = a->set & bit_machines ? a->machines : VM_AS_OTHERS,
-			.memory_mb = a->set & bit_memory ? a->memory_mb : VM_AS_OTHERS,
+			.max_vms = allowance_says(a, "machines") ? a->machines : VM_AS_OTHERS,
+			.memory_mb = allowance_says(a, "memory_mb") ? a->memory_mb : VM_AS_OTHERS,
 		};
 	}
 	c->vm.users = c->vm_users;

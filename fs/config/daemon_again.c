@@ -79,11 +79,11 @@ int conf_read_file(struct conf *c, int fd, struct conf_source *src)
 int conf_put(const struct conf *c, struct buf *out)
 {
 	record_str(out, TAG_MOUNTPOINT, c->mountpoint);
-	for (size_t i = 0; i < c->quota.n; i++) {
+	for (size_t i = 0; i < c->known.n; i++) {
 		const size_t at = record_open(out, TAG_USER);
 
-		record_str(out, TAG_USER_NAME, c->quota.user[i].name);
-		record_u64(out, TAG_USER_ID, c->quota.user[i].uid);
+		record_str(out, TAG_USER_NAME, c->known.user[i].name);
+		record_u64(out, TAG_USER_ID, c->known.user[i].uid);
 		record_close(out, at);
 	}
 	return buf_append(out, c->files.data, c->files.len);

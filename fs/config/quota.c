@@ -69,6 +69,19 @@ int allowance_set(struct allowance *a, const char *key, const char *value, struc
 	return -ENOENT;
 }
 
+bool allowance_says(const struct allowance *a, const char *key)
+{
+	unsigned bit = 1;
+
+	for_each_key(k, CONF_QUOTA)
+	{
+		if (strcmp(k->name, key) == 0)
+			return a->set & bit;
+		bit <<= 1;
+	}
+	return false;
+}
+
 /* ---- users ---- */
 
 static int number(const char *name, uid_t *ret_uid)
@@ -81,25 +94,6 @@ static int number(const char *name, uid_t *ret_uid)
 	if (errno || *end || n > UID_LAST)
 		return -EINVAL;
 	*ret_uid = (uid_t)n;
-	return 0;
-}
-
-static int look_up(const char *name, const struct quotas *known, uid_t *ret_uid)
-{
-	const struct passwd *pw;
-
-	if (isdigit((unsigned char)*name))
-		return number(name, ret_uid);
-	for (size_t i = 0; known && i < known->n; i++) {
-		if (strcmp(known->user[i].name, name) == 0) {
-			*ret_uid = known->user[i].uid;
-			return 0;
-		}
-	}
-	pw = getpwnam(name);
-	if (!pw)
-		return -EINVAL;
-	*ret_uid = pw->pw_uid;
 	return 0;
 }
 
@@ -125,14 +119,35 @@ int quotas_know(struct quotas *known, const char *name, uid_t uid)
 	return add(known, name, uid);
 }
 
-int quotas_user(struct quotas *q, const char *name, const struct quotas *known,
+static int look_up(const char *name, struct quotas *known, uid_t *ret_uid)
+{
+	const struct passwd *pw;
+
+	if (isdigit((unsigned char)*name))
+		return number(name, ret_uid);
+	for (size_t i = 0; i < known->n; i++) {
+		if (strcmp(known->user[i].name, name) == 0) {
+			*ret_uid = known->user[i].uid;
+			return 0;
+		}
+	}
+	pw = getpwnam(name);
+	if (!pw)
+		return -EINVAL;
+	*ret_uid = pw->pw_uid;
+	return quotas_know(known, name, pw->pw_uid);
+}
+
+int quotas_user(struct quotas *q, const char *name, struct quotas *known,
 		struct quota_user **ret_user, struct problem *why)
 {
 	const struct quota_user *u;
 	uid_t uid;
-	int r;
+	int r = strlen(name) < sizeof(u->name) ? look_up(name, known, &uid) : -EINVAL;
 
-	if (strlen(name) >= sizeof(u->name) || look_up(name, known, &uid) < 0) {
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
 		problem_set(why, PROBLEM_INVALID, "Name one that there is, or write the number.",
 			    "this host has no user \"%s\"", problem_quote(name).text);
 		return -EINVAL;

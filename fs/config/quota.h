@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_CONFIG_QUOTA_H
 #define XSBX_FS_CONFIG_QUOTA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -46,17 +47,20 @@ const char *quotas_name(const struct quotas *q, uid_t uid);
  * quotas_user() - Find the section of a user, or add it
  * @q: Quotas
  * @name: As written: a name or a number
- * @known: Names that were looked up before, or NULL: they are not looked up again, for what they mean may have changed
+ * @known: Names that were looked up before, as well as this one now: none is looked up again, for what it means may have changed
  * @ret_user: Result; valid until the next call
  * @why: Filled in on failure, unless out of memory
  *
  * Blocks while a name is looked up. Return: 0, -EINVAL, -ENOMEM.
  */
-int quotas_user(struct quotas *q, const char *name, const struct quotas *known,
+int quotas_user(struct quotas *q, const char *name, struct quotas *known,
 		struct quota_user **ret_user, struct problem *why);
 
 /* Adds one without limits of its own, as `known`. Return: 0, -EINVAL, -ENOMEM. */
 int quotas_know(struct quotas *known, const char *name, uid_t uid);
+
+/* Is that key said in a user's section? */
+bool allowance_says(const struct allowance *a, const char *key);
 
 /* Sets a key of a section. Return: 0, -ENOENT: there is no such key, -EINVAL, -ENOMEM. */
 int allowance_set(struct allowance *a, const char *key, const char *value, struct problem *why);

@@ -77,8 +77,14 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 /* Bytes of all that is saved of all users' sessions, of each user once; UINT64_MAX: out of memory. */
 uint64_t quota_saved_total(const struct fs *fs);
 
+/* ... as far as max_saved is concerned. Return: likewise. */
+int quota_max_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		    struct problem *why);
+
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);
+
+/* ---- quota_saved.c ---- */
 
 /* As quota_saved() finds it, of one user; with @more of @of beside it, or NULL and NULL. */
 uint64_t quota_saved_by(const struct fs *fs, uid_t uid, const struct session *of,
@@ -111,9 +117,6 @@ unsigned quota_checkpoints_used(const struct fs *fs, const uid_t *uid);
 /* Is there room on the disk for @more of @uid? Return: 0, or -EDQUOT with @why. */
 int quota_disk(struct fs *fs, uid_t uid, uint64_t more, struct problem *why);
 
-/* ... for what is saved of @s; NULL: for anything? Return: likewise. */
-int quota_disk_saved(const struct session *s, const struct saved *saved, struct problem *why);
-
 /* ---- quota_day.c: what users have a day ---- */
 
 /* May a run or a job of @uid begin? Not if he, or all, have used up the processor time of the day, or the disk.
@@ -141,7 +144,12 @@ void quota_net_add(struct fs *fs, uid_t uid, uint64_t bytes);
 /* Why there is nothing left: for whoever refuses a connection. */
 void quota_net_problem(const struct fs *fs, uid_t uid, struct problem *why);
 
-/* By the alarm: ends what goes on, of those who have gone on too far. */
+/* Have they used so much more than a day's processor time that what goes on is to be ended? */
+bool quota_is_far_over(const struct fs *fs, uid_t uid, struct problem *why);
+
+/* ---- enforce.c: by the alarm ---- */
+
+/* Ends what goes on of those who are far over, if there may be some. */
 void quota_enforce(struct fs *fs);
 
 #endif

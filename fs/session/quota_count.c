@@ -158,7 +158,7 @@ int quota_disk(struct fs *fs, uid_t uid, uint64_t more, struct problem *why)
 }
 
 /* What several have of it is there once: so a sum of both says more than there is. */
-int quota_disk_saved(const struct session *s, const struct saved *saved, struct problem *why)
+static int disk_saved(const struct session *s, const struct saved *saved, struct problem *why)
 {
 	const uint64_t limit = quotas_of(&s->fs->conf->quota, s->uid).disk;
 	const uint64_t all = s->fs->conf->quota.all.disk, more = saved ? saved_bytes(saved) : 1;
@@ -172,4 +172,12 @@ int quota_disk_saved(const struct session *s, const struct saved *saved, struct 
 	if (all && sum(quota_disk_used(s->fs, NULL), more) > all)
 		return too_much_of_all(all, why);
 	return 0;
+}
+
+int quota_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		struct problem *why)
+{
+	const int e = quota_max_saved(fs, s, saved, why);
+
+	return e < 0 ? e : disk_saved(s, saved, why);
 }

@@ -5,9 +5,7 @@
 
 #include "account.h"
 #include "fs.h"
-#include "job.h"
 #include "quota.h"
-#include "session.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 
@@ -130,44 +128,9 @@ void quota_cpu_add(struct fs *fs, uid_t uid, uint64_t us)
 		alarm_set(&fs->alarm, uv_now(fs->loop));
 }
 
-/* Runs and jobs are killed; where there are none, something goes on behind them, or another user's request has it awake:
- * it falls asleep, with all that it has. */
-static void stop(struct session *s, const struct problem *why)
+bool quota_is_far_over(const struct fs *fs, uid_t uid, struct problem *why)
 {
-	struct job *j;
-	bool went_on = s->active;
-
-	if (s->active)
-		(void)session_kill(s);
-	TAILQ_FOREACH(j, &s->jobs, link) {
-		if (!j->of_session && j->inside && job_going(j)) {
-			went_on = true;
-			(void)job_kill(j);
-		}
-	}
-	if (!went_on && !s->fs->ending && session_sleep(s) < 0 && !s->saving.going)
-		(void)session_close(s);
-	session_problem(s, why);
-}
-
-void quota_enforce(struct fs *fs)
-{
-	const int64_t day = today();
-	struct session *s;
-	struct problem why;
-
-	if (!fs->enforce)
-		return;
-	fs->enforce = false;
-	for (unsigned i = 0; i < fs->roster.n; i++) {
-		s = roster_at(&fs->roster, i);
-		if (!s || !s->sandbox || !s->ready || !goes_too_far(fs, s->uid, day) ||
-		    check_cpu(fs, s->uid, &why) == 0)
-			continue;
-		session_ref(s);
-		stop(s, &why);
-		session_unref(s);
-	}
+	return goes_too_far(fs, uid, today()) && check_cpu(fs, uid, why) < 0;
 }
 
 /* ---- the network ---- */

@@ -142,6 +142,12 @@ struct sandbox {
 	TAILQ_ENTRY(sandbox) link;
 };
 
+/* Does it run anything? Else its processors are others'. */
+static inline bool sandbox_computes(const struct sandbox *s)
+{
+	return s->state == SANDBOX_RUNNING || (s->guest && guest_has_jobs(s->guest));
+}
+
 /* ---- sandbox.c ---- */
 
 extern const struct network_ops sandbox_network_ops;
@@ -196,9 +202,6 @@ void sandbox_on_digests(struct sandbox *s);
 /* ---- start.c ---- */
 
 extern const struct guest_events sandbox_guest_events;
-
-/* Does it run anything? Else its processors are others'. */
-bool sandbox_computes(const struct sandbox *s);
 
 /* Its run is over: lines about @s name none. */
 void sandbox_unlabel(struct sandbox *s);

@@ -48,11 +48,6 @@ void sandbox_unlabel(struct sandbox *s)
 	s->label.began = 0;
 }
 
-bool sandbox_computes(const struct sandbox *s)
-{
-	return s->state == SANDBOX_RUNNING || (s->guest && guest_has_jobs(s->guest));
-}
-
 /* It may have run the last it had to. */
 static void leave_processors(struct sandbox *s)
 {

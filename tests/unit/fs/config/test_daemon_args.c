@@ -301,6 +301,34 @@ static int load_again(struct conf *c, const struct buf *was, const char *const *
 			       why, sizeof(why));
 }
 
+/* A name may be another one's by now, or nobody's: an heir goes by what it meant at the mount. */
+static void test_users_again(void **state)
+{
+	const char *argv[] = {"xsbxfs", "-c", "one", "mnt", NULL};
+	struct buf was = {0}, other = {0};
+	struct conf c;
+	char *name;
+
+	(void)state;
+	write_file("one", "[quota root]\nsessions = 7\n");
+	assert_string_equal(load_args(&c, argv) ? why : "", "");
+	assert_int_equal(conf_put(&c, &was), 0);
+	conf_clear(&c);
+	/* As if it had another name, which this host does not know. */
+	for (size_t i = 0; i < was.len; i++) {
+		name = was.data + i;
+		if (was.len - i >= 4 && memcmp(name, "root", 4) == 0)
+			memcpy(name, "toor", 4);
+	}
+	assert_int_equal(load_again(&c, &was, argv), 0);
+	assert_int_equal(quotas_of(&c.quota, 0).sessions, 7);
+	assert_int_equal(conf_put(&c, &other), 0);
+	assert_int_equal(other.len, was.len);
+	conf_clear(&c);
+	buf_clear(&was);
+	buf_clear(&other);
+}
+
 /* What was read is not read again: it may be another one by now, and the mount point would not answer. */
 static void test_again(void **state)
 {
@@ -357,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
 		cmocka_unit_test(test_tried),
+		cmocka_unit_test(test_users_again),
 		cmocka_unit_test(test_again),
 	};
 
