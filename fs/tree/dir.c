@@ -87,8 +87,7 @@ int dir_stat(const struct node *n, struct stat *ret_st)
 	uint64_t size = 0;
 	int e;
 
-	assert(n->s || n->kind < NODE_SESSION || n->kind == NODE_ROOT_PAGE ||
-	       n->kind == NODE_ROOT_QUOTA);
+	assert(n->s || !ino_is_of_session(n->kind));
 	if (is_callers(n->kind))
 		st.st_uid = n->sub;
 	if (n->kind == NODE_FILES) {
