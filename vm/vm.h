@@ -26,7 +26,7 @@
  * Rules of the interface
  *
  * - One thread, one libuv loop. Nothing here blocks.
- * - A callback never runs inside a call of these headers: it always comes from the loop. But `touched`.
+ * - A callback never runs inside a call of these headers: it always comes from the loop. But `touched` and `spent`.
  * - A sandbox belongs to vm/ from sandbox_new() until its `closed` callback returns; after that the
  *   pointer is invalid. sandbox_close() asks for that end, and it may come by itself at any time.
  * - Each run that sandbox_run() accepted ends in exactly one `exit` callback, after its last

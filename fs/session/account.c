@@ -23,7 +23,9 @@ int64_t account_day(const struct timespec *now)
 
 static struct spent today(const struct account *acc, int64_t day)
 {
-	return acc->day < day ? (struct spent){0} : acc->spent;
+	const struct spent none = {0};
+
+	return acc->day < day ? none : acc->spent;
 }
 
 static void add(struct accounts *a, struct account *acc, const struct spent *more, int64_t day)

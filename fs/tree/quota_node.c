@@ -80,8 +80,8 @@ static void figures_of_all(const struct fs *fs, struct figure f[NFIGURES])
 static void put_used(struct buf *out, const struct figure *f)
 {
 	buf_printf(out, "%" PRIu64, f->used / f->part);
-	if (f->part > 1)
-		buf_printf(out, ".%03u", (unsigned)(f->used % f->part / (f->part / 1000)));
+	if (f->part == US)
+		buf_printf(out, ".%03u", (unsigned)(f->used % US / 1000));
 }
 
 static void put_limit(struct buf *out, const struct figure *f, const char *none)

@@ -37,8 +37,8 @@ static void tell(struct sandbox *s, uint64_t least_us)
 	m->told_bytes += more_bytes;
 	if (s->was_up)
 		sandbox_touch(s);
-	if (vm->events && vm->events->spent && !s->spec.install) /* packages are for all */
-		vm->events->spent(vm->data, s->spec.owner, more_us, more_bytes);
+	if (vm->events && vm->events->spent && !m->free)
+		vm->events->spent(vm->data, m->payer, more_us, more_bytes);
 }
 
 void meter_look(struct sandbox *s)

@@ -3,7 +3,9 @@
 #ifndef XSBX_VM_SANDBOX_METER_H
 #define XSBX_VM_SANDBOX_METER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct sandbox;
 struct vm;
@@ -19,6 +21,8 @@ struct vm;
  * anybody's, which nobody is told of.
  */
 struct meter {
+	bool free;	     /* nobody pays: it is for all */
+	uid_t payer;	     /* mostly its owner; of packages, whoever has waited for them first */
 	uint64_t base_us;    /* what its guest had used before it was this sandbox's */
 	uint64_t told_us;    /* of what it has used since */
 	uint64_t told_bytes; /* of its network */

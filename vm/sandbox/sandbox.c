@@ -302,7 +302,7 @@ int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 	s->work.run = sandbox_on_work;
 	s->wait.done = on_waited;
 	s->wait.progress = on_progress;
-	s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+	s->wait.owner = s->ticket.owner = s->slot.owner = s->meter.payer = spec->owner;
 	s->ticket.admitted = on_admitted;
 	s->slot.held = on_slot;
 	s->slot.cpus = s->spec.cpus * 100;

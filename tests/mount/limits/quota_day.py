@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A user has so many seconds of processors a day: what counts, what is refused then, and what becomes of what goes on."""
-# timeout: 120
+# timeout: 300
 # conf: [quota]
 # conf: cpu_s_day = 1
 from xsbx import *
@@ -122,6 +122,9 @@ def behind_runs():
         ok("it sleeps", wait_for(lambda: s.word() in ("asleep", "closed"), 60 * slack()), (s.word(), figures(mnt)))
         if s.word() == "asleep":
             same("with its files", read(s / "files/kept"), b"x\n")
+            with raises("and is not woken", errno.EDQUOT):
+                write(s / "files/kept", "y")
+            words("it", s.text("error"))
         at = used(mnt)
         time.sleep(1.5)
         ok("nothing is used any more", used(mnt) - at < 0.5, (at, used(mnt)))
