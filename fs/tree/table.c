@@ -91,13 +91,6 @@ static struct timespec in_time(const struct node *n)
 	return w ? w->mtime : n->front->in_mtime;
 }
 
-/* Some of it goes on by itself. */
-static struct timespec quota_time(const struct node *n)
-{
-	(void)n;
-	return clock_now();
-}
-
 static struct timespec complaint_time(const struct node *n)
 {
 	const struct complaint *c = complaint_of(n->fs, n->sub);
@@ -342,7 +335,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_CHECKPOINT_ERROR] = {TEXT("error", NODE_CHECKPOINT, 0400, text_checkpoint_error,
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
-	[NODE_ROOT_QUOTA] = {TEXT("quota", NODE_ROOT, 0400, text_quota, quota_time)},
+	[NODE_ROOT_QUOTA] = {TEXT("quota", NODE_ROOT, 0400, text_quota, events_time)},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 };
 
