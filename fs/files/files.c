@@ -401,7 +401,7 @@ static void op_wake(struct file_op *op, struct session *s)
 	const int e = session_start(s);
 
 	if (e < 0)
-		files_op_fail(op, e == -ESTALE ? e : -EIO);
+		files_op_fail(op, e == -ESTALE || e == -EDQUOT ? e : -EIO);
 	else
 		op_hold(op);
 }

@@ -271,7 +271,7 @@ struct run *session_add_run(struct session *s, struct buf *code, const struct ti
 /* A run of a named run, from which it has its standard input. Return: as session_submit(). */
 int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
 			 struct job *j);
-/* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -errno. */
+/* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -EDQUOT, -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);
 /* Removes a run from the history; a run that has not ended goes on. Return: 0, -ENOENT. */

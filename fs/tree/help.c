@@ -236,11 +236,10 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
-		"\nMore: `doctor` (is this host in order?), `isolation` (what is enforced), "
-		"`status.html` (browser),\n"
+		"\nMore: `doctor` (is this host in order?), `isolation` (what holds), `quota` "
+		"(yours), `status.html`,\n"
 		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "
-		"man 5 "
-		"xsbxfs.\n",
+		"man 5 xsbxfs.\n",
 		network_words(c), PLAIN_NAME_MAX, c->template[0].name, bytes(c->output_bytes).text,
 		c->history_runs, bytes(c->history_bytes).text,
 		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,

@@ -44,6 +44,10 @@
 	X(MKDIR, TOO_MANY_SESSIONS, "too-many-sessions", LATER, \
 	  "The user, or the mount, has as many sessions as may be.", \
 	  "Remove some.") \
+	X(MKDIR, OVER_QUOTA, "over-quota", LATER, \
+	  "The user, or all together, have used up what they may have: of a day's processor time, of the " \
+	  "disk, of checkpoints, of a day's network.", \
+	  "Wait until it begins anew, or remove something; the `quota` of the root shows how much there is.") \
 	X(MKDIR, NOT_HERE, "not-here", NO, \
 	  "No directory can be made there. Of a setting: it is for processes, and this is a " \
 	  "machine.", \

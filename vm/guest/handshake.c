@@ -528,6 +528,7 @@ static void on_destroyed(void *data)
 {
 	struct guest *g = data;
 
+	g->used_us = guest_used_us(g);
 	g->backend = NULL;
 	guest_part_closed(g);
 }

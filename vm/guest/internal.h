@@ -177,6 +177,7 @@ struct guest {
 	struct sandbox_usage usage;
 	bool usage_known;
 	bool usage_stale; /* something has changed since it was requested */
+	uint64_t used_us; /* see guest_used_us(); once its backend is gone */
 };
 
 /* Makes one, without a backend. Return: as guest_new(). */
