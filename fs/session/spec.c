@@ -76,6 +76,7 @@ int spec_of_session(struct spec *spec, const struct session *s)
 	sandbox->env = spec->env;
 	sandbox->nenv = list_env(s->fs, st, spec->env);
 	sandbox->allow = spec->allow;
+	sandbox->before = s->runs_before;
 	sandbox->ad_hoc = is_ad_hoc(st, base);
 	return spec->allow ? 0 : -ENOMEM;
 }

@@ -41,6 +41,9 @@ enum {
 	TAG_PACKAGES,
 	TAG_WARMUP,
 	TAG_ALONE,
+	TAG_SEED,
+	TAG_CLOCK,
+	TAG_BEFORE,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -63,6 +66,7 @@ static const struct record_member members[] = {
 	MEMBER(network, TAG_NETWORK, 1),
 	MEMBER(trusted_names, TAG_TRUSTED_NAMES, 1),
 	MEMBER(alone, TAG_ALONE, 1),
+	MEMBER(before, TAG_BEFORE, UINT32_MAX),
 };
 
 static const struct {
@@ -77,6 +81,8 @@ static const struct {
 	{TAG_ALLOW, offsetof(struct sandbox_spec, allow)},
 	{TAG_PACKAGES, offsetof(struct sandbox_spec, packages)},
 	{TAG_WARMUP, offsetof(struct sandbox_spec, warmup)},
+	{TAG_SEED, offsetof(struct sandbox_spec, seed)},
+	{TAG_CLOCK, offsetof(struct sandbox_spec, clock)},
 };
 
 static void put_pair(struct buf *out, unsigned tag, const char *name, const char *value, bool flag)
