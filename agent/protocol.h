@@ -281,7 +281,17 @@ struct proto_setup {
 	uint64_t fsize;	 /* RLIMIT_FSIZE; default: none */
 	uint32_t nenv;
 	struct proto_env env[PROTO_ENV_MAX];
+	/* Only on the wire if it is not 0: what is to be the same in another sandbox. */
+	uint32_t exact;	 /* PROTO_EXACT_* */
+	uint32_t before; /* runs before the first one, in what it is a copy of */
+	uint64_t seed;
+	uint64_t clock_ns; /* the wall clock's first reading */
 };
+
+#define PROTO_EXACT_SEED  0x01u /* user code's random numbers follow from `seed` */
+#define PROTO_EXACT_CLOCK 0x02u /* the clock is not the host's; in a guest */
+#define PROTO_EXACT_FIXED 0x04u /* ... and each run begins at the same time */
+#define PROTO_EXACT_ALL	  0x07u
 
 #define PROTO_RUN_ID_WARMUP \
 	4294967294u /* the id of the run that does a `warmup`, as drivers know it */

@@ -364,7 +364,9 @@ static int start_holder(struct job *j, const struct program *p, const int fds[3]
 				.bell_fd = -1,
 				.nproc = j->all->config->nproc,
 				.nofile = j->all->config->nofile,
-				.fsize = j->all->config->fsize};
+				.fsize = j->all->config->fsize,
+				.chance = j->all->config->chance,
+				.job = j->id};
 	_cleanup_close_ int its = -1;
 	int r = holder_pipe(&j->report.fd, &its);
 

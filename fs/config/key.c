@@ -193,6 +193,13 @@ static const struct key keys[] = {
 	 .comment = "What machines have done before they are used: auto imports the packages, off "
 		    "nothing; "
 		    "else a line of code."},
+	{"seed", CONF_SESSION, KEY_TEXT, SPEC(seed), "",
+	 .comment =
+		 "A number that random numbers follow from, so that they are the same in another "
+		 "session. Nothing that is made of them is a secret."},
+	{"clock", CONF_SESSION, KEY_TEXT, SPEC(clock), "",
+	 .comment = "The time at which a machine's clock begins: 2026-01-01T00:00:00, of UTC, and "
+		    "running or fixed behind it: at which each run begins."},
 	{"cwd", CONF_SESSION, KEY_CWD, 0, .flags = KEY_LIVE,
 	 .comment = "Where jobs begin whose config says nothing: absolute, or below files/; else "
 		    "files/."},

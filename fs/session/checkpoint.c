@@ -269,6 +269,7 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->life = s->life;
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
+	cp->ordinal = s->runs_before + s->last_ran;
 	cp->unwritten = s->fs->keeping;
 	if (!cp->unwritten)
 		tell(s, cp, "whole", "");

@@ -118,8 +118,11 @@ struct session {
 	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
-	uint32_t last_number;	     /* of the newest run, 0: none yet */
-	uint32_t last_ran;	     /* ... of the last that was executed */
+	uint32_t last_number; /* of the newest run, 0: none yet */
+	uint32_t last_ran;    /* ... of the last that was executed */
+	/* What is added to the number of a run for how many made its sandbox what it is: more if that is a copy's, or from a
+	 * checkpoint. Modulo 2^32. */
+	uint32_t runs_before;
 	uint32_t removed_runs;	     /* by the history's limits, or by rmdir */
 	uint64_t first_event;	     /* number of the first that may be its */
 	struct waitlist events_wait; /* readers of its `events` */
