@@ -10,6 +10,7 @@
 
 #include "tests/unit/fixture/conf_fixture.h"
 #include "vm/base/arch.h"
+#include "vm/base/secret_list.h"
 
 static const struct {
 	const char *name, *image, *language;
@@ -155,6 +156,42 @@ static void test_file(void **state)
 	assert_int_equal(c.template[5].settings.spec.cpus, 2);
 	assert_string_equal(c.template[5].settings.spec.env[0].value, " x ");
 	conf_clear(&c);
+}
+
+static void test_policy(void **state)
+{
+	struct conf c;
+	const struct vm_secret *s;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[secret github]\nfrom = env TOKEN\nhosts = api.test\n"
+				       "users = 0 1001\n[limits]\nfirst_rules = deny * *:25\n"
+				       "max_net_bytes = 2G\nmax_net_requests = 0\n"
+				       "[secret other]\nfrom = file /x\nhosts = *.test\n"
+				       "[template python]\nnetwork = on\nrules = ask * a.test\n"
+				       "secrets = a.test bearer other\nnet_bytes = 1G\n"),
+			 0);
+	assert_int_equal(c.vm.secrets.n, 2);
+	s = secret_list_find(&c.vm.secrets, "github");
+	assert_true(s && s->from == VM_SECRET_ENV && s->nusers == 2 && !s->refresh_s);
+	assert_string_equal(s->argument, "TOKEN");
+	assert_string_equal(c.limits.first_rules, "deny * *:25");
+	assert_int_equal(c.limits.max_net_bytes, 2ull << 30);
+	assert_string_equal(c.template[1].settings.spec.policy.rules, "ask * a.test");
+	assert_int_equal(c.template[1].settings.spec.policy.most.bytes, 1u << 30);
+	/* No limit of their own is not within the administrator's. */
+	assert_int_equal(c.template[0].settings.spec.policy.most.bytes, 2ull << 30);
+	conf_clear(&c);
+	assert_refused("[secret]\n", "there is no section [secret]");
+	assert_refused("[secret a/b]\n", "t.conf:1: the name of a secret");
+	assert_refused("[secret x]\nfrom = file x\n", "t.conf:2: from: the path");
+	assert_refused("[secret x]\nvalue = y\n", "value: a secret has from, hosts, users");
+	assert_refused("[secret x]\nfrom = file /x\n", "[secret x]: hosts is missing");
+	assert_refused("[limits]\nfirst_rules = deny a.test\n", "methods and a place follow");
+	assert_refused("[limits]\nmax_net_requests = 1M\n", "not a whole number");
+	assert_refused("[template python]\nnetwork = on\nrules = permit * a\n",
+		       "begins with allow");
+	assert_refused("[template python]\nrules = deny * a\n", "with network = on");
 }
 
 static void test_file_mistakes(void **state)
@@ -448,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_prepare),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_policy),
 		cmocka_unit_test(test_file_mistakes),
 		cmocka_unit_test(test_hostile_files),
 		cmocka_unit_test(test_long_value),
