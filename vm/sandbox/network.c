@@ -35,7 +35,7 @@ static void close_card(struct network *n)
 	lent_close(&n->card);
 }
 
-static void part_gone(struct network *n)
+void network_part_gone(struct network *n)
 {
 	const struct network_ops *ops = n->ops;
 	struct sandbox *s = n->s;
@@ -44,6 +44,7 @@ static void part_gone(struct network *n)
 		return;
 	close_card(n);
 	network_free_policy(n);
+	free(n->sources_for);
 	free(n);
 	s->network = NULL;
 	ops->closed(s);
@@ -110,7 +111,7 @@ static void on_over(struct program *p)
 		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(p->status));
 	n->child_gone = true;
 	lost(n, how);
-	part_gone(n);
+	network_part_gone(n);
 }
 
 static void on_ready(void *data)
@@ -171,7 +172,7 @@ static void on_called(void *data)
 
 static void on_gateway_closed(void *data)
 {
-	part_gone(data);
+	network_part_gone(data);
 }
 
 /* The helper has violated the protocol, or has ended; then the end of its process says more. */
@@ -347,6 +348,7 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
 	n->nopen = 1;
+	network_secrets_init(n);
 	s->network = n;
 	s->nopen++;
 	return 0;
@@ -369,10 +371,11 @@ void network_close(struct sandbox *s)
 		return;
 	n->closing = true;
 	network_end_ports(n);
+	network_secrets_close(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->filter.child);
-	part_gone(n);
+	network_part_gone(n);
 }
 
 /* ---- `isolation` ---- */
