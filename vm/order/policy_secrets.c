@@ -15,7 +15,8 @@
  * -------------------
  * Variables are taken out of the environment when the policy is made, in the process from which spawner and daemon are forked:
  * what is left of them then is in one mapping, which all three share. The spawner moves it to memory of its own as soon as it
- * begins, and wipes what is shared; so it is nowhere else, and lives as long as the mount.
+ * begins, and wipes what is shared; so it is nowhere else, and lives as long as the mount. No child of the spawner's is born with
+ * it, but for a copy of the one that it is to hand over.
  */
 
 static size_t whole_pages(size_t size)
@@ -138,7 +139,8 @@ void policy_settle(const void *policy)
 {
 	struct policy *p = (struct policy *)policy; /* nobody else has it: the spawner was forked with it */
 
-	if (p->values && !move_values(p, p->values_used, p->values_size, MAP_PRIVATE))
+	if (p->values && (!move_values(p, p->values_used, p->values_size, MAP_PRIVATE) ||
+			  madvise(p->values, p->values_size, MADV_WIPEONFORK) < 0))
 		policy_forget(p);
 }
 
