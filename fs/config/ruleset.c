@@ -215,10 +215,11 @@ static int check_place(const struct secret_use *use, const struct vm_secret *sec
 				       words);
 	if (r == 0 || r == -ENOMEM)
 		return r;
-	return problem_set(why, PROBLEM_NOT_ALLOWED,
-			   "Name a host that the secret may be sent to; `hosts` of [secret NAME] in "
-			   "xsbxfs.conf says which these are.",
-			   "secrets: %s may not be sent to %s", secret->name, entry);
+	return problem_set(
+		why, PROBLEM_NOT_ALLOWED,
+		"Name a host that the secret may be sent to; `hosts` of [secret NAME] in "
+		"xsbxfs.conf says which these are.",
+		"secrets: %s may not be sent to %s", secret->name, entry);
 }
 
 static int check_use(const struct secret_use *use, const struct vm_secrets *secrets, bool own_file,

@@ -249,7 +249,7 @@ static json_t *network_json(const struct session *s)
 			 "traffic", traffic, "ports", ports, "lost",
 			 problem_kept(&s->standing)->code != PROBLEM_NONE, "pending",
 			 (int)s->questions.n[QUESTION_OPEN], "requests",
-			 (json_int_t)(s->net_used.requests + s->net_now.requests));
+			 (json_int_t)s->net_used.requests + (json_int_t)s->net_now.requests);
 }
 
 int status_session(const struct node *n, struct buf *out)

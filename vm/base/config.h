@@ -100,7 +100,7 @@ struct vm_config {
 	size_t ca_len; /* at most VM_CA_MAX */
 	const char *ca_path;
 	const struct policy *policy; /* the spawner's; must outlive the vm */
-	struct vm_secrets secrets; /* the administrator's */
+	struct vm_secrets secrets;   /* the administrator's */
 	struct vm_store store;
 	struct vm_trace trace;
 	struct vm_packages packages;

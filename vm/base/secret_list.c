@@ -52,7 +52,8 @@ int secret_list_add(struct vm_secrets *list, const char *name, size_t len, size_
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < list->n; i++) {
-		if (strlen(list->secret[i].name) == len && !memcmp(list->secret[i].name, name, len)) {
+		if (strlen(list->secret[i].name) == len &&
+		    !memcmp(list->secret[i].name, name, len)) {
 			*ret_i = i;
 			return 0;
 		}
@@ -95,7 +96,8 @@ static int replace(char **field, const char *text)
 static bool is_variable(const char *name)
 {
 	return *name && !(*name >= '0' && *name <= '9') && strlen(name) <= 128 &&
-	       name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")] ==
+	       name[strspn(name,
+			   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")] ==
 		       '\0';
 }
 

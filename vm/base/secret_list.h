@@ -22,12 +22,12 @@
  * it may ever be sent, required, and never *. `users` are names and uids; without them, the one who mounts; an owner's file has none,
  * nor `env`: that is the administrator's.
  */
-#define SECRET_LIST_MAX	      256
-#define SECRET_FILE_MAX	      65536 /* bytes of an owner's file */
-#define SECRET_REFRESH_S      300   /* default of files and commands */
-#define SECRET_REFRESH_MAX_S  86400
-#define SECRET_ARGUMENT_MAX   4096
-#define SECRET_USERS_MAX      64
+#define SECRET_LIST_MAX	     256
+#define SECRET_FILE_MAX	     65536 /* bytes of an owner's file */
+#define SECRET_REFRESH_S     300   /* default of files and commands */
+#define SECRET_REFRESH_MAX_S 86400
+#define SECRET_ARGUMENT_MAX  4096
+#define SECRET_USERS_MAX     64
 
 void secret_list_fini(struct vm_secrets *list);
 

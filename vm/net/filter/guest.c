@@ -43,6 +43,7 @@
 
 #define HANDSHAKE_S 80 /* the stack gives up after 75 */
 #define MULTICAST4  0xe0000000
+#define REFUSED_MAX 512 /* names that have addresses, behind which those that are refused get none */
 #define REFUSED_TTL 1 /* seconds: the list may have it by then */
 
 static int find_half_open(const struct half_open *t, const struct frame *f, time_t now)
@@ -174,9 +175,12 @@ static void on_lookup(struct net *net, const struct frame *f)
 		if (q.type != DNS_PTR)
 			net_deny(net, NET_NAME, q.name, 0);
 	} else if (!egress_resolves(&net->egress, q.name)) {
-		/* It leads to where it is told so; nobody outside is asked for it. */
+		/* It leads to where it is told so; nobody outside is asked for it. Floods of them leave room for names that
+		 * are allowed. */
 		net_deny(net, NET_NAME, q.name, 0);
-		address = q.type == DNS_A ? htonl(NET_REFUSER) : 0;
+		if (q.type == DNS_A && (net->aliases.nslots >= REFUSED_MAX ||
+					alias_get(&net->aliases, q.name, net->now, &address) < 0))
+			address = htonl(NET_REFUSER);
 		ttl = REFUSED_TTL;
 	} else if (q.type == DNS_A) {
 		if (alias_get(&net->aliases, q.name, net->now, &address) < 0) {

@@ -7,7 +7,7 @@
 
 #define SESSION "python/demo"
 #define ALLOW	SESSION "/net/allow"
-#define DENIED	SESSION "/net/refused"
+#define REFUSED SESSION "/net/refused"
 #define PORTS	SESSION "/ports"
 
 static void turn_on(struct fixture *fx, const char *more)
@@ -24,14 +24,15 @@ static void test_off(void **state)
 
 	assert_non_null(strstr(fx_cat(fx, ALLOW), "# echo 'network = on' >> config"));
 	assert_int_equal(fx_size(fx, ALLOW), strlen(fx_cat(fx, ALLOW)));
-	fx_expect(fx, DENIED, "");
+	fx_expect(fx, REFUSED, "");
 	fx_expect(fx, PORTS, "");
 	assert_int_equal(fx_add(fx, ALLOW, "example.com\n"), -ENETDOWN);
 	fx_expect_error(fx, SESSION, "network-off");
 	/* What is read can be written. */
 	assert_int_equal(fx_put(fx, ALLOW, fx_cat(fx, ALLOW)), 0);
-	assert_int_equal(fx_open(fx, DENIED, O_WRONLY, &(struct file){0}), -EACCES);
-	assert_string_equal(fx_ls(fx, SESSION "/net"), "allow denied ");
+	assert_int_equal(fx_open(fx, REFUSED, O_WRONLY, &(struct file){0}), -EACCES);
+	assert_string_equal(fx_ls(fx, SESSION "/net"),
+			    "allow refused rules secrets log pending allowed denied ");
 	assert_false(fake_sandbox());
 }
 
@@ -124,15 +125,17 @@ static void test_renamed(void **state)
 
 	turn_on(fx, "allow = old.org\n");
 	assert_int_equal(fx_put(fx, SESSION "/net/sedXY", "new.org\n"), 0);
-	assert_string_equal(fx_ls(fx, SESSION "/net"), "allow denied sedXY ");
+	assert_string_equal(fx_ls(fx, SESSION "/net"),
+			    "allow refused rules secrets log pending allowed denied sedXY ");
 	assert_false(fx_exists(fx, SESSION "/sedXY"));
 	assert_int_equal(fx_rename(fx, SESSION "/net/sedXY", ALLOW, 0), 0);
 	fx_expect(fx, ALLOW, "new.org\n");
-	assert_string_equal(fx_ls(fx, SESSION "/net"), "allow denied ");
+	assert_string_equal(fx_ls(fx, SESSION "/net"),
+			    "allow refused rules secrets log pending allowed denied ");
 	assert_int_equal(fx_put(fx, SESSION "/list", "a..b\n"), 0);
 	assert_int_equal(fx_rename(fx, SESSION "/list", ALLOW, 0), -EINVAL);
 	assert_int_equal(fx_put(fx, SESSION "/list", "from.above.org\n"), 0);
-	assert_int_equal(fx_rename(fx, SESSION "/list", DENIED, 0), -EPERM);
+	assert_int_equal(fx_rename(fx, SESSION "/list", REFUSED, 0), -EPERM);
 	assert_int_equal(fx_rename(fx, SESSION "/list", ALLOW, 0), 0);
 	fx_expect(fx, ALLOW, "from.above.org\n");
 	assert_int_equal(fx_put(fx, SESSION "/net/in", "x = 1\n"),
@@ -232,11 +235,11 @@ static void test_denied(void **state)
 	s = fx_ready(fx);
 	fake_denied(s, "evil.org", 443, "name not allowed");
 	s->events->denied(s->data, &lost);
-	fx_expect(fx, DENIED,
+	fx_expect(fx, REFUSED,
 		  "2023-11-14T22:13:20.123Z evil.org 443 name not allowed\n"
 		  "# 7 more, too many at a time\n"
 		  "2023-11-14T22:13:20.999Z 10.0.0.1 - private address\n");
-	assert_int_equal(fx_size(fx, DENIED), strlen(fx_cat(fx, DENIED)));
+	assert_int_equal(fx_size(fx, REFUSED), strlen(fx_cat(fx, REFUSED)));
 	assert_non_null(strstr(fx_cat(fx, "metrics"), "xsbxfs_net_denied_total 9\n"));
 	assert_non_null(strstr(fx_cat(fx, SESSION "/status.json"), "\"denied\": 9"));
 	s->traffic = (struct sandbox_traffic){.bytes_in = 1u << 20, .connections = 3};
@@ -266,9 +269,9 @@ static void test_flood(void **state)
 	s = fx_ready(fx);
 	for (unsigned i = 0; i < NETLOG_KEPT + 44; i++)
 		fake_denied(s, "evil.org", (uint16_t)(i + 1), "name not allowed");
-	assert_int_equal(count(fx_cat(fx, DENIED), "evil.org"), NETLOG_KEPT);
-	assert_int_equal(strncmp(fx_cat(fx, DENIED), "# 44 older ones were dropped\n", 29), 0);
-	assert_non_null(strstr(fx_cat(fx, DENIED), "evil.org 300 name"));
+	assert_int_equal(count(fx_cat(fx, REFUSED), "evil.org"), NETLOG_KEPT);
+	assert_int_equal(strncmp(fx_cat(fx, REFUSED), "# 44 older ones were dropped\n", 29), 0);
+	assert_non_null(strstr(fx_cat(fx, REFUSED), "evil.org 300 name"));
 	req = fx_read(fx, &f, 1 << 20, 0);
 	assert_int_equal(req->kind, ANSWER_BUF);
 	assert_int_equal(count(req->data, "\"event\":\"denied\""), 20);

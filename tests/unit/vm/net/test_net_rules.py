@@ -319,10 +319,11 @@ class Rules(Guest):
         self.rules("allow GET web.test:8443/*")
         self.authority()
         context = ssl.create_default_context(cafile=f"{SCRATCH}/authority.pem")
-        with self.space.connect(REFUSER, 443) as sock, \
-                context.wrap_socket(sock, server_hostname="other.test") as secure:
-            head, text = self.ask(secure, "GET /x", "other.test")
-            assert head.startswith(b"HTTP/1.1 403 ") and b"allow GET other.test/x" in text, (head, text)
+        for address in (self.name("other.test"), REFUSER):
+            with self.space.connect(address, 443) as sock, \
+                    context.wrap_socket(sock, server_hostname="other.test") as secure:
+                head, text = self.ask(secure, "GET /x", "other.test")
+                assert head.startswith(b"HTTP/1.1 403 ") and b"allow GET other.test/x" in text, (head, text)
         self.logged(method="GET", scheme="https", host="other.test", path="/x", status=403, refused=1)
 
     def test_budgets(self):
