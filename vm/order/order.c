@@ -133,9 +133,8 @@ static int local(const struct order_local *l, const struct order_limits *most)
 
 static int secret(const struct order_secret *s)
 {
-	const size_t len = strnlen(s->name, sizeof(s->name));
-
-	if (!secret_name_is_valid(s->name, len))
+	/* Names of secrets are plain names. */
+	if (!memchr(s->name, '\0', sizeof(s->name)) || !plain_name_ok(s->name))
 		return -EBADMSG;
 	return s->owner != NO_ID && s->group != NO_ID ? 0 : -EPERM;
 }

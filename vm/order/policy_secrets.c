@@ -91,7 +91,8 @@ static void take_variable(struct policy *p, size_t i, bool *bad)
 	if (!value)
 		return;
 	len = strlen(value) + 1;
-	if (used + len > p->values_size && !move_values(p, used, whole_pages(2 * (used + len)), MAP_SHARED)) {
+	if (used + len > p->values_size &&
+	    !move_values(p, used, whole_pages(2 * (used + len)), MAP_SHARED)) {
 		*bad = true;
 	} else {
 		memcpy(p->values + used, value, len);
@@ -137,14 +138,16 @@ void policy_forget(struct policy *p)
 
 void policy_settle(const void *policy)
 {
-	struct policy *p = (struct policy *)policy; /* nobody else has it: the spawner was forked with it */
+	struct policy *p =
+		(struct policy *)policy; /* nobody else has it: the spawner was forked with it */
 
 	if (p->values && (!move_values(p, p->values_used, p->values_size, MAP_PRIVATE) ||
 			  madvise(p->values, p->values_size, MADV_WIPEONFORK) < 0))
 		policy_forget(p);
 }
 
-const struct vm_secret *policy_secret(const struct policy *p, const char *name, const char **ret_value)
+const struct vm_secret *policy_secret(const struct policy *p, const char *name,
+				      const char **ret_value)
 {
 	for (size_t i = 0; i < p->secrets.n; i++) {
 		if (strcmp(p->secrets.secret[i].name, name) != 0)

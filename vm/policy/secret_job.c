@@ -41,7 +41,8 @@ static const char *const *written(const struct policy *p)
 /* For this child alone: see struct secret_source. */
 static char *hand_over(const char *value)
 {
-	static char copy[SECRET_VALUE_MAX + 2]; /* what is longer is no value, which is seen by that */
+	static char
+		copy[SECRET_VALUE_MAX + 2]; /* what is longer is no value, which is seen by that */
 
 	if (!value)
 		return NULL;
@@ -69,9 +70,10 @@ int secret_job(const struct policy *p, const struct order_secret *o, struct spaw
 		s->secret = NULL;
 	if (s->secret)
 		s->value = hand_over(value);
-	policy_args(job, "secret");
+	job->argv[0] = "secret";
 	for (int fd = SECRET_SOURCE_REQUEST; fd <= SECRET_SOURCE_WORDS; fd++)
-		job->target[job->ntargets++] = (struct spawn_target){.from = (uint32_t)fd, .to = fd};
+		job->target[job->ntargets++] =
+			(struct spawn_target){.from = (uint32_t)fd, .to = fd};
 	job->flags = SPAWN_SECRET | SPAWN_TOOL;
 	return 0;
 }

@@ -35,7 +35,7 @@ static void close_card(struct network *n)
 	lent_close(&n->card);
 }
 
-void network_part_gone(struct network *n)
+static void part_gone(struct network *n)
 {
 	const struct network_ops *ops = n->ops;
 	struct sandbox *s = n->s;
@@ -111,7 +111,7 @@ static void on_over(struct program *p)
 		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(p->status));
 	n->child_gone = true;
 	lost(n, how);
-	network_part_gone(n);
+	part_gone(n);
 }
 
 static void on_ready(void *data)
@@ -172,7 +172,7 @@ static void on_called(void *data)
 
 static void on_gateway_closed(void *data)
 {
-	network_part_gone(data);
+	part_gone(data);
 }
 
 /* The helper has violated the protocol, or has ended; then the end of its process says more. */
@@ -348,6 +348,7 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
 	n->nopen = 1;
+	n->part_gone = part_gone;
 	network_secrets_init(n);
 	s->network = n;
 	s->nopen++;
@@ -375,7 +376,7 @@ void network_close(struct sandbox *s)
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->filter.child);
-	network_part_gone(n);
+	part_gone(n);
 }
 
 /* ---- `isolation` ---- */

@@ -50,6 +50,7 @@ struct network {
 	char *sources_for;		  /* for which uses and file they are; or NULL */
 	uv_timer_t refresh;
 	bool has_timer;
+	void (*part_gone)(struct network *n); /* one of: */
 	unsigned nopen; /* the filter, the gateway, the timer, what fetches secrets, and one until network_close() */
 };
 
@@ -85,9 +86,6 @@ void network_policy_events(struct gateway_events *events);
 
 /* Is the guest told all that it has to know before programs run in it? */
 bool network_is_vouched(const struct network *n);
-
-/* One part of those that `nopen` counts is gone. */
-void network_part_gone(struct network *n);
 
 /* ---- its secrets: network_secrets.c ---- */
 

@@ -108,7 +108,9 @@ static void arm(struct network *n)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	network_part_gone(handle->data);
+	struct network *n = handle->data;
+
+	n->part_gone(n);
 }
 
 static void begin_timer(struct network *n)
@@ -146,10 +148,13 @@ static void report(struct net_source *src)
 	struct problem p;
 
 	problem_set(&p, PROBLEM_NO_SECRET,
-		    src->has_value ? "Put it right: it is read again by itself. The value of before is used until then."
-				   : "Put it right: it is read again by itself. Requests that need it are refused until then.",
+		    src->has_value ? "Put it right: it is read again by itself. The value of "
+				     "before is used until then."
+				   : "Put it right: it is read again by itself. Requests that need "
+				     "it are refused until then.",
 		    "secret %s: %s", src->name, *src->why ? src->why : words_of(src->result));
-	log_about(LOG_LEVEL_WARN, &n->s->label, problem_code_str(p.code), "%s: %s", who(n), p.cause);
+	log_about(LOG_LEVEL_WARN, &n->s->label, problem_code_str(p.code), "%s: %s", who(n),
+		  p.cause);
 	tell_owner(n->s, secrets, &p);
 }
 
@@ -163,7 +168,8 @@ static void conclude(struct net_source *src)
 	if (src->runs || src->result == NO_RESULT || n->closing)
 		return;
 	if (good && src->expires_s) {
-		const uint64_t e = src->expires_s - MIN(src->expires_s, (uint32_t)MAX(HURRY_S, src->expires_s / 10));
+		const uint64_t e = src->expires_s -
+				   MIN(src->expires_s, (uint32_t)MAX(HURRY_S, src->expires_s / 10));
 
 		s = s ? MIN(s, MAX(e, 1)) : MAX(e, 1);
 	}
@@ -173,7 +179,8 @@ static void conclude(struct net_source *src)
 	if (!good && !src->failed)
 		report(src);
 	if (good && src->failed)
-		log_about(LOG_LEVEL_INFO, &n->s->label, NULL, "%s: secret %s: there is a value again", who(n), src->name);
+		log_about(LOG_LEVEL_INFO, &n->s->label, NULL,
+			  "%s: secret %s: there is a value again", who(n), src->name);
 	src->failed = !good;
 	src->has_value = src->has_value || good;
 	arm(n);
@@ -202,8 +209,9 @@ static void read_words(struct net_source *src, char *text)
 		else if (!strncmp(line, "failed ", 7))
 			snprintf(src->why, sizeof(src->why), "%s", line + 7);
 		else if (!strncmp(line, "said ", 5))
-			log_about(LOG_LEVEL_INFO, &src->n->s->label, NULL, "%s: secret %s: the command said: %s",
-				  who(src->n), src->name, line + 5);
+			log_about(LOG_LEVEL_INFO, &src->n->s->label, NULL,
+				  "%s: secret %s: the command said: %s", who(src->n), src->name,
+				  line + 5);
 	}
 }
 
@@ -225,7 +233,7 @@ static void on_over(struct program *p)
 		fetch(src);
 	else
 		conclude(src);
-	network_part_gone(n);
+	n->part_gone(n);
 }
 
 /* ---- fetched ---- */
@@ -240,7 +248,8 @@ static void put_places(const struct secret_uses *uses, const char *name, struct 
 
 		if (strcmp(uses->use[i].name, name) != 0)
 			continue;
-		(void)buf_printf(out, "%s%s%s:%u", before, host->kind == ALLOW_BELOW ? "*." : "", host->name, host->port);
+		(void)buf_printf(out, "%s%s%s:%u", before, host->kind == ALLOW_BELOW ? "*." : "",
+				 host->name, host->port);
 		before = " ";
 	}
 	(void)buf_append(out, "", 1);
@@ -275,7 +284,8 @@ static int start(struct net_source *src)
 {
 	struct network *n = src->n;
 	const struct sandbox_spec *spec = &n->s->spec;
-	struct order order = {.program = ORDER_SECRET, .secret = {.owner = spec->owner, .group = spec->group}};
+	struct order order = {.program = ORDER_SECRET,
+			      .secret = {.owner = spec->owner, .group = spec->group}};
 	int pipe[2], r;
 
 	_cleanup_close_ int request = make_request(src);
@@ -298,7 +308,8 @@ static int start(struct net_source *src)
 					.limit_ms = SECRET_SOURCE_MS + LATE_S * 1000,
 					.over = on_over,
 					.data = src};
-	r = program_start(&src->program, n->s->vm->ctx.loop, n->s->vm->ctx.spawner, &order, sizeof(order));
+	r = program_start(&src->program, n->s->vm->ctx.loop, n->s->vm->ctx.spawner, &order,
+			  sizeof(order));
 	src->program.fds = NULL;
 	return r;
 }

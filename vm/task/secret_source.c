@@ -125,7 +125,8 @@ static bool covers(const struct allow_entry *most, const struct allow_entry *e)
 	case ALLOW_ADDRESS: return port && e->kind == ALLOW_ADDRESS && e->address == most->address;
 	case ALLOW_BELOW:
 		return port && ((e->kind == ALLOW_BELOW && !strcmp(e->name, most->name)) ||
-				((e->kind == ALLOW_NAME || e->kind == ALLOW_BELOW) && allow_is_below(e->name, most->name)));
+				((e->kind == ALLOW_NAME || e->kind == ALLOW_BELOW) &&
+				 allow_is_below(e->name, most->name)));
 	case ALLOW_ALL: break;
 	}
 	return false;
@@ -137,7 +138,8 @@ static void check_hosts(const struct vm_secret *s, const char *places)
 	struct allow hosts, wanted;
 	char why[128];
 
-	if (allow_parse(s->hosts, strlen(s->hosts), &hosts, why) < 0 || allow_parse(places, strlen(places), &wanted, why) < 0)
+	if (allow_parse(s->hosts, strlen(s->hosts), &hosts, why) < 0 ||
+	    allow_parse(places, strlen(places), &wanted, why) < 0)
 		fail("its hosts: %s", why);
 	for (size_t i = 0; i < wanted.nentries; i++) {
 		const struct allow_entry *e = &wanted.entries[i];
@@ -169,7 +171,8 @@ static int open_private(const char *path, uid_t owner, bool root)
 	if (st.st_uid != owner && !(root && st.st_uid == 0))
 		fail("%s belongs to somebody else (uid %u)", path, st.st_uid);
 	if (st.st_mode & 077)
-		fail("%s can be used by others: its mode is %o; chmod 600 it", path, st.st_mode & 07777);
+		fail("%s can be used by others: its mode is %o; chmod 600 it", path,
+		     st.st_mode & 07777);
 	return fd;
 }
 
@@ -212,8 +215,8 @@ static void become(uid_t owner, gid_t group)
 		return;
 	pw = getpwuid(owner);
 	group = pw ? pw->pw_gid : group;
-	if ((pw ? initgroups(pw->pw_name, group) : setgroups(0, NULL)) < 0 || setresgid(group, group, group) < 0 ||
-	    setresuid(owner, owner, owner) < 0)
+	if ((pw ? initgroups(pw->pw_name, group) : setgroups(0, NULL)) < 0 ||
+	    setresgid(group, group, group) < 0 || setresuid(owner, owner, owner) < 0)
 		fail("the rights of uid %u cannot be taken: %s", owner, strerror(errno));
 }
 
@@ -326,7 +329,8 @@ static bool take(int fd, char *to, size_t size, size_t *len)
 
 	for (;;) {
 		const bool room = *len < size;
-		const ssize_t n = read(fd, room ? to + *len : rest, room ? size - *len : sizeof(rest));
+		const ssize_t n =
+			read(fd, room ? to + *len : rest, room ? size - *len : sizeof(rest));
 
 		if (n <= 0)
 			return n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -342,7 +346,8 @@ static void await(struct command *c)
 	pid_t gone = 0;
 
 	while (!gone || out || err) {
-		struct pollfd p[] = {{.fd = out ? c->out : -1, .events = POLLIN}, {.fd = err ? c->err : -1, .events = POLLIN}};
+		struct pollfd p[] = {{.fd = out ? c->out : -1, .events = POLLIN},
+				     {.fd = err ? c->err : -1, .events = POLLIN}};
 		const int64_t left = end - now_ms();
 
 		if (left <= 0) {
@@ -433,13 +438,20 @@ void secret_source_serve(const struct secret_source *w)
 	if (!s)
 		fail("there is no secret of this name");
 	check_hosts(s, request.places);
-	tell("refresh", "%u", s->from == VM_SECRET_ENV ? 0 : s->refresh_s ? s->refresh_s : SECRET_REFRESH_S);
+	tell("refresh", "%u",
+	     s->from == VM_SECRET_ENV ? 0
+	     : s->refresh_s	      ? s->refresh_s
+				      : SECRET_REFRESH_S);
 	switch (s->from) {
 	case VM_SECRET_FILE: hand_over_file(s->argument, own ? w->owner : w->mounter, !own); break;
-	case VM_SECRET_COMMAND: hand_over_command(s->argument, own && w->owner != w->mounter ? env_of(w->owner) : w->envp); break;
+	case VM_SECRET_COMMAND:
+		hand_over_command(s->argument,
+				  own && w->owner != w->mounter ? env_of(w->owner) : w->envp);
+		break;
 	case VM_SECRET_ENV:
 		if (!w->value)
-			fail("the variable %s was not set, or empty, when the mount began", s->argument);
+			fail("the variable %s was not set, or empty, when the mount began",
+			     s->argument);
 		hand_over(w->value, strlen(w->value));
 		break;
 	case VM_SECRET_NOWHERE: fail("it comes from nowhere");

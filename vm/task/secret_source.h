@@ -23,7 +23,8 @@ enum secret_source_fd {
 
 struct secret_source {
 	const char *name;
-	const struct vm_secret *secret; /* the administrator's, if there is one for this owner; the owner's own comes first */
+	const struct vm_secret *
+		secret; /* the administrator's, if there is one for this owner; the owner's own comes first */
 	char *value; /* that of a variable, wiped once the child is there; NULL: it was not set */
 	uid_t owner;
 	gid_t group; /* of the session */
