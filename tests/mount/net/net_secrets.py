@@ -4,11 +4,13 @@
 # backends: process vm
 # timeout: 240
 # mount: none
+# log-allow: the daemon died|another one goes on
 from netland import *
 
+import signal
 import struct
 
-VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later")}
+VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later", "last")}
 CONTROL = f"what-the-guest-knows-{os.urandom(6).hex()}"
 NEEDLE = re.compile("|".join((*VALUES.values(), CONTROL)).encode())
 VARIABLE = "XSBX_TEST_TOKEN"
@@ -39,7 +41,7 @@ def server(sock):
 
 
 maker = private("maker", f"#!/bin/sh\necho about $(head -n 1 {SCRATCH}/made) >&2\ncat {SCRATCH}/made\n", 0o700)
-conf = "[limits]\nmax_allow = *\n" + \
+conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {SCRATCH}/audit\n[limits]\nmax_allow = *\n" + \
     section("filed", "file " + private("filed", VALUES["filed"] + "\n"), more="refresh_s = 1\n") + \
     section("envd", "env " + VARIABLE) + \
     section("made", "command " + maker, more="refresh_s = 600\n") + \
@@ -120,6 +122,23 @@ def refreshed():
     ok("one that can be read by others no more is said", wait_for(lambda: "secret filed" in s.text("error")), s.text("error"))
     ok("... and the value of before is used", VALUES["next"] in fetch("/filed")[1])
     private("filed", VALUES["next"] + "\n")
+
+
+def survived():
+    """The daemon dies: the filter has the values, and the next daemon has them read again."""
+    os.kill(daemon_of(land.mnt), signal.SIGKILL)
+    ok("another daemon is there", wait_for(lambda: s.text("state"), 20))
+    for name, path in (("next", "/filed"), ("envd", "/envd"), ("later", "/made")):
+        arrives(name, path)
+    private("filed", VALUES["last"] + "\n")
+    ok("a file is still read again", wait_for(lambda: VALUES["last"] in fetch("/filed")[1]))
+    os.mkdir(f"{s.path}/checkpoints/with")
+    ok("a checkpoint is made", wait_for(lambda: os.path.exists(f"{s.path}/checkpoints/with") and s.word() == "idle", 20))
+    s.ctl("reset")
+    s.run(FETCH)
+    s.run(f"known = '{CONTROL}'.encode() * 3")
+    arrives("envd", "/envd")
+    arrives("last", "/filed")
 
 
 def own_file():
@@ -263,4 +282,4 @@ def nowhere():
     ok("the guest's environment has none", not any(value.decode() in got for value in values))
 
 
-main(uses, sources, refreshed, own_file, nowhere, land.end)
+main(uses, sources, refreshed, survived, own_file, nowhere, land.end)
