@@ -252,6 +252,16 @@ static void on_logged(void *data, const struct sandbox_logged *what)
 		connlog_add(s, what);
 }
 
+static void on_secrets(void *data, const struct problem *problem)
+{
+	struct session *s = told(data);
+
+	if (!s || !problem)
+		return;
+	session_problem(s, problem);
+	events_add(&s->fs->events, s, "secret", problem->cause);
+}
+
 static void on_connected(void *data, const char *name, uint16_t port)
 {
 	struct session *s = told(data);
@@ -447,6 +457,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .asked = on_asked,
 					      .unasked = on_unasked,
 					      .logged = on_logged,
+					      .secrets = on_secrets,
 					      .connected = on_connected,
 					      .ports = on_ports,
 					      .network_lost = on_network_lost,

@@ -328,6 +328,9 @@
 	X(END, NETWORK_LOST, "network-lost", NO, \
 	  "The filter of its network has ended; the sandbox lives.", \
 	  "Copy what you need, and make a new session.") \
+	X(END, NO_SECRET, "no-secret", LATER, \
+	  "The value of a secret could not be read, or is none; requests that need it are refused, or go with the value of before.", \
+	  "Put right what is named; it is read again by itself.") \
 	X(RUNS, TIMEOUT, "timeout", NO, \
 	  "It took longer than `timeout_s`.", \
 	  "Raise that, or write 0.") \

@@ -374,6 +374,8 @@ void spawner_serve(const struct spawner_rules *rules, int sock, int listener,
 		.guarded = kin->guarded,
 	};
 
+	if (rules->settle)
+		rules->settle(rules->data);
 	begin(&s, listener);
 	do {
 		while (turn(&s))

@@ -59,6 +59,7 @@ enum spawn_op {
 #define SPAWN_SMALL_PAGES 0x10u /* no huge pages: its memory use is sparse */
 #define SPAWN_TREE	  0x20u /* no program: overlay_diff_serve() with the arguments */
 #define SPAWN_RAM	  0x40u /* no program: ram_copy_serve() with what the job says */
+#define SPAWN_SECRET	  0x80u /* no program: secret_source_serve() with what the job says */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
