@@ -77,7 +77,7 @@ void cleanse_prepare(struct net *net, int64_t now_ms, int *timeout_ms)
 	struct cleanser *c;
 
 	TAILQ_FOREACH(c, &net->secrets.cleansers, link) {
-		c->stalled = !proxy_wants(c->p, SIDE_HOST);
+		c->stalled = c->blocked || !proxy_wants(c->p, SIDE_HOST);
 		if (!c->stalled)
 			net_wake_at(timeout_ms, now_ms, c->until_ms);
 	}
