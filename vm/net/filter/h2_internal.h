@@ -98,8 +98,10 @@ struct h2_fields {
 int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len,
 		 const uint8_t *value, size_t value_len);
 
-/* What is to be sent, for as long as @first and @head are there: a request, an answer, a trailer. */
-void h2_head_request(const struct h2_first *first, struct head *head, struct h2_fields *ret);
+/* What is to be sent, for as long as @first and @head are there: a request, an answer, a trailer.
+ * @secret: no table of the connection is to remember any of it. */
+void h2_head_request(const struct h2_first *first, struct head *head, bool secret,
+		     struct h2_fields *ret);
 void h2_head_answer(const char *status, struct head *head, struct h2_fields *ret);
 void h2_head_trailer(struct head *head, struct h2_fields *ret);
 

@@ -147,7 +147,7 @@ static void send_head(struct h2_stream *s)
 	int32_t id = -1;
 
 	if (!h->gone) {
-		h2_head_request(&s->first, half->head, &fields);
+		h2_head_request(&s->first, half->head, *s->x.secret, &fields);
 		id = nghttp2_submit_request(h->session[SIDE_HOST], NULL, fields.nv, fields.n,
 					    has_body(half) ? &body : NULL, s);
 	}
