@@ -48,7 +48,7 @@ below = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c $(d)/*/*.c $(d)/*/*/*.c)))
 in = $(addprefix $(1)/,$(addsuffix .c,$(2)))
 fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
-net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf fdpass http_path place rlimit rules \
+net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf egress fdpass http_path place rlimit rules \
 	net_reason secret_use words)
 dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
@@ -122,7 +122,7 @@ $(O)/xsbx-agent: $(call objs,$(guest_obj),$(agent_c))
 
 $(O)/xsbxfs-net: $(call objs,obj,$(net_c))
 	$(call say,LD,$@)
-	$(Q)$(link) $(call pkg,--libs slirp)
+	$(Q)$(link) $(call lib_flags,--libs,slirp libssl libcrypto libnghttp2 http_parser)
 
 $(O)/xsbxfs-store: $(call objs,obj,$(store_c))
 	$(call say,LD,$@)
@@ -137,8 +137,8 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
-net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer) \
-	$(call in,vm/base,allow blackbox buf fdbag net_reason record turn memory) \
+net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer leave) \
+	$(call in,vm/base,allow blackbox buf egress fdbag http_path net_reason place record rules secret_use turn memory words) \
 	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy io) \
 	$(filter-out vm/net/dial/main.c,$(dial_c))
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
@@ -236,7 +236,10 @@ $(foreach line,$(shell grep -HE '^/\* (modules|libs): .*\*/$$' $(unit_c) $(fuzz_
 says = $(said.$(1).$(2))
 helpers = $(filter tests/unit/fixture/%,$(call says,modules,$(1)))
 all_say = $(call says,$(1),$(2)) $(foreach h,$(call helpers,$(2)),$(call says,$(1),$(h)))
-lib_pkgs = $(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))
+lib_pkgs = $(patsubst ssl,libssl,$(patsubst nghttp2,libnghttp2,$(patsubst curl,libcurl,$(patsubst crypto,libcrypto,$(patsubst uv,libuv,$(patsubst zstd,libzstd,$(patsubst seccomp,libseccomp,$(1))))))))
+
+# Debian's http_parser tells pkg-config nothing.
+lib_flags = $(call pkg,$(1) $(filter-out http_parser,$(2))) $(if $(filter http_parser,$(2)),-lhttp_parser)
 
 units := $(patsubst %.c,$(O)/unit/%,$(notdir $(unit_c)))
 $(O)/vm.a: $(call objs,obj,$(filter-out fs/%,$(daemon_c)))
@@ -249,7 +252,7 @@ define unit_rule
 $(O)/unit/$(notdir $(1:.c=)): $(call objs,obj,$(1) $(call named,$(1))) $(call archive,$(1))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$$(link) $$(call pkg,--libs cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)) $(if $(call archive,$(1)),crypto zstd))))
+	$(Q)$$(link) $$(call lib_flags,--libs,cmocka $(call lib_pkgs,$(sort $(call all_say,libs,$(1)) $(if $(call archive,$(1)),crypto zstd))))
 endef
 $(foreach t,$(unit_c),$(eval $(call unit_rule,$(t))))
 
@@ -332,7 +335,7 @@ $(O)/fuzz/obj/%.o: %.c
 define fuzz_rule
 $(O)/fuzz/$(notdir $(1:.c=)): $(call objs,fuzz/obj,$(1) $(call fuzz_modules,$(1)))
 	$$(call say,LD,$$@)
-	$(Q)$(FUZZ_CC) $(fuzz_san),fuzzer -o $$@ $$^ $$(call pkg,--libs-only-l $(or \
+	$(Q)$(FUZZ_CC) $(fuzz_san),fuzzer -o $$@ $$^ $$(call lib_flags,--libs-only-l,$(or \
 		$(call lib_pkgs,$(sort $(call all_say,libs,$(1)) $(if $(call archive,$(1)),crypto zstd))),libuv))
 endef
 $(foreach t,$(fuzz_c),$(eval $(call fuzz_rule,$(t))))

@@ -3,9 +3,18 @@
 #ifndef XSBX_AGENT_GUEST_CA_H
 #define XSBX_AGENT_GUEST_CA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Writes them to /run/xsbx/ca.pem, where only root may write. Return: 0 or -errno. */
-int ca_write(const void *data, size_t len);
+/**
+ * ca_write() - Replace the certificates in /run/xsbx/ca.pem
+ * @data: In PEM format
+ * @len: Length in bytes
+ * @guest: This is a machine: the file is made, and laid over the one of Debian's programs, if there is one. Else there is a
+ *	directory for it, or nothing is done
+ *
+ * Only root may write there. In a jail it is in /run/xsbx/ca, to which that name leads. Return: 0 or -errno.
+ */
+int ca_write(const void *data, size_t len, bool guest);
 
 #endif

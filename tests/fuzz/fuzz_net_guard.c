@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes TLS and HTTP: however a stream is cut into pieces, the same bytes of it pass. */
-/* modules: vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/http.c vm/base/allow.c */
+/* modules: vm/net/filter/guard.c vm/net/filter/hello.c vm/net/filter/sniff.c vm/base/allow.c */
 #include <assert.h>
 #include <errno.h>
 
@@ -10,9 +10,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Return: whether it was refused; *@ret_passed: how much passed before. */
-static bool feed(uint16_t port, const uint8_t *data, size_t size, size_t step, size_t *ret_passed)
+static bool feed(uint16_t port, bool look, const uint8_t *data, size_t size, size_t step,
+		 size_t *ret_passed)
 {
-	struct guard g = guard_for(port);
+	struct guard g = guard_for(port, look);
 	size_t passed = 0, have = 0;
 	unsigned reason = NET_OK;
 
@@ -28,7 +29,7 @@ static bool feed(uint16_t port, const uint8_t *data, size_t size, size_t step, s
 				*ret_passed = passed;
 				return true;
 			}
-			if (n == 0)
+			if (n == 0 || g.kind >= GUARD_PROXY)
 				break;
 			passed += (size_t)n;
 		}
@@ -41,15 +42,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint16_t ports[] = {443, 80, 8080};
 	size_t whole, pieces;
-	bool refused, again;
+	bool refused, again, look;
 
 	if (size < 2)
 		return 0;
 	for (unsigned i = 0; i < 3; i++) {
-		refused = feed(ports[i], data + 1, size - 1, size, &whole);
-		again = feed(ports[i], data + 1, size - 1, data[0] % 16 + 1U, &pieces);
+		look = data[0] & 0x80;
+		refused = feed(ports[i], look, data + 1, size - 1, size, &whole);
+		again = feed(ports[i], look, data + 1, size - 1, data[0] % 16 + 1U, &pieces);
 		assert(again == refused);
-		/* A word alone may pass before it is known to begin a request; see http_sniff(). */
+		/* A word alone may pass before it is known to begin a request; see sniff_http(). */
 		assert(pieces >= whole && (ports[i] == 8080 || pieces == whole));
 		for (size_t n = whole; n < pieces; n++)
 			assert(data[1 + n] > ' ' || data[1 + n] == '\r' || data[1 + n] == '\n');

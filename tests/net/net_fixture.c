@@ -26,13 +26,23 @@
  * others do; several for one name are all its addresses. Lines that are read:
  *
  *	allow WORD...		answered with `allowed` or `error ...`
+ *	first RULE...		the administrator's rules; likewise, as what follows
+ *	rules RULE...
+ *	secrets USE...
+ *	ask SECONDS		0: nothing is asked for
+ *	learn 0|1
+ *	budget BYTES REQUESTS CONNECTIONS RATE
+ *	trust FILE		certificates, by which servers are judged
+ *	secret NAME FILE	its value
+ *	decide ID yes|no
  *	forward GUEST HOST	answered with `forward GUEST HOST` or `error ...`
  *	unforward GUEST		answered with `unforward GUEST` or `error ...`
  *	crowd			from now on no listener gets through to PROGRAM: answered with `crowd`
  *	quiet			they do again; answered with `quiet`
  *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN`
  *
- * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`.
+ * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`, `authority HEX`,
+ * `secret NAME RESULT EXPIRES`, `asked ID METHOD|- SCHEME HOST PORT PATH|- RULE FIRST`, `unasked ID WHY`, and `logged`, followed by what is in a struct net_logged.
  */
 
 static uv_loop_t loop;
@@ -65,6 +75,49 @@ static void on_denied(void *data, const struct net_denied *d)
 	(void)data;
 	printf("denied %" PRId64 " %s %u %u %s\n", d->time_ms, d->name, d->port, d->lost,
 	       net_reason_str(d->reason));
+}
+
+static const char *word(const char *text)
+{
+	return *text ? text : "-";
+}
+
+static void on_authority(void *data, const uint8_t *der, size_t len)
+{
+	(void)data;
+	printf("authority ");
+	for (size_t i = 0; i < len; i++)
+		printf("%02x", der[i]);
+	puts("");
+}
+
+static void on_asked(void *data, const struct net_asked *m)
+{
+	(void)data;
+	printf("asked %u %s %s %s %u %s %u %u\n", m->header.id, word(m->method), m->scheme, m->host,
+	       m->port, word(m->path), m->rule, m->first);
+}
+
+static void on_unasked(void *data, uint32_t id, unsigned why)
+{
+	(void)data;
+	printf("unasked %u %u\n", id, why);
+}
+
+static void on_logged(void *data, const struct net_logged *m)
+{
+	(void)data;
+	printf("logged method=%s scheme=%s version=%s host=%s port=%u path=%s status=%u in=%" PRIu64
+	       " out=%" PRIu64 " refused=%u rule=%u first=%u secret=%s lost=%u reason=%s\n",
+	       word(m->method), m->scheme, word(m->version), m->host, m->port, word(m->path),
+	       m->status, m->bytes_in, m->bytes_out, m->refused, m->rule, m->first, word(m->secret),
+	       m->lost, net_reason_str(m->reason));
+}
+
+static void on_secret(void *data, const struct net_secret_read *m)
+{
+	(void)data;
+	printf("secret %s %u %u\n", m->name, m->result, m->expires_s);
 }
 
 static void on_stats(void *data, const struct net_stats *s)
@@ -164,14 +217,75 @@ static int forward(unsigned guest, unsigned host)
 	return dialer_listen(&dialer, &f->request, (uint16_t)host);
 }
 
+static char list[32768], first_rules[32768], rules[32768], secrets[16384];
+static struct net_policy policy = {.first = first_rules, .rules = rules, .secrets = secrets};
+
+/* A file, for gateway_trust() and gateway_secret(). */
+static int pass_file(const char *name, const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (name)
+		return gateway_secret(gateway, name, fd);
+	r = gateway_trust(gateway, fd);
+	close(fd);
+	return r;
+}
+
+/* Return: is it a line about the policy? */
+static bool set_policy(const char *line, int *ret, char *why)
+{
+	static const struct {
+		const char *word;
+		char *text;
+		size_t size;
+	} texts[] = {{"allow", list, sizeof(list)},
+		     {"first", first_rules, sizeof(first_rules)},
+		     {"rules", rules, sizeof(rules)},
+		     {"secrets", secrets, sizeof(secrets)}};
+	unsigned on, id;
+	char name[64], path[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const size_t n = strlen(texts[i].word);
+
+		if (strncmp(line, texts[i].word, n) != 0 || (line[n] && line[n] != ' '))
+			continue;
+		snprintf(texts[i].text, texts[i].size, "%s", line + n);
+		*ret = gateway_policy(gateway, list, &policy, why);
+		return true;
+	}
+	*ret = 0;
+	if (sscanf(line, "ask %u", &policy.ask_s) == 1)
+		policy.ask = policy.ask_s > 0;
+	else if (sscanf(line, "learn %u", &on) == 1)
+		policy.learn = on;
+	else if (sscanf(line, "budget %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			&policy.most.bytes, &policy.most.requests, &policy.most.connections,
+			&policy.rate) == 4)
+		;
+	else if (sscanf(line, "trust %199s", path) == 1)
+		return (*ret = pass_file(NULL, path)), true;
+	else if (sscanf(line, "secret %63s %199s", name, path) == 2)
+		return (*ret = pass_file(name, path)), true;
+	else if (sscanf(line, "decide %u %63s", &id, name) == 2)
+		return gateway_decide(gateway, id, *name == 'y'), true;
+	else
+		return false;
+	*ret = gateway_policy(gateway, list, &policy, why);
+	return true;
+}
+
 static void obey(char *line)
 {
 	char why[VM_WHY_MAX] = "";
 	unsigned guest, host;
 	int r;
 
-	if (!strncmp(line, "allow", 5)) {
-		r = gateway_allow(gateway, line + 5, strlen(line + 5), why);
+	if (set_policy(line, &r, why)) {
 		if (r == 0)
 			puts("allowed");
 	} else if (sscanf(line, "forward %u %u", &guest, &host) == 2) {
@@ -219,8 +333,15 @@ static void on_input(uv_poll_t *poll, int status, int events)
 
 int main(int argc, char **argv)
 {
-	static const struct gateway_events events = {
-		.ready = on_ready, .denied = on_denied, .stats = on_stats, .ended = on_ended};
+	static const struct gateway_events events = {.ready = on_ready,
+						     .denied = on_denied,
+						     .stats = on_stats,
+						     .ended = on_ended,
+						     .authority = on_authority,
+						     .asked = on_asked,
+						     .unasked = on_unasked,
+						     .logged = on_logged,
+						     .secret = on_secret};
 	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	char number[12], *args[32] = {argv[1], (char *)"--control", number};
 	int sv[2], n = 3, i, status;

@@ -21,7 +21,7 @@ from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, receiv
 
 NAMES = [f"web.test={WEB}", f"a.b.wild.test={WEB}", f"other.test={OTHER}", "loop.test=127.0.0.1",
          f"private.test={PRIVATE}", "meta.test=169.254.169.254", f"own.test={OWN}",
-         "mapped.test=::ffff:10.9.0.2", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
+         "mapped.test=::ffff:10.9.0.2", f"wrong.test={WEB}", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
 LIST = "web.test web.test:9000 web.test:9001 *.wild.test loop.test private.test meta.test own.test " \
        "mapped.test mixed.test gone.test"
 
@@ -125,6 +125,28 @@ class Guest:
         with sock:
             assert receive_all(sock) == b""
 
+    def told(self, data, *words):
+        """An answer of the filter's own, and none of a server."""
+        assert data.startswith(b"HTTP/1.1 ") and b"\r\nX-Xsbxfs: " in data and data.count(b"HTTP/1.1") == 1, data
+        for word in words:
+            assert word.encode() in data, (word, data)
+
+    def told_instead(self, sock, *words):
+        with sock:
+            self.told(receive_all(sock), *words)
+
+    def logged(self, **fields):
+        """Waits for a line of the log with these fields. Return: all of it, by name."""
+        end = time.monotonic() + LIMIT
+        with self.gateway.changed:
+            while True:
+                for line in self.gateway.lines[self.since:]:
+                    found = parse_logged(line)
+                    if found and all(found[key] == str(value) for key, value in fields.items()):
+                        return found
+                assert time.monotonic() < end, (fields, self.gateway.lines[self.since:])
+                self.gateway.changed.wait(0.2)
+
     def refused(self, address, port, family=socket.AF_INET):
         with self.space.socket(family, socket.SOCK_STREAM) as sock:
             try:
@@ -133,12 +155,13 @@ class Guest:
                 return
         raise AssertionError(f"{address} {port} was reached")
 
-    def get(self, space, address, host, path="/", port=80):
+    def get(self, space, address, host, path="/", port=80, half_close=True):
         with space.connect(address, port) as sock:
             try:
                 sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
                              .encode())
-                sock.shutdown(socket.SHUT_WR)
+                if half_close:
+                    sock.shutdown(socket.SHUT_WR)
             except OSError as cut:  # what is refused may be cut before it has asked
                 if cut.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):
                     raise
@@ -175,6 +198,13 @@ class Guest:
             time.sleep(0.05)
         fds = os.listdir(f"/proc/{self.gateway.pid}/fd")
         assert len(fds) < 40, fds
+
+
+def parse_logged(line):
+    if not line.startswith("logged "):
+        return None
+    words, reason = line[len("logged "):].split(" reason=", 1)
+    return dict(word.split("=", 1) for word in words.split(" ")) | {"reason": reason}
 
 
 def pump(tap, stream):
@@ -214,18 +244,20 @@ def run_tests(guest, names):
     return bad
 
 
-def main(tests):
-    """Run the tests of a class, or those that the command line names."""
+def main(tests, prepare=lambda lab: None):
+    """Run the tests of a class, or those that the command line names; `prepare` starts more servers."""
     scratch = os.environ.get("SCRATCH", "/tmp")
     wanted = sys.argv[1:] or [name for name in dir(tests) if name.startswith("test_")]
     lab = Lab()
     start_servers(lab, scratch)
+    prepare(lab)
     gateway = Gateway(lab, NAMES, lab.tap)
     gateway.allow(LIST)
     bad = run_tests(tests(lab, gateway), wanted)
     # The same over a stream, with larger packets.
     lab = Lab(mtu=16000)
     start_servers(lab, scratch)
+    prepare(lab)
     ours, theirs = socket.socketpair()
     pump(lab.tap, ours)
     gateway = Gateway(lab, NAMES, theirs.fileno(), "--stream", ["--mtu", "16000"])

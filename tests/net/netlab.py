@@ -26,6 +26,7 @@ from patience import slack
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454ca, 2, 0x1000
 GATEWAY, GUEST = "198.18.0.1", "198.18.0.2"
+REFUSER = "198.18.0.9"  # where names lead that are not allowed
 WEB, OTHER, OWN, PRIVATE = "93.184.216.34", "93.184.216.35", "11.1.1.1", "10.9.0.2"
 LIMIT = 30 * slack()  # seconds after which something hangs
 

@@ -30,6 +30,7 @@
 #define SIGNALS		  1024
 #define PACKAGES	  "/run/xsbx/packages"
 #define HOME		  "/home/user"
+#define CA_DIR		  "/run/xsbx/ca" /* where the agent writes the file that VM_CA_FILE leads to */
 #define LAYERS		  "/run/xsbx"
 
 #define CAP(name)	  (1ull << CAP_##name)
@@ -211,7 +212,10 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->layer)
 		view_show(j, JAIL_RO, JAIL_NO_LINKS, c->layer, PACKAGES);
 	r = add_agent(j, t, c->agent);
-	if (c->ca)
+	if (c->card_socket) {
+		view_show(j, JAIL_TMPFS, 0, "mode=755,uid=0,gid=0,size=4m,nr_inodes=16", CA_DIR);
+		view_show(j, JAIL_LINK, 0, "ca/ca.pem", VM_CA_FILE);
+	} else if (c->ca)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);
 	add_paths(j, c);
 	if (c->card_socket) {

@@ -26,6 +26,17 @@ static const char *const strings[] = {
 	[NET_UNREACHABLE] = "unreachable",
 	[NET_WITHDRAWN] = "no longer allowed",
 	[NET_BUSY] = "too many connections",
+	[NET_PATH] = "a path that servers read in different ways",
+	[NET_RULE] = "denied by a rule",
+	[NET_DENIED_BY_HAND] = "denied by hand",
+	[NET_NOT_ASKED] = "nobody gave leave in time",
+	[NET_UNTRUSTED] = "the server's certificate is not trusted",
+	[NET_BAD_ANSWER] = "the server's answer is not whole",
+	[NET_SECRET_MISSING] = "its secret has no value",
+	[NET_SECRET_HIDDEN] = "an encoded answer to a request with a secret",
+	[NET_CLIENT] = "the program broke off TLS",
+	[NET_BUDGET] = "the budget is used up",
+	[NET_SECRET_TRACE] = "TRACE would repeat its secret",
 };
 static_assert(ARRAY_SIZE(strings) == NET_NREASONS, "a string for each reason");
 

@@ -23,6 +23,17 @@ enum net_reason {
 	NET_UNREACHABLE,     /* not refused: the connection failed */
 	NET_WITHDRAWN,	     /* an open connection is no longer allowed by the list */
 	NET_BUSY,	     /* too many connections at once */
+	NET_PATH,	     /* servers read the path in different ways, and rules depend on it */
+	NET_RULE,	     /* a rule denies it */
+	NET_DENIED_BY_HAND,  /* somebody was asked, and said no */
+	NET_NOT_ASKED,	     /* nobody has answered in time */
+	NET_UNTRUSTED,	     /* the server's certificate is not trusted */
+	NET_BAD_ANSWER,	     /* what the server answers is no HTTP, or ends too early */
+	NET_SECRET_MISSING,  /* the value of a secret that was to go with it is not there */
+	NET_SECRET_HIDDEN,   /* an answer to a request with a secret comes encoded, and cannot be searched */
+	NET_CLIENT,	     /* the program does not go on with TLS: it trusts other certificates */
+	NET_BUDGET,	     /* the session has used up what it may use */
+	NET_SECRET_TRACE,    /* TRACE would have the server repeat its secret */
 	NET_NREASONS
 };
 

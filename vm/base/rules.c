@@ -202,9 +202,11 @@ struct rule_answer rules_judge(const struct rules *rules, const struct rule_ques
 		const struct rule_answer answer = {.verb = r->verb, .rule = (unsigned)i + 1};
 		unsigned fit;
 
-		if (!has_host(r, q->host, q->port) || !has_method(r, q->method))
+		if (!has_host(r, q->host, q->port) || !(q->path ? has_method(r, q->method) : rule_is_whole(r)))
 			continue;
-		fit = place_fitting(&r->place, q->path, r->verb != RULE_ALLOW) & open;
+		fit = open;
+		if (q->path)
+			fit &= place_fitting(&r->place, q->path, r->verb != RULE_ALLOW);
 		if (fit & PLACE_PLAIN)
 			plain = answer;
 		if (fit & PLACE_BARE)
@@ -224,7 +226,8 @@ struct rule_reach rules_reach(const struct rules *rules, const char *host, uint1
 
 		if (!has_host(r, host, port))
 			continue;
-		reach.may |= r->verb != RULE_DENY;
+		reach.may_allow |= r->verb == RULE_ALLOW;
+		reach.may_ask |= r->verb == RULE_ASK;
 		if (!rule_is_whole(r) || (port == 0 && !every_port)) {
 			reach.look = true;
 			continue;

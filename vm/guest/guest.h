@@ -305,6 +305,10 @@ struct guest_info {
 /* @g: or NULL: nothing is known then. */
 void guest_info(const struct guest *g, struct guest_info *ret_info);
 
+/* Processor time that it has taken from the host so far, in microseconds: of QEMU, or of all processes in its jail, as the host
+ * counts it; its agent is not asked. Also in `closed`. */
+uint64_t guest_used_us(const struct guest *g);
+
 /* The last known usage. Return: 0 or -ENODATA. */
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 
@@ -335,5 +339,8 @@ bool guest_hung_up(const struct guest *g);
 
 /* The host's end of its network card, once. Return: a descriptor, or -errno; -EOPNOTSUPP if it has none. */
 int guest_take_card(struct guest *g, bool *ret_stream);
+
+/* Certificates that programs in it are to trust from now on, behind those of the host: in PEM format. It has to have a network. */
+void guest_trust(struct guest *g, const void *pem, size_t len);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "dialer.h"
 #include "vm/base/fdbag.h"
+#include "leave.h"
+#include "vm/base/egress.h"
 #include "vm/base/lent.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
@@ -49,14 +51,17 @@
 struct gateway {
 	struct gateway_config cfg;
 	struct packets packets;
-	struct allow allow;
+	struct egress egress;
+	struct leaves leaves;
+	bool lists_only; /* the filter is of a version that knows nothing else */
+	bool has_policy; /* it was told more than a list */
 	TAILQ_HEAD(gateway_dials, dial) dials;
 	unsigned ndials;
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
 	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
 	uint32_t resync; /* its number */
-	uint32_t denied; /* number of the last NET_DENIED, or 0 */
+	uint32_t denied, logged; /* number of the last NET_DENIED and NET_LOGGED, or 0 */
 	struct turn_speaker speaks, consumes;
 	void (*closed)(void *data);
 	void *closed_data;
@@ -100,22 +105,15 @@ static bool is_host(const struct dial *d)
 	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
 }
 
-/* Does the list allow it? Its addresses are another question. */
-static unsigned check_list(const struct dial *d, enum allow_verdict *ret_verdict)
+/* Do the lists allow it, or has somebody? Its addresses are another question. */
+static unsigned check_lists(const struct dial *d)
 {
-	const struct allow *allow = &d->gw->allow;
+	const struct gateway *gw = d->gw;
+	const bool may = egress_foresee(&gw->egress, d->name, d->address, d->port).may || leaves_have(&gw->leaves, d->name, d->port);
 
-	*ret_verdict = ALLOW_FREE;
-	if (!d->address) {
-		*ret_verdict = allow_name(allow, d->name, d->port);
-		if (*ret_verdict != ALLOW_REFUSED && is_host(d) &&
-		    !vm_host_port_is_open(&d->gw->cfg.host_ports, d->port))
-			return NET_PORT;
-		return *ret_verdict == ALLOW_REFUSED ? NET_NAME : NET_OK;
-	}
-	return allow_literal(allow, d->address, d->port) || allow_everything(allow, d->port)
-		       ? NET_OK
-		       : NET_ADDRESS;
+	if (may && is_host(d) && !vm_host_port_is_open(&gw->cfg.host_ports, d->port))
+		return NET_PORT;
+	return may ? NET_OK : d->address ? NET_ADDRESS : NET_NAME;
 }
 
 static void on_done(struct dialer_request *rq, int result, uint16_t port, int *fd)
@@ -126,10 +124,12 @@ static void on_done(struct dialer_request *rq, int result, uint16_t port, int *f
 	(void)port;
 	if (result == NET_OK && cfg->events->connected)
 		cfg->events->connected(cfg->data, d->name, d->port);
+	if (result == NET_OK)
+		leaves_use(&d->gw->leaves, d->name, d->port);
 	answer(d, (unsigned)result, steal_fd(fd));
 }
 
-static int connect_it(struct dial *d, enum allow_verdict verdict)
+static int connect_it(struct dial *d)
 {
 	const uint32_t loopback = htonl(INADDR_LOOPBACK);
 	uint32_t spared[ALLOW_ENTRIES_MAX];
@@ -140,9 +140,9 @@ static int connect_it(struct dial *d, enum allow_verdict verdict)
 		.name = d->name,
 		.address = d->address,
 		.port = d->port,
-		.anywhere = cfg->trusted_names && !d->address && verdict == ALLOW_GUARDED,
+		.anywhere = cfg->trusted_names && !d->address && egress_names(&d->gw->egress, d->name, d->port),
 		.spared = spared,
-		.nspared = allow_addresses(&d->gw->allow, d->port, spared),
+		.nspared = egress_addresses(&d->gw->egress, d->port, spared),
 	};
 
 	if (is_host(d)) {
@@ -180,12 +180,11 @@ static struct dial *dial_new(struct gateway *gw, const struct net_dial *msg)
 static void dial(struct dial *d)
 {
 	const struct gateway *gw = d->gw;
-	enum allow_verdict verdict;
 	unsigned reason;
 
 	/* The filter counts a connection when it is made, and several may be on their way. */
-	reason = gw->ndials > DIALS_MAX ? NET_BUSY : check_list(d, &verdict);
-	if (reason == NET_OK && connect_it(d, verdict) < 0)
+	reason = gw->ndials > DIALS_MAX ? NET_BUSY : check_lists(d);
+	if (reason == NET_OK && connect_it(d) < 0)
 		reason = NET_UNREACHABLE;
 	if (reason != NET_OK)
 		answer(d, reason, -1);
@@ -221,12 +220,11 @@ static void hang_up(struct gateway *gw, uint32_t id)
 /* Ends requests that the list no longer allows. */
 static void recheck(struct gateway *gw)
 {
-	enum allow_verdict verdict;
 	struct dial *d, *next;
 
 	for (d = TAILQ_FIRST(&gw->dials); d; d = next) {
 		next = TAILQ_NEXT(d, link);
-		if (check_list(d, &verdict) != NET_OK)
+		if (check_lists(d) != NET_OK)
 			answer(d, NET_WITHDRAWN, -1);
 	}
 }
@@ -244,6 +242,11 @@ union message {
 	struct net_dial dial;
 	struct net_denied denied;
 	struct net_stats stats;
+	struct net_authority authority;
+	struct net_asked asked;
+	struct net_unasked unasked;
+	struct net_logged logged;
+	struct net_secret_read secret;
 };
 
 static bool is_text(const char *text, size_t size)
@@ -277,6 +280,70 @@ static int on_denied(struct gateway *gw, const struct net_denied *m)
 	return 0;
 }
 
+/* Printable, terminated, possibly empty. */
+static bool is_word(const char *text, size_t size)
+{
+	return !*text || is_text(text, size);
+}
+
+static int on_authority(struct gateway *gw, const struct net_authority *m)
+{
+	if (m->header.id == 0 || m->header.id > sizeof(m->der))
+		return -EPROTO;
+	if (gw->cfg.events->authority)
+		gw->cfg.events->authority(gw->cfg.data, m->der, m->header.id);
+	return 0;
+}
+
+static int on_asked(struct gateway *gw, const struct net_asked *m)
+{
+	char canonical[ALLOW_NAME_MAX + 1];
+	int r;
+
+	if (!is_word(m->method, sizeof(m->method)) || !is_text(m->scheme, sizeof(m->scheme)) ||
+	    !is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) || m->port == 0 ||
+	    allow_canonical(m->host, strlen(m->host), canonical) < 0 || strcmp(canonical, m->host) != 0)
+		return -EPROTO;
+	r = leaves_ask(&gw->leaves, m);
+	if (r == 0 && gw->cfg.events->asked)
+		gw->cfg.events->asked(gw->cfg.data, m);
+	return r;
+}
+
+static int on_unasked(struct gateway *gw, const struct net_unasked *m)
+{
+	if (m->why >= NET_NUNASKED)
+		return -EPROTO;
+	leaves_decide(&gw->leaves, m->header.id, false);
+	if (gw->cfg.events->unasked)
+		gw->cfg.events->unasked(gw->cfg.data, m->header.id, m->why);
+	return 0;
+}
+
+static int on_logged(struct gateway *gw, const struct net_logged *m)
+{
+	if (m->reason >= NET_NREASONS || !is_word(m->method, sizeof(m->method)) || !is_text(m->scheme, sizeof(m->scheme)) ||
+	    !is_word(m->version, sizeof(m->version)) || !is_text(m->host, sizeof(m->host)) ||
+	    !is_word(m->path, sizeof(m->path)) || !is_word(m->secret, sizeof(m->secret)))
+		return -EPROTO;
+	if (m->header.id && m->header.id == gw->logged)
+		return 0;
+	gw->logged = m->header.id;
+	if (gw->cfg.events->logged)
+		gw->cfg.events->logged(gw->cfg.data, m);
+	return 0;
+}
+
+static int on_secret(struct gateway *gw, const struct net_secret_read *m)
+{
+	if (m->result >= NET_NSECRET_RESULTS ||
+	    !secret_name_is_valid(m->name, strnlen(m->name, sizeof(m->name))))
+		return -EPROTO;
+	if (gw->cfg.events->secret)
+		gw->cfg.events->secret(gw->cfg.data, m);
+	return 0;
+}
+
 /* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
@@ -284,7 +351,9 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 		[NET_READY] = sizeof(m->header),    [NET_DIAL] = sizeof(m->dial),
 		[NET_HANG_UP] = sizeof(m->header),  [NET_DENIED] = sizeof(m->denied),
 		[NET_STATS] = sizeof(m->stats),	    [NET_CALLED] = sizeof(m->header),
-		[NET_RESYNCED] = sizeof(m->header),
+		[NET_RESYNCED] = sizeof(m->header), [NET_AUTHORITY] = sizeof(m->authority),
+		[NET_ASKED] = sizeof(m->asked),	    [NET_UNASKED] = sizeof(m->unasked),
+		[NET_LOGGED] = sizeof(m->logged),   [NET_SECRET_READ] = sizeof(m->secret),
 	};
 	const uint32_t type = len < sizeof(m->header) ? 0 : m->header.type;
 
@@ -298,6 +367,11 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 								   : -EPROTO;
 	case NET_HANG_UP: hang_up(gw, m->header.id); return 0;
 	case NET_DENIED: return on_denied(gw, &m->denied);
+	case NET_AUTHORITY: return on_authority(gw, &m->authority);
+	case NET_ASKED: return on_asked(gw, &m->asked);
+	case NET_UNASKED: return on_unasked(gw, &m->unasked);
+	case NET_LOGGED: return on_logged(gw, &m->logged);
+	case NET_SECRET_READ: return on_secret(gw, &m->secret);
 	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
 	case NET_CALLED:
 		if (gw->cfg.events->called)
@@ -371,6 +445,7 @@ static struct gateway *gateway_make(const struct gateway_config *cfg)
 	gw->speaks.speak = on_speak;
 	gw->consumes.speak = on_consume;
 	TAILQ_INIT(&gw->dials);
+	leaves_init(&gw->leaves);
 	return gw;
 }
 
@@ -398,24 +473,103 @@ int gateway_go(struct gateway *gw)
 	return packets_send(&gw->packets, &h, sizeof(h), NULL, 0, -1);
 }
 
-int gateway_allow(struct gateway *gw, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
+/* More than a list? */
+static bool is_policy(const struct net_policy *p)
+{
+	const struct net_policy nothing = {0};
+	struct net_policy rest = *p;
+
+	rest.first = rest.rules = rest.secrets = rest.secrets_file = NULL;
+	rest.ask_s = 0;
+	return (p->first && *p->first) || (p->rules && *p->rules) || (p->secrets && *p->secrets) ||
+	       memcmp(&rest, &nothing, sizeof(rest)) != 0;
+}
+
+static int send_list(struct gateway *gw, const char *allow)
 {
 	const struct net_header h = {.type = NET_ALLOW};
-	struct allow list;
+
+	return packets_send(&gw->packets, &h, sizeof(h), allow, strlen(allow), -1);
+}
+
+static int send_policy(struct gateway *gw, const char *allow, const struct net_policy *p)
+{
+	const char *const texts[] = {allow, p->first, p->rules, p->secrets};
+	const struct net_policy_message m = {
+		.header = {.type = NET_POLICY},
+		.ask = p->ask,
+		.learn = p->learn,
+		.ask_s = p->ask_s,
+		.most = p->most,
+		.used = p->used,
+		.rate = p->rate,
+	};
+	struct buf tail = {0};
 	int r;
 
-	r = allow_parse(text, len, &list, ret_why);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		(void)buf_append(&tail, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1);
+	r = tail.failed ? tail.failed : packets_send(&gw->packets, &m, sizeof(m), tail.data, tail.len, -1);
+	buf_clear(&tail);
+	if (r == 0)
+		gw->has_policy = true;
+	return r;
+}
+
+int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX])
+{
+	const bool more = gw->has_policy || is_policy(policy);
+	struct egress egress;
+	int r;
+
+	if (more && gw->lists_only) {
+		snprintf(ret_why, VM_WHY_MAX, "this sandbox's network is of a version before, which knows only lists of names");
+		return -EOPNOTSUPP;
+	}
+	r = egress_parse(allow, policy, &egress, ret_why);
 	if (r < 0)
 		return r;
-	r = packets_send(&gw->packets, &h, sizeof(h), text, len, -1);
+	r = more ? send_policy(gw, allow, policy) : send_list(gw, allow);
 	if (r < 0) {
-		allow_fini(&list);
+		egress_fini(&egress);
 		return r;
 	}
-	allow_fini(&gw->allow);
-	gw->allow = list;
+	egress_fini(&gw->egress);
+	gw->egress = egress;
 	recheck(gw);
 	return 0;
+}
+
+int gateway_allow(struct gateway *gw, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
+{
+	const struct net_policy nothing = {0};
+	_cleanup_free_ char *list = strndup(text, len);
+
+	return list ? gateway_policy(gw, list, &nothing, ret_why) : -ENOMEM;
+}
+
+int gateway_trust(struct gateway *gw, int fd)
+{
+	const struct net_header h = {.type = NET_TRUST};
+	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 ? -errno : packets_send(&gw->packets, &h, sizeof(h), NULL, 0, copy);
+}
+
+int gateway_secret(struct gateway *gw, const char *name, int fd)
+{
+	struct net_secret m = {.header = {.type = NET_SECRET}};
+
+	snprintf(m.name, sizeof(m.name), "%s", name);
+	return packets_send(&gw->packets, &m, sizeof(m), NULL, 0, fd);
+}
+
+void gateway_decide(struct gateway *gw, uint32_t id, bool allowed)
+{
+	const struct net_decided m = {{NET_DECIDED, id}, allowed};
+
+	leaves_decide(&gw->leaves, id, allowed);
+	(void)packets_send(&gw->packets, &m, sizeof(m), NULL, 0, -1);
 }
 
 int gateway_forward(struct gateway *gw, uint16_t guest, int listener)
@@ -466,25 +620,30 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 		turn_hush(turn_of(gw), &gw->consumes);
 	}
 	end_dials(gw);
-	allow_fini(&gw->allow);
+	egress_fini(&gw->egress);
+	leaves_fini(&gw->leaves);
 	packets_close(&gw->packets);
 }
 
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_DIAL /* not used any more */, TAG_RESYNC, TAG_DENIED };
+enum { TAG_FD = 1, TAG_DIAL /* not used any more */, TAG_RESYNC, TAG_DENIED, TAG_LOGGED, TAG_GIVEN, TAG_KNOWS_POLICY };
 
 void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 {
 	record_u64(out, TAG_FD, fdbag_put(fds, gw->packets.fd));
 	record_u64(out, TAG_RESYNC, gw->resync);
 	record_u64(out, TAG_DENIED, gw->denied);
+	record_u64(out, TAG_LOGGED, gw->logged);
+	record_u64(out, TAG_KNOWS_POLICY, !gw->lists_only);
+	leaves_put(&gw->leaves, TAG_GIVEN, out);
 }
 
 static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
 {
 	struct record_field f;
+	uint64_t knows = 0;
 	int n;
 
 	while ((n = record_field(&r, &f)) > 0) {
@@ -492,11 +651,15 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 		case TAG_FD: n = record_get_u32(&f, FDBAG_MAX, ret_fd); break;
 		case TAG_RESYNC: n = record_get_u32(&f, UINT32_MAX, &gw->resync); break;
 		case TAG_DENIED: n = record_get_u32(&f, UINT32_MAX, &gw->denied); break;
+		case TAG_LOGGED: n = record_get_u32(&f, UINT32_MAX, &gw->logged); break;
+		case TAG_KNOWS_POLICY: n = record_get(&f, 0, 1, &knows); break;
+		case TAG_GIVEN: n = leaves_take(&gw->leaves, &f); break;
 		default: break;
 		}
 		if (n < 0)
 			break;
 	}
+	gw->lists_only = !knows;
 	return n;
 }
 

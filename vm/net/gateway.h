@@ -28,6 +28,15 @@ struct turn;
 struct gateway_events {
 	void (*ready)(void *data); /* it has the card, and waits for gateway_go() */
 	void (*denied)(void *data, const struct net_denied *what);
+	/* A connection or request waits for leave; waits no more (NET_UNASKED_*). May be NULL. */
+	void (*asked)(void *data, const struct net_asked *what);
+	void (*unasked)(void *data, uint32_t id, unsigned why);
+	/* One has ended. May be NULL. */
+	void (*logged)(void *data, const struct net_logged *what);
+	/* What has become of gateway_secret(). May be NULL. */
+	void (*secret)(void *data, const struct net_secret_read *what);
+	/* The certificate, as DER, of the authority by which it looks into TLS. May come again. May be NULL. */
+	void (*authority)(void *data, const uint8_t *der, size_t len);
 	/* A connection was made, and goes to the helper. @name: or address. May be NULL. */
 	void (*connected)(void *data, const char *name, uint16_t port);
 	void (*stats)(void *data, const struct net_stats *stats);
@@ -81,6 +90,26 @@ int gateway_go(struct gateway *gw);
  */
 int gateway_allow(struct gateway *gw, const char *text, size_t len,
 		  char ret_why[static VM_WHY_MAX]);
+
+/**
+ * gateway_policy() - Replace the allow list, and all else that the network may be used for
+ * @gw: Gateway
+ * @allow: List, terminated
+ * @policy: All else
+ * @ret_why: What is wrong with it, for people
+ *
+ * Return: as gateway_allow(); -EOPNOTSUPP: the filter is of a version before, which knows nothing but lists.
+ */
+int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX]);
+
+/* The certificates by which servers are judged, in a file. @fd is duplicated. Return: 0 or -errno. */
+int gateway_trust(struct gateway *gw, int fd);
+
+/* The value of a secret, to be read from @fd, which is taken over in any case. Return: 0 or -errno. */
+int gateway_secret(struct gateway *gw, const char *name, int fd);
+
+/* Answers `asked`. */
+void gateway_decide(struct gateway *gw, uint32_t id, bool allowed);
 
 /**
  * gateway_forward() - Forward connections from a socket of the host to a port of the guest

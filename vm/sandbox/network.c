@@ -43,7 +43,8 @@ static void part_gone(struct network *n)
 	if (--n->nopen)
 		return;
 	close_card(n);
-	free(n->allow);
+	network_free_policy(n);
+	free(n->sources_for);
 	free(n);
 	s->network = NULL;
 	ops->closed(s);
@@ -186,18 +187,19 @@ static void on_gateway_ended(void *data, int err)
 	sandbox_touch(n->s);
 }
 
-static const struct gateway_events gateway_events = {
-	.ready = on_ready,
-	.denied = on_denied,
-	.connected = on_connected,
-	.stats = on_stats,
-	.called = on_called,
-	.touched = on_touched,
-	.ended = on_gateway_ended,
-};
-
 void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 {
+	static struct gateway_events gateway_events = {
+		.ready = on_ready,
+		.denied = on_denied,
+		.connected = on_connected,
+		.stats = on_stats,
+		.called = on_called,
+		.touched = on_touched,
+		.ended = on_gateway_ended,
+	};
+
+	network_policy_events(&gateway_events);
 	*ret_cfg = (struct gateway_config){
 		.events = &gateway_events,
 		.data = n,
@@ -214,7 +216,6 @@ void network_gateway_config(struct network *n, struct gateway_config *ret_cfg)
 static int open_gateway(struct network *n, int *control)
 {
 	struct gateway_config cfg;
-	char why[VM_WHY_MAX];
 	int r;
 
 	network_gateway_config(n, &cfg);
@@ -224,7 +225,7 @@ static int open_gateway(struct network *n, int *control)
 		return r;
 	*control = -1;
 	n->nopen++;
-	r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
+	r = network_send_policy(n);
 	return r < 0 ? r : network_hand_over_ports(n);
 }
 
@@ -251,6 +252,7 @@ int network_start_filter(struct network *n)
 	const int fds[] = {theirs, n->card};
 
 	network_prepare(n);
+	n->trust_sent = n->vouched = false; /* of another one, before this daemon */
 	n->filter.fds = fds;
 	n->filter.nfds = ARRAY_SIZE(fds);
 	n->filter.near = &ours;
@@ -269,7 +271,6 @@ int network_start_filter(struct network *n)
 int network_resync(struct network *n)
 {
 	uint16_t ports[SANDBOX_PORTS_MAX];
-	char why[VM_WHY_MAX];
 	unsigned nports = 0;
 	int r;
 
@@ -278,7 +279,7 @@ int network_resync(struct network *n)
 			ports[nports++] = n->ports[i].guest;
 	r = gateway_resync(n->gateway, ports, nports);
 	if (r == 0)
-		r = gateway_allow(n->gateway, n->allow, strlen(n->allow), why);
+		r = network_send_policy(n);
 	return r < 0 ? r : network_hand_over_ports(n);
 }
 
@@ -333,11 +334,12 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 	if (r < 0)
 		return r;
 	n = calloc(1, sizeof(*n));
-	if (n)
-		n->allow = strdup(spec->allow ? spec->allow : "");
-	if (!n || !n->allow) {
-		free(n);
+	if (!n)
 		return -ENOMEM;
+	r = network_copy_policy(n, spec->allow, &spec->policy);
+	if (r < 0) {
+		free(n);
+		return r;
 	}
 	n->s = s;
 	n->card = -1;
@@ -346,6 +348,8 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
 	n->nopen = 1;
+	n->part_gone = part_gone;
+	network_secrets_init(n);
 	s->network = n;
 	s->nopen++;
 	return 0;
@@ -368,6 +372,7 @@ void network_close(struct sandbox *s)
 		return;
 	n->closing = true;
 	network_end_ports(n);
+	network_secrets_close(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->filter.child);
@@ -412,48 +417,6 @@ void network_tell_all(const struct vm *vm,
 }
 
 /* ---- the seam ---- */
-
-int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
-{
-	struct network *n = s->network;
-	char *copy;
-	int r;
-
-	if (!n || n->closing) {
-		snprintf(ret_why, VM_WHY_MAX, "the sandbox has no network");
-		return -EOPNOTSUPP;
-	}
-	if (n->lost) {
-		snprintf(ret_why, VM_WHY_MAX, NETWORK_LOST);
-		return -ENETDOWN;
-	}
-	copy = strndup(text, len);
-	if (!copy)
-		return -ENOMEM;
-	r = n->gateway ? gateway_allow(n->gateway, text, len, ret_why)
-		       : vm_allow_check(text, len, ret_why);
-	if (r < 0) {
-		free(copy);
-		return r;
-	}
-	free(n->allow);
-	n->allow = copy;
-	return 0;
-}
-
-int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy,
-		   char ret_why[static VM_WHY_MAX])
-{
-	(void)policy;
-	return sandbox_allow(s, allow, strlen(allow), ret_why);
-}
-
-void sandbox_decide(struct sandbox *s, uint32_t id, bool allowed)
-{
-	(void)s;
-	(void)id;
-	(void)allowed;
-}
 
 void network_ask_traffic(struct sandbox *s)
 {

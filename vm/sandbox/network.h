@@ -16,6 +16,7 @@ struct vm;
 struct network_ops {
 	void (*fail)(struct sandbox *s, const struct problem *problem); /* it has to end */
 	void (*changed)(struct sandbox *s); /* network_is_ready() may have changed */
+	void (*resumes)(struct sandbox *s); /* a run that was put off for it can begin */
 	void (*closed)(struct sandbox *s);  /* network_close() has completed */
 };
 

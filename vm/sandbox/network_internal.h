@@ -5,6 +5,7 @@
 
 #include "internal.h"
 #include "network.h"
+#include "vm/base/egress.h"
 #include "vm/base/lines.h"
 #include "vm/net/gateway.h"
 #include "vm/spawn/program.h"
@@ -12,6 +13,8 @@
 #define NETWORK_LOST "the sandbox has lost its network; a new session has one"
 
 enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
+
+struct net_source;
 
 struct port {
 	struct network *network;
@@ -27,6 +30,7 @@ struct network {
 	struct sandbox *s;
 	const struct network_ops *ops;
 	char *allow;
+	struct net_policy policy; /* its texts are owned, and not NULL */
 	bool trusted_names;
 	struct port ports[SANDBOX_PORTS_MAX];
 	uint32_t owner, user; /* for the dialer */
@@ -39,8 +43,15 @@ struct network {
 	int card; /* of its machine, until its filter is known to have it; or -1 */
 	bool card_is_stream;
 	bool started, served, child_gone, closing;
+	bool trust_sent; /* the filter has the certificates by which it judges servers */
+	bool vouched;	 /* the guest has that of the filter's authority; see network_policy.c */
 	bool lost;	/* the filter has ended, and is not restarted */
-	unsigned nopen; /* the filter, the gateway, and one until network_close() */
+	TAILQ_HEAD(, net_source) sources; /* of its secrets; see network_secrets.c */
+	char *sources_for;		  /* for which uses and file they are; or NULL */
+	uv_timer_t refresh;
+	bool has_timer;
+	void (*part_gone)(struct network *n); /* one of: */
+	unsigned nopen; /* the filter, the gateway, the timer, what fetches secrets, and one until network_close() */
 };
 
 /* Makes one without ports, which its spec's are. Return: 0, or as network_new(). */
@@ -60,6 +71,32 @@ void network_prepare(struct network *n);
 
 /* The gateway's configuration. */
 void network_gateway_config(struct network *n, struct gateway_config *ret_cfg);
+
+/* ---- what it may be used for: network_policy.c ---- */
+
+/* Takes over copies of a spec's list and policy. Return: 0 or -ENOMEM. */
+int network_copy_policy(struct network *n, const char *allow, const struct net_policy *policy);
+void network_free_policy(struct network *n);
+
+/* Tells the filter all of it. Return: 0 or -errno. */
+int network_send_policy(struct network *n);
+
+/* Sets the callbacks that concern it. */
+void network_policy_events(struct gateway_events *events);
+
+/* Is the guest told all that it has to know before programs run in it? */
+bool network_is_vouched(const struct network *n);
+
+/* ---- its secrets: network_secrets.c ---- */
+
+void network_secrets_init(struct network *n);
+void network_secrets_close(struct network *n);
+
+/* Has the values of all secrets that the policy names sent to the filter. @anew: also if nothing has changed */
+void network_secrets_send(struct network *n, bool anew);
+
+/* A value has come there, or not. */
+void network_secret_read(void *network, const struct net_secret_read *what);
 
 /* ---- its ports: network_ports.c ---- */
 

@@ -146,6 +146,8 @@ static void end_port(struct port *p)
 
 bool network_is_ready(const struct sandbox *s)
 {
+	if (s->network && !network_is_vouched(s->network))
+		return false;
 	for (size_t i = 0; s->network && i < SANDBOX_PORTS_MAX; i++)
 		if (s->network->ports[i].state == PORT_BINDING && !s->network->ports[i].fn)
 			return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sandbox's network in a record: from one daemon to the next. Its filter goes on with all connections. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,20 @@ enum {
 	TAG_OPEN,
 	TAG_CARD,
 	TAG_CARD_IS_STREAM,
+	TAG_FIRST_RULES,
+	TAG_RULES,
+	TAG_SECRETS,
+	TAG_ASK,
+	TAG_ASK_S,
+	TAG_LEARN,
+	TAG_MOST_BYTES,
+	TAG_MOST_REQUESTS,
+	TAG_MOST_CONNECTIONS,
+	TAG_USED_BYTES,
+	TAG_USED_REQUESTS,
+	TAG_USED_CONNECTIONS,
+	TAG_RATE,
+	TAG_SECRETS_FILE,
 };
 
 enum { TAG_PORT_GUEST = 1, TAG_PORT_HOST, TAG_PORT_LISTENER };
@@ -40,6 +55,16 @@ static const struct record_member members[] = {
 	MEMBER(traffic.connections, TAG_CONNECTIONS, UINT64_MAX),
 	MEMBER(traffic.open, TAG_OPEN, UINT32_MAX),
 	MEMBER(card_is_stream, TAG_CARD_IS_STREAM, 1),
+	MEMBER(policy.ask, TAG_ASK, 1),
+	MEMBER(policy.ask_s, TAG_ASK_S, UINT32_MAX),
+	MEMBER(policy.learn, TAG_LEARN, 1),
+	MEMBER(policy.most.bytes, TAG_MOST_BYTES, UINT64_MAX),
+	MEMBER(policy.most.requests, TAG_MOST_REQUESTS, UINT64_MAX),
+	MEMBER(policy.most.connections, TAG_MOST_CONNECTIONS, UINT64_MAX),
+	MEMBER(policy.used.bytes, TAG_USED_BYTES, UINT64_MAX),
+	MEMBER(policy.used.requests, TAG_USED_REQUESTS, UINT64_MAX),
+	MEMBER(policy.used.connections, TAG_USED_CONNECTIONS, UINT64_MAX),
+	MEMBER(policy.rate, TAG_RATE, UINT64_MAX),
 };
 
 /* ---- writing ---- */
@@ -76,6 +101,10 @@ void network_put(const struct sandbox *s, struct buf *out, struct fdbag *fds)
 		return;
 	record_put_members(out, n, members, ARRAY_SIZE(members));
 	record_str(out, TAG_ALLOW, n->allow);
+	record_str(out, TAG_FIRST_RULES, n->policy.first);
+	record_str(out, TAG_RULES, n->policy.rules);
+	record_str(out, TAG_SECRETS, n->policy.secrets);
+	record_str(out, TAG_SECRETS_FILE, n->policy.secrets_file);
 	for (size_t i = 0; i < SANDBOX_PORTS_MAX; i++)
 		if (n->ports[i].state == PORT_BOUND)
 			put_port(&n->ports[i], out, fds);
@@ -133,16 +162,17 @@ static int take_port(struct loader *l, const struct record_field *of)
 	return 0;
 }
 
-static int take_allow(struct loader *l, const struct record_field *f)
+/* Replaces a text of the network. */
+static int take_text(const char **at, size_t max, const struct record_field *f)
 {
-	char *text = f->len < ALLOW_TEXT_MAX ? malloc(f->len + 1) : NULL;
+	char *text = f->len <= max ? malloc(f->len + 1) : NULL;
 
 	if (!text || record_get_str(f, text, f->len + 1) < 0) {
 		free(text);
 		return -EBADMSG;
 	}
-	free(l->n->allow);
-	l->n->allow = text;
+	free((char *)*at);
+	*at = text;
 	return 0;
 }
 
@@ -153,7 +183,11 @@ static int take_fields(struct loader *l, struct record_reader r)
 
 	while ((n = record_field(&r, &f)) > 0) {
 		switch (f.tag) {
-		case TAG_ALLOW: n = take_allow(l, &f); break;
+		case TAG_ALLOW: n = take_text((const char **)&l->n->allow, ALLOW_TEXT_MAX, &f); break;
+		case TAG_FIRST_RULES: n = take_text(&l->n->policy.first, RULES_TEXT_MAX, &f); break;
+		case TAG_RULES: n = take_text(&l->n->policy.rules, RULES_TEXT_MAX, &f); break;
+		case TAG_SECRETS_FILE: n = take_text(&l->n->policy.secrets_file, PATH_MAX, &f); break;
+		case TAG_SECRETS: n = take_text(&l->n->policy.secrets, SECRET_USES_TEXT_MAX, &f); break;
 		case TAG_FILTER: l->filter = record_inside(&f); break;
 		case TAG_GATEWAY:
 			l->gateway = record_inside(&f);

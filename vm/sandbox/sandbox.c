@@ -144,18 +144,32 @@ static void wait_for_packages(struct sandbox *s, const struct layer_need *need)
 	}
 }
 
+static void can_never(struct sandbox *s)
+{
+	struct admission_owner may, has;
+	char own[80] = "";
+
+	admission_of(&s->vm->admission, s->ticket.owner, &may, &has);
+	if (may.memory_mb)
+		snprintf(own, sizeof(own), ", and those of this user %llu",
+			 (unsigned long long)may.memory_mb);
+	sandbox_failf(
+		s, PROBLEM_NO_PLACE,
+		may.memory_mb ? "Ask for less memory (memory_mb); the administrator sets the "
+				"quota (memory_mb)."
+			      : "Ask for less memory (memory_mb).",
+		"a sandbox of %u MiB, which needs %u of the host, can never have a place: all "
+		"sandboxes together may have %llu MiB%s",
+		s->spec.memory_mb, s->ticket.memory_mb,
+		(unsigned long long)s->vm->admission.limits.memory_mb, own);
+}
+
 static void wait_for_place(struct sandbox *s)
 {
 	struct vm *vm = s->vm;
 
 	if (!admission_possible(&vm->admission, &s->ticket)) {
-		sandbox_failf(s, PROBLEM_NO_PLACE, "Ask for less memory (memory_mb).",
-			      "a sandbox of %u MiB can never have a place: all sandboxes together "
-			      "may have %llu MiB%s",
-			      s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
-			      vm->admission.limits.owner_memory_mb
-				      ? ", and those of one user three quarters of it"
-				      : "");
+		can_never(s);
 		return;
 	}
 	if (!admission_queue_room(&vm->admission, s->ticket.owner)) {
@@ -266,8 +280,14 @@ static void on_slot(struct slot *slot)
 
 /* ---- beginning ---- */
 
+static void on_network_resumes(struct sandbox *s)
+{
+	if (s->state == SANDBOX_READY && s->reported == SANDBOX_READY)
+		s->events->state(s->data, SANDBOX_READY);
+}
+
 const struct network_ops sandbox_network_ops = {
-	.fail = sandbox_fail, .changed = sandbox_defer, .closed = sandbox_part_closed};
+	.fail = sandbox_fail, .changed = sandbox_defer, .resumes = on_network_resumes, .closed = sandbox_part_closed};
 
 int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)
@@ -288,7 +308,7 @@ int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 	s->work.run = sandbox_on_work;
 	s->wait.done = on_waited;
 	s->wait.progress = on_progress;
-	s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+	s->wait.owner = s->ticket.owner = s->slot.owner = s->meter.payer = spec->owner;
 	s->ticket.admitted = on_admitted;
 	s->slot.held = on_slot;
 	s->slot.cpus = s->spec.cpus * 100;
@@ -304,6 +324,7 @@ void sandbox_enter(struct sandbox *s)
 	s->deadline.data = s;
 	s->nopen++;
 	TAILQ_INSERT_TAIL(&s->vm->sandboxes, s, link);
+	meter_start(s->vm);
 }
 
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,
@@ -343,6 +364,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_run *run)
 		return -EBUSY;
 	if (run->code_len > PROTO_CODE_MAX)
 		return -EFBIG;
+	if (!network_is_ready(s))
+		return -EAGAIN;
 	s->label.run = run->id;
 	s->label.began = run->began;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
@@ -369,6 +392,8 @@ int sandbox_job(struct sandbox *s, const struct sandbox_job *job)
 
 	if ((s->state != SANDBOX_READY && s->state != SANDBOX_RUNNING) || s->save.step != SAVE_NONE)
 		return -EBUSY;
+	if (!network_is_ready(s))
+		return -EAGAIN;
 	if (!slots_take(&s->vm->slots, &s->slot, uv_now(s->vm->ctx.loop))) {
 		context_wake(&s->vm->ctx);
 		return -EAGAIN;

@@ -23,8 +23,7 @@ struct sandbox_asked {
 	const char *host;
 	uint16_t port;
 	const char *path; /* as it was asked for, with its query; "" */
-	unsigned
-		rule; /* that asks: its number from 1; 0: because `ask` is set and nothing allows it */
+	unsigned rule;	  /* that asks, from 1 (see above); 0: because `ask` is set and nothing allows it */
 };
 
 /* Why one waits no more, without sandbox_decide(). */
@@ -49,7 +48,7 @@ struct sandbox_logged {
 	unsigned status; /* of the answer; 0: none */
 	uint64_t bytes_in, bytes_out;
 	bool refused;
-	unsigned rule;	    /* that decided, from 1; 0: the allow list */
+	unsigned rule;	    /* that decided, from 1 (see above); 0: the allow list */
 	const char *secret; /* that went with it, or "" */
 	const char *reason; /* why it was refused or cut off, or "" */
 };

@@ -52,7 +52,8 @@ def http(to, host=None, port=80):
     with socket.create_connection((to, port)) as sock:
         sock.sendall(f"GET / HTTP/1.1\r\nHost: {host or to}\r\nConnection: close\r\n\r\n".encode())
         sock.shutdown(socket.SHUT_WR)
-        return all_of(sock).decode().split("\r\n\r\n")[-1] or "cut"
+        head, _, body = all_of(sock).decode().partition("\r\n\r\n")
+        return "told" if "X-Xsbxfs: " in head else body or "cut"
 
 def context():
     made = ssl.create_default_context()

@@ -29,9 +29,11 @@ def names():
     same("with TLS", s.probe("tls('web.test', 'web.test')"), "hi")
     same("at another port that is allowed", s.probe("tcp('web.test', 9000)"), "answered")
     refused("a name that is not", "http('other.test')", "other.test", 0, "name not allowed",
-            free=OTHER, words=["gaierror"])
-    refused("the name above a pattern", "name('wild.test')", "wild.test", 0, "name not allowed",
-            words=["gaierror"])
+            free=OTHER, words=["told"])
+    refused("the name above a pattern", "http('wild.test')", "wild.test", 0, "name not allowed",
+            words=["told"])
+    refused("with TLS", "tls('other.test', 'other.test')", "other.test", 443, "name not allowed",
+            words=["ConnectionRefusedError"])
     refused("another port", "tcp('web.test', 9002)", "web.test", 9002, "port not allowed",
             free="answered")
     refused("a name without an address", "http('gone.test')", "gone.test", 80,
@@ -100,7 +102,7 @@ def this_machine():
     land.lab.serve(land.lab.host, "127.0.0.1", 9100, lambda sock: sock.sendall(sock.recv(100)))
     land.lab.serve(land.lab.host, "127.0.0.1", 9101, lambda sock: sock.sendall(sock.recv(100)))
     write(s / "net/allow", "*\n")
-    same("not by a *", s.probe("tcp('host.internal', 9100)"), "gaierror")
+    same("not by a *", s.probe("tcp('host.internal', 9100)"), "ConnectionRefusedError")
     write(s / "net/allow", "host.internal:9100\n")
     same("a port that is opened", s.probe("tcp('host.internal', 9100)"), "answered")
     refused("another one", "tcp('host.internal', 9101)", "host.internal", 9101, "port not allowed",

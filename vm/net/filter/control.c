@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,8 +21,45 @@ static int replace_list(struct net *net, const char *text, size_t len)
 	r = allow_parse(text, len, &list, why);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EPROTO; /* the daemon has read it as well */
-	allow_fini(&net->allow);
-	net->allow = list;
+	allow_fini(&net->egress.allow);
+	net->egress.allow = list;
+	ask_recheck(net);
+	flow_recheck(net);
+	return 0;
+}
+
+/* The next of the texts behind a message. Return: NULL if it is not terminated. */
+static const char *next_text(const char **at, const char *end)
+{
+	const char *text = *at, *zero = memchr(text, '\0', (size_t)(end - text));
+
+	*at = zero ? zero + 1 : end;
+	return zero ? text : NULL;
+}
+
+static int replace_policy(struct net *net, const struct net_policy_message *m, size_t len)
+{
+	const char *at = (const char *)(m + 1), *end = (const char *)m + len;
+	struct net_policy all = {
+		.ask = m->ask, .ask_s = m->ask_s, .learn = m->learn, .most = m->most, .used = m->used, .rate = m->rate};
+	const char *const allow = next_text(&at, end);
+	struct egress egress;
+	char why[128];
+	int r;
+
+	all.first = next_text(&at, end);
+	all.rules = next_text(&at, end);
+	all.secrets = next_text(&at, end);
+	if (!allow || !all.first || !all.rules || !all.secrets || at != end)
+		return -EPROTO;
+	r = egress_parse(allow, &all, &egress, why);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EPROTO;
+	egress_fini(&net->egress);
+	net->egress = egress;
+	net_prepare_kit(net);
+	secrets_recheck(net);
+	ask_recheck(net);
 	flow_recheck(net);
 	return 0;
 }
@@ -50,7 +88,24 @@ static int resync(struct net *net, const struct net_resync *msg)
 	net->goes = true;
 	forward_keep(net, msg->port);
 	r = net_insist(net, &done, sizeof(done));
+	if (r == 0)
+		r = net_tell_authority(net);
+	if (r == 0)
+		r = ask_again(net);
 	return r < 0 ? r : flow_dial_again(net);
+}
+
+static int read_secret(struct net *net, const struct net_secret *m, int fd)
+{
+	const size_t len = strnlen(m->name, sizeof(m->name));
+
+	if (!secret_name_is_valid(m->name, len)) {
+		if (fd >= 0)
+			close(fd);
+		return -EPROTO;
+	}
+	secrets_read(net, m->name, fd);
+	return 0;
 }
 
 /* One message; @fd came with it or is -1. Takes over @fd. */
@@ -64,12 +119,26 @@ static int obey(struct net *net, const struct net_header *h, size_t len, int fd)
 		flow_dialed(net, h->id, dialed->reason, fd);
 		return 0;
 	}
+	if (len == sizeof(*h) && h->type == NET_TRUST) {
+		if (net->trust >= 0)
+			close(net->trust);
+		net->trust = fd;
+		return 0;
+	}
+	if (len == sizeof(struct net_secret) && h->type == NET_SECRET)
+		return read_secret(net, (const struct net_secret *)h, fd);
 	if (fd >= 0)
 		close(fd);
 	if (len < sizeof(*h))
 		return -EPROTO;
 	if (h->type == NET_ALLOW)
 		return replace_list(net, (const char *)(h + 1), len - sizeof(*h));
+	if (h->type == NET_POLICY && len >= sizeof(struct net_policy_message))
+		return replace_policy(net, (const struct net_policy_message *)h, len);
+	if (h->type == NET_DECIDED && len == sizeof(struct net_decided)) {
+		ask_decide(net, h->id, ((const struct net_decided *)h)->allowed);
+		return 0;
+	}
 	if (h->type == NET_UNFORWARD)
 		return forward_remove(net, h->id);
 	if (h->type == NET_RESYNC && len == sizeof(struct net_resync))

@@ -7,19 +7,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "vm/base/util.h"
 
 #define BURST	 200
 #define EVERY_MS 50
 #define AGAIN_MS 1000
-
-static int64_t now_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
 
 static bool is_repeated(struct denied *d, int64_t now, const struct net_denied *m)
 {
@@ -52,7 +45,7 @@ static void refill(struct denied *d, int64_t now)
 int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t port,
 		struct net_denied *ret_msg)
 {
-	const int64_t now = now_ms(CLOCK_MONOTONIC);
+	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
 
 	d->total++;
 	*ret_msg = (struct net_denied){
@@ -69,7 +62,7 @@ int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t po
 		return 0;
 	}
 	d->left--;
-	ret_msg->time_ms = now_ms(CLOCK_REALTIME);
+	ret_msg->time_ms = net_clock_ms(CLOCK_REALTIME);
 	ret_msg->header.id = ++d->number;
 	ret_msg->lost = d->lost;
 	d->lost = 0;

@@ -2,6 +2,7 @@
 /* Flows: connections, relayed between the stack and the host. */
 #include "flow.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,7 +11,9 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "log.h"
 #include "net.h"
+#include "proxy.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/buf.h"
 #include "vm/base/util.h"
@@ -18,28 +21,35 @@
 /*
  * Theory of operation
  * -------------------
- * A flow has two descriptors, the stack's and the host's, and two halves, one for each direction.
- * Bytes are read into a buffer that all flows share and written on at once; only what the other side
- * does not accept is kept, and its source is not read again until that is written. So an idle flow has
- * no buffer, and a slow reader slows its writer down, all the way to the guest's TCP.
+ * A flow has two descriptors, the stack's and the host's. It is relayed as it is, or looked into.
  *
- * The guard checks the guest's bytes before they pass. Bytes it has not cleared yet are kept as well,
- * behind those it has. Where the guard has to see the first bytes (TLS, HTTP), the server is dialled only
- * after that: nobody outside learns of a connection that is refused. Other ports are dialled at once,
+ * As it is: it has two halves, one for each direction. Bytes are read into a buffer that all flows share and written on at once;
+ * only what the other side does not accept is kept, and its source is not read again until that is written. So an idle flow has
+ * no buffer, and a slow reader slows its writer down, all the way to the guest's TCP. The guard checks the guest's bytes before
+ * they pass. Bytes it has not cleared yet are kept as well, behind those it has. Where the guard has to see the first bytes (TLS),
+ * the server is dialled only after that: nobody outside learns of a connection that is refused. Other ports are dialled at once,
  * since there the server may speak first.
  *
+ * Looked into: HTTP that is not encrypted always is, where names are on the list; TLS is where rules or secrets depend on what is
+ * said in it. All bytes go through a proxy then (proxy.c), which says what is to be written, and when to dial.
+ *
  *	FLOW_CHECKING	waits for the guest's first bytes
+ *	FLOW_ASKING	waits for leave
  *	FLOW_DIALING	waits for the daemon, which resolves the name and connects
  *	FLOW_OPEN	passes bytes, until both sides have ended
+ *	FLOW_PROXIED	the proxy has it; it is dialled meanwhile, if the proxy wants
  *	FLOW_DEAD	is freed at the end of the turn; nothing may free it before, for callers up
  *			the stack have it in their hands
+ *
+ * A connection that is refused, but can be told why (net_has_words()), is one whose requests are all refused.
  */
 
 #define READ_MAX   65536
 #define CHECKING_S 60 /* for the guest to say what it wants */
+#define REFUSING_S 10 /* ... if it does not get it */
+#define LINGER_S   5  /* until the last answer is read, behind which nothing is */
 
-enum flow_state { FLOW_CHECKING, FLOW_DIALING, FLOW_OPEN, FLOW_DEAD };
-enum flow_side { SIDE_GUEST, SIDE_HOST };
+enum flow_state { FLOW_CHECKING, FLOW_ASKING, FLOW_DIALING, FLOW_OPEN, FLOW_PROXIED, FLOW_DEAD };
 
 /*
  * What is on its way from one side to the other.
@@ -52,19 +62,27 @@ struct half {
 	bool shut;  /* and the other side was told */
 };
 
-/* - `address` and `port` say where the guest's packets go; `name` what it means by it. */
+/* - `to.address` and `to.port` say where it goes if that is an address, `to.host` what it means by it. */
 struct flow {
 	TAILQ_ENTRY(flow) link;
 	uint32_t id;
 	enum flow_state state;
 	int fd[2], place[2];
 	struct half half[2]; /* by the side that it comes from */
-	bool inbound, guarded, by_name;
+	uint64_t passed[2];  /* bytes, likewise */
+	bool inbound, guarded, by_alias;
+	bool left;	  /* leave was given for it */
+	bool asked_dial;  /* the daemon is dialling for the proxy */
+	unsigned refused; /* why it is, if it is to be told so */
 	struct guard guard;
-	uint32_t address;
-	uint16_t port;
+	struct proxy *proxy;
+	struct asker asker;
+	struct net *net;
+	uint32_t alias; /* where the guest's packets go, in network order */
+	struct destination to;
+	struct verdict verdict;
 	time_t since;
-	char name[ALLOW_NAME_MAX + 1];
+	int64_t began_ms, began_mono_ms;
 };
 
 static uint8_t scratch[READ_MAX];
@@ -89,6 +107,10 @@ static struct flow *new_flow(struct net *net, int guest, int host)
 	f->fd[SIDE_HOST] = host;
 	f->place[0] = f->place[1] = -1;
 	f->since = net->now;
+	f->net = net;
+	f->to.scheme = "tcp";
+	f->began_ms = net_clock_ms(CLOCK_REALTIME);
+	f->began_mono_ms = net_clock_ms(CLOCK_MONOTONIC);
 	TAILQ_INSERT_TAIL(&net->flows.list, f, link);
 	net->flows.count++;
 	net->connections++;
@@ -97,20 +119,40 @@ static struct flow *new_flow(struct net *net, int guest, int host)
 
 static void count_user(struct net *net, const struct flow *f, int change)
 {
-	struct alias *alias = f->by_name ? alias_find(&net->aliases, f->address, net->now) : NULL;
+	struct alias *alias = f->by_alias ? alias_find(&net->aliases, f->alias, net->now) : NULL;
 
 	if (alias)
 		alias->users += (unsigned)change;
 }
 
-static void kill_flow(struct net *net, struct flow *f)
+/* One that was relayed as it is; those that were looked into tell of their requests. */
+static void tell(struct net *net, const struct flow *f, unsigned reason)
+{
+	struct net_logged m = {
+		.time_ms = f->began_ms,
+		.took_ms = (uint64_t)(net_clock_ms(CLOCK_MONOTONIC) - f->began_mono_ms),
+		.bytes_in = f->passed[SIDE_HOST],
+		.bytes_out = f->passed[SIDE_GUEST],
+		.reason = (uint16_t)reason,
+		.refused = reason != NET_OK && reason != NET_UNREACHABLE && reason != NET_WITHDRAWN,
+	};
+
+	if (!f->inbound && !f->proxy)
+		log_tell(net, &f->to, &f->verdict, &m);
+}
+
+static void kill_for(struct net *net, struct flow *f, unsigned reason)
 {
 	const struct net_header hang_up = {NET_HANG_UP, f->id};
 
 	if (f->state == FLOW_DEAD)
 		return;
-	if (f->state == FLOW_DIALING)
+	if (f->state == FLOW_DIALING || f->asked_dial)
 		net_tell(net, &hang_up, sizeof(hang_up));
+	tell(net, f, reason);
+	ask_give_up(net, &f->asker);
+	proxy_free(f->proxy);
+	f->proxy = NULL;
 	for (int s = 0; s < 2; s++) {
 		if (f->fd[s] >= 0)
 			close(f->fd[s]);
@@ -121,20 +163,26 @@ static void kill_flow(struct net *net, struct flow *f)
 	f->state = FLOW_DEAD;
 }
 
+static void kill_flow(struct net *net, struct flow *f)
+{
+	kill_for(net, f, NET_OK);
+}
+
 static void refuse(struct net *net, struct flow *f, unsigned reason)
 {
-	if (reason != NET_UNREACHABLE)
-		net_deny(net, reason, f->name, f->port);
-	kill_flow(net, f);
+	if (reason != NET_UNREACHABLE && f->state != FLOW_DEAD)
+		net_deny(net, reason, *f->to.host ? f->to.host : "?", f->to.port);
+	kill_for(net, f, reason);
 }
+
+/* ---- dialled ---- */
 
 static struct net_dial dial_message(const struct flow *f)
 {
-	struct net_dial msg = {.header = {NET_DIAL, f->id}, .port = f->port};
+	struct net_dial msg = {.header = {NET_DIAL, f->id}, .address = f->to.address, .port = f->to.port};
+	const char *host = f->proxy ? f->proxy->to.host : f->to.host; /* its first request may have said */
 
-	if (!f->by_name)
-		msg.address = f->address;
-	memcpy(msg.name, f->name, sizeof(msg.name));
+	snprintf(msg.name, sizeof(msg.name), "%s", host);
 	return msg;
 }
 
@@ -142,35 +190,72 @@ static void dial(struct net *net, struct flow *f)
 {
 	const struct net_dial msg = dial_message(f);
 
-	f->state = FLOW_DIALING;
+	if (f->proxy)
+		f->asked_dial = true;
+	else
+		f->state = FLOW_DIALING;
 	if (net_tell(net, &msg, sizeof(msg)) < 0)
 		kill_flow(net, f);
 }
 
+/* ---- asked for ---- */
+
+static void on_answered(struct asker *a, unsigned reason)
+{
+	struct flow *f = container_of(a, struct flow, asker);
+
+	f->left = reason == NET_OK;
+	if (reason == NET_OK)
+		dial(f->net, f);
+	else
+		refuse(f->net, f, reason);
+}
+
+/* What is to be relayed as it is may go on, once somebody has allowed it, if that is needed. */
+static void admit(struct net *net, struct flow *f)
+{
+	struct net_asked what = {
+		.address = f->to.address, .rule = f->verdict.rule, .first = f->verdict.first, .port = f->to.port};
+
+	if (f->verdict.verb != RULE_ASK) {
+		dial(net, f);
+		return;
+	}
+	snprintf(what.scheme, sizeof(what.scheme), "%s", f->to.scheme);
+	snprintf(what.host, sizeof(what.host), "%s", f->to.host);
+	f->asker.answered = on_answered;
+	f->state = FLOW_ASKING;
+	if (ask_for(net, &f->asker, &what) < 0)
+		refuse(net, f, NET_BUSY);
+}
+
+/* ---- begun ---- */
+
 void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 {
 	struct way way;
-	unsigned reason;
-	struct flow *f;
+	unsigned reason = net_find_way(net, address, port, &way);
+	struct flow *f = new_flow(net, fd, -1);
 
-	reason = net_find_way(net, address, port, &way);
-	f = new_flow(net, fd, -1);
 	if (!f)
 		return;
-	f->address = address;
-	f->port = port;
-	f->by_name = way.by_name;
-	f->guarded = way.guarded;
-	memcpy(f->name, way.name, sizeof(f->name));
+	f->alias = address;
+	f->by_alias = alias_find(&net->aliases, address, net->now) != NULL;
+	f->to.address = way.address;
+	f->to.port = port;
+	memcpy(f->to.host, way.name, sizeof(f->to.host));
+	f->verdict = way.prospect.verdict;
 	count_user(net, f, 1);
-	if (reason != NET_OK) { /* the list has changed during the handshake */
+	f->refused = reason;
+	if (reason != NET_OK && !net_has_words(net, port)) { /* the list has changed during the handshake */
 		refuse(net, f, reason);
 		return;
 	}
+	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
 	if (f->guarded)
-		f->guard = guard_for(port);
+		f->guard = guard_for(port, reason != NET_OK || way.prospect.look);
 	if (f->guard.kind == GUARD_OPEN || f->guard.kind == GUARD_SNIFF)
-		dial(net, f);
+		admit(net, f);
 }
 
 void flow_forward(struct net *net, int guest, int host)
@@ -190,7 +275,7 @@ static size_t pending(const struct half *h)
 }
 
 /* Writes what is pending from side @s to the other; tells it of the end. */
-static void push(struct net *net, struct flow *f, enum flow_side s)
+static void push(struct net *net, struct flow *f, enum side s)
 {
 	struct half *h = &f->half[s];
 	const int to = f->fd[!s];
@@ -223,6 +308,95 @@ static void push(struct net *net, struct flow *f, enum flow_side s)
 		kill_flow(net, f);
 }
 
+/* ---- looked into ---- */
+
+/* Writes what the proxy has for a side. */
+static void flush(struct net *net, struct flow *f, enum side s)
+{
+	struct channel *c = &f->proxy->side[s];
+	ssize_t n;
+
+	if (f->fd[s] < 0 || !proxy_pending(f->proxy, s))
+		return;
+	n = send(f->fd[s], c->out.data + c->at, proxy_pending(f->proxy, s), MSG_NOSIGNAL);
+	if (n > 0)
+		proxy_wrote(f->proxy, s, (size_t)n);
+	else if (n < 0 && errno != EAGAIN && errno != EINTR && s == SIDE_GUEST)
+		kill_flow(net, f);
+	else if (n < 0 && errno != EAGAIN && errno != EINTR)
+		f->proxy->side[s].at = c->out.len; /* it takes nothing more; what it has said may still be there */
+}
+
+/* Does what the proxy wants. */
+static void serve(struct net *net, struct flow *f)
+{
+	struct proxy *p = f->proxy;
+
+	proxy_run(p);
+	if (p->broken) {
+		kill_flow(net, f);
+		return;
+	}
+	if (p->dials && !p->dialed && !f->asked_dial && f->fd[SIDE_HOST] < 0 && !p->over)
+		dial(net, f);
+	for (int s = 0; s < 2 && f->state != FLOW_DEAD; s++)
+		flush(net, f, (enum side)s);
+	if (f->state == FLOW_DEAD || !p->over || proxy_pending(p, SIDE_GUEST))
+		return;
+	if (!f->half[SIDE_HOST].shut) {
+		f->half[SIDE_HOST].shut = true;
+		f->since = net->now;
+		shutdown(f->fd[SIDE_GUEST], SHUT_WR);
+	}
+	if (p->side[SIDE_GUEST].ended)
+		kill_flow(net, f);
+}
+
+/* From now on the proxy has it. What was held back goes there. */
+static void look_into(struct net *net, struct flow *f, bool tls)
+{
+	struct half *h = &f->half[SIDE_GUEST];
+	struct buf held = h->kept;
+
+	if (h->at > 0 || h->cleared > 0) { /* something has passed that was to be seen first */
+		refuse(net, f, NET_NOT_HTTP);
+		return;
+	}
+	if (proxy_new(net, &f->to, tls, &f->proxy) < 0) {
+		kill_flow(net, f);
+		return;
+	}
+	f->asked_dial = f->state == FLOW_DIALING;
+	f->state = FLOW_PROXIED;
+	h->kept = (struct buf){0};
+	if (f->fd[SIDE_HOST] >= 0)
+		proxy_dialed(f->proxy, NET_OK);
+	proxy_read(f->proxy, SIDE_GUEST, held.data, held.len);
+	buf_clear(&held);
+	serve(net, f);
+}
+
+static void pull_proxied(struct net *net, struct flow *f, enum side s, const void *bytes, size_t len)
+{
+	if (len == 0)
+		proxy_ended(f->proxy, s);
+	else
+		proxy_read(f->proxy, s, bytes, len);
+	serve(net, f);
+}
+
+/* ---- checked ---- */
+
+/* It is neither HTTP nor TLS, and rules depend on what is said there. */
+static void settle_other(struct net *net, struct flow *f)
+{
+	f->guard.kind = GUARD_OPEN;
+	if (f->refused != NET_OK || f->verdict.verb == RULE_DENY)
+		refuse(net, f, f->refused != NET_OK ? f->refused : NET_NOT_HTTP);
+	else
+		admit(net, f);
+}
+
 /* Shows the guard what it has not cleared yet. */
 static void check(struct net *net, struct flow *f)
 {
@@ -231,28 +405,41 @@ static void check(struct net *net, struct flow *f)
 
 	while (h->cleared < h->kept.len) {
 		const uint8_t *p = (uint8_t *)h->kept.data + h->cleared;
-		const int n = guard_check(&f->guard, p, h->kept.len - h->cleared, f->name, &reason);
+		const int n = guard_check(&f->guard, p, h->kept.len - h->cleared, f->to.host, &reason);
 
 		if (n < 0) {
 			refuse(net, f, reason);
+			return;
+		}
+		if (f->guard.kind == GUARD_PROXY || f->guard.kind == GUARD_PROXY_TLS) {
+			look_into(net, f, f->guard.kind == GUARD_PROXY_TLS);
 			return;
 		}
 		if (n == 0)
 			break;
 		h->cleared += (size_t)n;
 	}
-	if (h->kept.len - h->cleared >= GUARD_HOLD_MAX)
+	if (h->kept.len - h->cleared >= GUARD_HOLD_MAX) {
 		refuse(net, f, f->guard.kind == GUARD_TLS ? NET_NOT_TLS : NET_NOT_HTTP);
-	else if (f->state == FLOW_CHECKING && h->cleared > 0)
-		dial(net, f);
+	} else if (f->state == FLOW_CHECKING && f->guard.kind == GUARD_OTHER) {
+		h->cleared = h->kept.len;
+		settle_other(net, f);
+	} else if (f->state == FLOW_CHECKING && h->cleared > 0) {
+		if (f->refused != NET_OK) {
+			refuse(net, f, f->refused);
+			return;
+		}
+		f->to.scheme = f->guard.kind == GUARD_TLS || f->guard.hello.greeted ? "https" : f->to.scheme;
+		admit(net, f);
+	}
 }
 
-static void ended(struct net *net, struct flow *f, enum flow_side s)
+static void ended(struct net *net, struct flow *f, enum side s)
 {
 	struct half *h = &f->half[s];
 
 	h->ended = true;
-	if (f->state == FLOW_CHECKING) {
+	if (f->state == FLOW_CHECKING || f->state == FLOW_ASKING) {
 		kill_flow(net, f);
 		return;
 	}
@@ -264,7 +451,7 @@ static void ended(struct net *net, struct flow *f, enum flow_side s)
 }
 
 /* Keeps bytes that were read. Return: false if the flow died of it. */
-static bool keep(struct net *net, struct flow *f, enum flow_side s, const void *p, size_t len)
+static bool keep(struct net *net, struct flow *f, enum side s, const void *p, size_t len)
 {
 	if (buf_append(&f->half[s].kept, p, len) == 0)
 		return true;
@@ -272,7 +459,7 @@ static bool keep(struct net *net, struct flow *f, enum flow_side s, const void *
 	return false;
 }
 
-static void pull(struct net *net, struct flow *f, enum flow_side s)
+static void pull(struct net *net, struct flow *f, enum side s)
 {
 	const ssize_t n = read(f->fd[s], scratch, sizeof(scratch));
 	struct half *h = &f->half[s];
@@ -283,11 +470,20 @@ static void pull(struct net *net, struct flow *f, enum flow_side s)
 			kill_flow(net, f);
 		return;
 	}
+	*((s == SIDE_GUEST) ? &net->bytes_out : &net->bytes_in) += (uint64_t)n;
+	f->passed[s] += (uint64_t)n;
+	if (!f->inbound && budget_bytes(net, (size_t)n) != NET_OK) {
+		refuse(net, f, NET_BUDGET);
+		return;
+	}
+	if (f->proxy) {
+		pull_proxied(net, f, s, scratch, (size_t)n);
+		return;
+	}
 	if (n == 0) {
 		ended(net, f, s);
 		return;
 	}
-	*((s == SIDE_GUEST) ? &net->bytes_out : &net->bytes_in) += (uint64_t)n;
 	if (s == SIDE_GUEST && (f->guard.kind != GUARD_OPEN || f->state != FLOW_OPEN)) {
 		if (keep(net, f, s, scratch, (size_t)n))
 			check(net, f);
@@ -304,13 +500,20 @@ static void pull(struct net *net, struct flow *f, enum flow_side s)
 		h->cleared = h->kept.len;
 }
 
-void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
+static struct flow *find_dialled(struct net *net, uint32_t id)
 {
 	struct flow *f;
 
 	TAILQ_FOREACH(f, &net->flows.list, link)
-		if (f->id == id && f->state == FLOW_DIALING)
-			break;
+		if (f->id == id && (f->state == FLOW_DIALING || f->asked_dial))
+			return f;
+	return NULL;
+}
+
+void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
+{
+	struct flow *f = find_dialled(net, id);
+
 	if (!f) {
 		if (fd >= 0)
 			close(fd);
@@ -318,8 +521,14 @@ void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
 	}
 	if (reason == NET_OK && fd < 0)
 		reason = NET_UNREACHABLE; /* there was no descriptor left for it */
-	f->state = FLOW_OPEN;		  /* the daemon need not be told to hang up */
+	f->asked_dial = false;
 	f->fd[SIDE_HOST] = fd;
+	if (f->proxy) {
+		proxy_dialed(f->proxy, reason);
+		serve(net, f);
+		return;
+	}
+	f->state = FLOW_OPEN; /* the daemon need not be told to hang up */
 	if (reason != NET_OK)
 		refuse(net, f, reason);
 	else
@@ -334,50 +543,100 @@ int flow_dial_again(struct net *net)
 	TAILQ_FOREACH(f, &net->flows.list, link) {
 		const struct net_dial msg = dial_message(f);
 
-		if (r == 0 && f->state == FLOW_DIALING)
+		if (r == 0 && (f->state == FLOW_DIALING || f->asked_dial))
 			r = net_insist(net, &msg, sizeof(msg));
 	}
 	return r;
 }
 
-void flow_recheck(struct net *net)
+static void recheck(struct net *net, struct flow *f)
 {
 	struct way way;
-	struct flow *f;
+	unsigned reason;
 
-	TAILQ_FOREACH(f, &net->flows.list, link) {
-		if (f->inbound || f->state == FLOW_DEAD)
-			continue;
-		/* One that nobody looked into so far cannot be looked into from now on. */
-		if (net_find_way(net, f->address, f->port, &way) != NET_OK ||
-		    (way.guarded && !f->guarded))
-			refuse(net, f, NET_WITHDRAWN);
+	if (f->proxy) {
+		proxy_recheck(f->proxy);
+		return;
 	}
+	if (f->refused != NET_OK)
+		return;
+	reason = net_find_way(net, f->alias, f->to.port, &way);
+	if (f->left && reason == NET_OK && way.prospect.verdict.verb == RULE_ASK)
+		return;
+	/* One that nobody looked into so far cannot be looked into from now on. */
+	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) ||
+	    (f->state != FLOW_CHECKING && (way.prospect.look || (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK))))
+		refuse(net, f, NET_WITHDRAWN);
+	else if (f->state == FLOW_CHECKING && way.prospect.look && f->guard.kind != GUARD_LOOK)
+		refuse(net, f, NET_WITHDRAWN);
 }
 
-static bool wants(const struct flow *f, enum flow_side s)
+void flow_recheck(struct net *net)
+{
+	struct flow *f;
+
+	TAILQ_FOREACH(f, &net->flows.list, link)
+		if (!f->inbound && f->state != FLOW_DEAD)
+			recheck(net, f);
+}
+
+static bool wants(const struct flow *f, enum side s)
 {
 	const struct half *h = &f->half[s];
 
+	if (f->fd[s] < 0)
+		return false;
+	if (f->proxy)
+		return proxy_wants(f->proxy, s);
 	if (h->ended || pending(h))
 		return false;
-	return f->state == FLOW_OPEN || (f->state == FLOW_CHECKING && s == SIDE_GUEST);
+	return f->state == FLOW_OPEN || (s == SIDE_GUEST && (f->state == FLOW_CHECKING || f->state == FLOW_ASKING) &&
+					 h->kept.len < GUARD_HOLD_MAX);
+}
+
+/* Is there something to be written to side @s? */
+static bool has_output(const struct flow *f, enum side s)
+{
+	if (f->proxy)
+		return proxy_pending(f->proxy, s) > 0;
+	return f->state == FLOW_OPEN && pending(&f->half[!s]);
+}
+
+static void shorten(int *timeout_ms, int ms)
+{
+	if (*timeout_ms < 0 || *timeout_ms > ms)
+		*timeout_ms = ms;
 }
 
 void flow_prepare(struct net *net, int *timeout_ms)
 {
+	const int pause_ms = budget_pause_ms(net);
 	struct flow *f;
 
+	if (pause_ms)
+		shorten(timeout_ms, pause_ms);
 	TAILQ_FOREACH(f, &net->flows.list, link) {
 		for (int s = 0; s < 2; s++) {
-			const bool out = f->state == FLOW_OPEN && pending(&f->half[!s]);
-			const int events = (wants(f, s) ? POLLIN : 0) | (out ? POLLOUT : 0);
+			const bool in = wants(f, (enum side)s) && (!pause_ms || f->inbound);
+			const int events = (in ? POLLIN : 0) | (has_output(f, (enum side)s) ? POLLOUT : 0);
 
 			f->place[s] = pollset_add(&net->set, f->fd[s], (short)events);
 		}
-		if (f->state == FLOW_CHECKING && (*timeout_ms < 0 || *timeout_ms > 1000))
-			*timeout_ms = 1000;
+		if (f->state == FLOW_CHECKING || f->proxy)
+			shorten(timeout_ms, f->proxy && f->proxy->again ? 0 : 1000);
 	}
+}
+
+/* What takes too long ends. */
+static void check_time(struct net *net, struct flow *f)
+{
+	const time_t age = net->now - f->since;
+
+	if (f->state == FLOW_CHECKING && age > (f->refused == NET_OK ? CHECKING_S : REFUSING_S))
+		f->refused == NET_OK ? kill_flow(net, f) : refuse(net, f, f->refused);
+	else if (f->proxy && f->proxy->over ? f->half[SIDE_HOST].shut && age > LINGER_S
+					     : f->proxy && f->proxy->speech == PROXY_SILENT && age > CHECKING_S)
+		kill_flow(net, f);
 }
 
 static void run_flow(struct net *net, struct flow *f)
@@ -385,13 +644,14 @@ static void run_flow(struct net *net, struct flow *f)
 	for (int s = 0; s < 2; s++) {
 		const short events = pollset_events(&net->set, f->place[s]);
 
-		if ((events & (POLLOUT | POLLERR | POLLHUP)) && pending(&f->half[!s]))
+		if ((events & (POLLOUT | POLLERR | POLLHUP)) && !f->proxy && pending(&f->half[!s]))
 			push(net, f, !s);
-		if ((events & (POLLIN | POLLERR | POLLHUP)) && wants(f, s))
-			pull(net, f, s);
+		if ((events & (POLLIN | POLLERR | POLLHUP)) && wants(f, (enum side)s))
+			pull(net, f, (enum side)s);
 	}
-	if (f->state == FLOW_CHECKING && net->now - f->since > CHECKING_S)
-		kill_flow(net, f);
+	if (f->proxy)
+		serve(net, f);
+	check_time(net, f);
 }
 
 void flow_run(struct net *net)

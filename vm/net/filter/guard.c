@@ -4,30 +4,54 @@
 
 #include <errno.h>
 
+#include "vm/base/net_reason.h"
+
 #define TLS_HANDSHAKE 22
 
-struct guard guard_for(uint16_t port)
+struct guard guard_for(uint16_t port, bool look)
 {
-	return (struct guard){.kind = port == 443  ? GUARD_TLS
-				      : port == 80 ? GUARD_HTTP
-						   : GUARD_SNIFF};
+	return (struct guard){.kind = look	    ? GUARD_LOOK
+				      : port == 443 ? GUARD_TLS
+				      : port == 80  ? GUARD_PROXY
+						    : GUARD_SNIFF};
 }
 
-/* Return: how many bytes may pass before it is known what they are. */
+/* Return: how many bytes may pass before it is known what they are; -EACCES: HTTP of which a part has passed. */
 static int sniff(struct guard *g, const uint8_t *data, size_t len)
 {
 	size_t pass = 0;
 
-	if (data[0] == TLS_HANDSHAKE && !g->http.begun) {
+	if (data[0] == TLS_HANDSHAKE && !g->sniff.begun) {
 		g->kind = GUARD_TLS;
 		return 0;
 	}
-	switch (http_sniff(&g->http, data, len, &pass)) {
-	case HTTP_SPOKEN: g->kind = GUARD_HTTP; break;
-	case HTTP_NOT_SPOKEN: g->kind = GUARD_OPEN; break;
-	case HTTP_UNDECIDED: break;
+	switch (sniff_http(&g->sniff, data, len, &pass)) {
+	case SNIFF_HTTP:
+		g->kind = GUARD_PROXY;
+		return g->sniff.begun ? -EACCES : 0;
+	case SNIFF_OTHER: g->kind = GUARD_OPEN; break;
+	case SNIFF_UNDECIDED: break;
 	}
 	return (int)pass;
+}
+
+static void look(struct guard *g, const uint8_t *data, size_t len)
+{
+	struct sniff whole = {0}; /* nothing has passed: it begins anew each time */
+	size_t blank = 0, pass;
+
+	while (blank < len && (data[blank] == '\r' || data[blank] == '\n'))
+		blank++;
+	if (data[0] == TLS_HANDSHAKE)
+		g->kind = GUARD_PROXY_TLS;
+	else if (blank == len)
+		return;
+	else
+		switch (sniff_http(&whole, data + blank, len - blank, &pass)) {
+		case SNIFF_HTTP: g->kind = GUARD_PROXY; break;
+		case SNIFF_OTHER: g->kind = GUARD_OTHER; break;
+		case SNIFF_UNDECIDED: break;
+		}
 }
 
 int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *name,
@@ -37,7 +61,8 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 
 	if (g->kind == GUARD_SNIFF) {
 		n = sniff(g, data, len);
-		if (g->kind == GUARD_SNIFF)
+		*ret_reason = NET_NOT_HTTP;
+		if (n < 0 || g->kind == GUARD_SNIFF)
 			return n;
 	}
 	switch (g->kind) {
@@ -46,7 +71,10 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 		if (g->hello.done)
 			g->kind = GUARD_OPEN;
 		return n;
-	case GUARD_HTTP: return http_check(&g->http, data, len, name, ret_reason);
+	case GUARD_LOOK: look(g, data, len); return 0;
+	case GUARD_PROXY:
+	case GUARD_PROXY_TLS:
+	case GUARD_OTHER: return 0;
 	case GUARD_SNIFF:
 	case GUARD_OPEN: break;
 	}

@@ -3,8 +3,10 @@
 #ifndef XSBX_VM_NET_FILTER_GUARD_H
 #define XSBX_VM_NET_FILTER_GUARD_H
 
+#include <stdbool.h>
+
 #include "hello.h"
-#include "http.h"
+#include "sniff.h"
 
 /* The most bytes that a guard may need to see at once. */
 #define GUARD_HOLD_MAX 40960
@@ -12,20 +14,22 @@
 enum guard_kind {
 	GUARD_OPEN,  /* anything */
 	GUARD_TLS,   /* port 443: TLS, for this name */
-	GUARD_HTTP,  /* port 80: HTTP/1, for this name */
-	GUARD_SNIFF, /* other ports: TLS or HTTP/1 if it looks like it; else anything */
+	GUARD_SNIFF, /* other ports: TLS for this name, or HTTP/1, if it looks like it; else anything */
+	GUARD_LOOK,  /* rules depend on it: likewise, but nothing passes before it is known what it is */
+	/* What was found, or is the only thing that may be: */
+	GUARD_PROXY,	 /* HTTP/1, to be looked into */
+	GUARD_PROXY_TLS, /* TLS, likewise */
+	GUARD_OTHER,	 /* with GUARD_LOOK: neither */
 };
 
 struct guard {
 	enum guard_kind kind;
-	union {
-		struct hello hello;
-		struct http http;
-	};
+	struct hello hello;
+	struct sniff sniff;
 };
 
-/* The guard for a connection to @port. */
-struct guard guard_for(uint16_t port);
+/* The guard for a connection to @port; @look: rules depend on what is said there, or it is refused and told so. */
+struct guard guard_for(uint16_t port, bool look);
 
 /**
  * guard_check() - Check data that the client sends
@@ -35,7 +39,8 @@ struct guard guard_for(uint16_t port);
  * @name: Name that the connection is for
  * @ret_reason: Why not, if -EACCES is returned
  *
- * Return: How many of these bytes may pass, 0 if more are needed to tell, or -EACCES.
+ * Return: How many of these bytes may pass, 0 if more are needed to tell, or -EACCES. If its kind is GUARD_PROXY,
+ * GUARD_PROXY_TLS or GUARD_OTHER then, none of them has passed.
  */
 int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *name,
 		unsigned *ret_reason);

@@ -10,6 +10,7 @@
 
 #include "control.h"
 #include "dns.h"
+#include "exchange.h"
 #include "frame.h"
 #include "net.h"
 #include "vm/base/guest_net.h"
@@ -42,6 +43,9 @@
 
 #define HANDSHAKE_S 80 /* the stack gives up after 75 */
 #define MULTICAST4  0xe0000000
+#define REFUSED_MAX \
+	512	      /* names that have addresses, behind which those that are refused get none */
+#define REFUSED_TTL 1 /* seconds: the list may have it by then */
 
 static int find_half_open(const struct half_open *t, const struct frame *f, time_t now)
 {
@@ -82,6 +86,7 @@ static void listen_first(struct net *net)
 static bool begin_connection(struct net *net, const struct frame *f)
 {
 	uint8_t answer[FRAME_OWN_MAX];
+	struct destination to = {.scheme = "tcp"};
 	struct way way;
 	unsigned reason;
 
@@ -89,13 +94,20 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	if (find_half_open(&net->half_open, f, net->now) >= 0)
 		return true;
 	reason = net_find_way(net, f->dst, f->dport, &way);
+	if (reason != NET_OK && net_has_words(net, f->dport))
+		reason = NET_OK; /* it is told why, in the connection */
 	if (reason == NET_OK && net->flows.count >= FLOWS_MAX)
 		reason = NET_BUSY;
+	if (reason == NET_OK)
+		reason = budget_connection(net);
 	if (reason == NET_OK && stack_open(net->stack, f->dst, f->dport) < 0)
 		reason = NET_ADDRESS;
 	if (reason == NET_OK) /* if there are too many, it will come again */
 		return add_half_open(&net->half_open, f, net->now) >= 0;
-	net_deny(net, reason, way.name, f->dport);
+	net_deny(net, reason, *way.name ? way.name : "?", f->dport);
+	to.port = f->dport;
+	snprintf(to.host, sizeof(to.host), "%s", way.name);
+	exchange_note(net, &to, reason);
 	nic_send(&net->nic, answer, frame_reset(f, answer));
 	return false;
 }
@@ -149,7 +161,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 {
 	uint8_t msg[DNS_MESSAGE_MAX], answer[FRAME_OWN_MAX];
 	enum dns_rcode rcode = DNS_NOERROR;
-	uint32_t address = 0;
+	uint32_t address = 0, ttl = ALIAS_TTL;
 	struct dns_query q;
 	int r;
 
@@ -159,10 +171,18 @@ static void on_lookup(struct net *net, const struct frame *f)
 		return;
 	if (r < 0) {
 		rcode = DNS_FORMERR;
-	} else if (!q.is_host || allow_name(&net->allow, q.name, 0) == ALLOW_REFUSED) {
+	} else if (!q.is_host || (q.type == DNS_PTR && !egress_resolves(&net->egress, q.name))) {
 		rcode = DNS_NXDOMAIN;
 		if (q.type != DNS_PTR)
 			net_deny(net, NET_NAME, q.name, 0);
+	} else if (!egress_resolves(&net->egress, q.name)) {
+		/* It leads to where it is told so; nobody outside is asked for it. Floods of them leave room for names that
+		 * are allowed. */
+		net_deny(net, NET_NAME, q.name, 0);
+		if (q.type == DNS_A && (net->aliases.nslots >= REFUSED_MAX ||
+					alias_get(&net->aliases, q.name, net->now, &address) < 0))
+			address = htonl(NET_REFUSER);
+		ttl = REFUSED_TTL;
 	} else if (q.type == DNS_A) {
 		if (alias_get(&net->aliases, q.name, net->now, &address) < 0) {
 			net_deny(net, NET_BUSY, q.name, 0);
@@ -172,7 +192,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 		net_deny(net, NET_QUERY, q.name, 0);
 		rcode = DNS_REFUSED;
 	}
-	r = (int)dns_answer(&q, rcode, address, ALIAS_TTL, msg);
+	r = (int)dns_answer(&q, rcode, address, ttl, msg);
 	nic_send(&net->nic, answer, frame_datagram(f, msg, (size_t)r, answer));
 }
 

@@ -15,8 +15,12 @@
 
 #include "control.h"
 #include "forward.h"
+#include "authority.h"
+#include "cleanse.h"
 #include "net.h"
+#include "proxy.h"
 #include "stack.h"
+#include "tls.h"
 #include "vm/base/fdpass.h"
 #include "vm/base/guest_net.h"
 #include "vm/base/rlimit.h"
@@ -183,7 +187,10 @@ static void start(struct net *net, const struct options *o)
 	int r;
 
 	net->control = o->control;
+	net->trust = -1;
 	flow_init(&net->flows);
+	ask_init(&net->asks);
+	secrets_init(&net->secrets);
 	for (size_t i = 0; i < ARRAY_SIZE(net->forwards); i++)
 		net->forwards[i].listener = net->forwards[i].waiting = -1;
 	r = nic_init(&net->nic, card, o->kind);
@@ -203,8 +210,16 @@ static void stop(struct net *net)
 	nic_fini(&net->nic);
 	stack_free(net->stack);
 	alias_fini(&net->aliases);
-	allow_fini(&net->allow);
+	egress_fini(&net->egress);
+	secrets_fini(&net->secrets);
+	tls_kit_free(net->kit);
+	authority_free(net->authority);
 	free(net->set.fds);
+}
+
+static bool listens_to_server(const struct proxy *p)
+{
+	return proxy_wants(p, SIDE_HOST) && budget_pause_ms(p->net) == 0;
 }
 
 /* One turn of the loop. Return: 0, or a reason to end. */
@@ -221,6 +236,9 @@ static int turn(struct net *net)
 				   (net->nic.out_at < net->nic.out.len ? POLLOUT : 0)));
 	forward_prepare(net, &timeout_ms);
 	flow_prepare(net, &timeout_ms);
+	ask_prepare(net, &timeout_ms);
+	secrets_prepare(net, &timeout_ms);
+	cleanse_prepare(net, listens_to_server, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
 		stack_prepare(net->stack, &net->set, &timeout_ms);
@@ -242,7 +260,10 @@ static int turn(struct net *net)
 	if (!full)
 		stack_run(net->stack, &net->set, n < 0);
 	forward_run(net);
+	ask_run(net);
 	flow_run(net);
+	secrets_run(net);
+	cleanse_run(net); /* behind flow_run(): what has come from servers is known */
 	return nic_flush(&net->nic);
 }
 

@@ -34,7 +34,7 @@ static void test_defaults(void **state)
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
 	assert_int_equal(c.vm.max_vms, 0);
-	assert_int_equal(c.max_sessions, 1024);
+	assert_int_equal(c.quota.each.sessions, 1024);
 	assert_true(strncmp(c.vm.cache_dir, dir, strlen(dir)) == 0);
 	assert_int_equal(strncmp(c.spool_dir, c.vm.cache_dir, strlen(c.vm.cache_dir)), 0);
 	assert_string_equal(c.spool_dir + strlen(c.vm.cache_dir), "/spool");
@@ -405,6 +405,78 @@ static void test_example(void **state)
 	conf_clear(&c);
 }
 
+static void test_quotas(void **state)
+{
+	struct allowance a;
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[quota]\nsessions = 5\nmachines = 2\ndisk = 1G\n"
+				       "[quota root]\ncpu_s_day = 60\nsessions = 0\n"
+				       "[quota 7] ; a number\nmachines = 1\n"
+				       "[quota 0]\nnet_bytes_day = 10K\n"
+				       "[ quota  all ]\nmachines = 9\nmemory_mb = 512\n"),
+			 0);
+	assert_int_equal(c.quota.n, 2);
+	a = quotas_of(&c.quota, 0); /* by its name and by its number */
+	assert_int_equal(a.sessions, 0);
+	assert_int_equal(a.machines, 2);
+	assert_int_equal(a.cpu_s_day, 60);
+	assert_true(a.disk == 1u << 30 && a.net_bytes_day == 10240);
+	assert_string_equal(quotas_name(&c.quota, 0), "root");
+	a = quotas_of(&c.quota, 7);
+	assert_int_equal(a.sessions, 5);
+	assert_int_equal(a.machines, 1);
+	assert_null(quotas_name(&c.quota, 7));
+	a = quotas_of(&c.quota, 8);
+	assert_int_equal(a.sessions, 5);
+	assert_int_equal(a.cpu_s_day, 0);
+	/* What sandboxes are admitted by. */
+	assert_int_equal(c.vm.max_vms, 9);
+	assert_int_equal(c.vm.memory_mb, 512);
+	assert_int_equal(c.vm.max_vms_user, 2);
+	assert_int_equal(c.vm.memory_mb_user, 0);
+	assert_int_equal(c.vm.nusers, 2);
+	assert_int_equal(c.vm.users[0].uid, 0);
+	assert_true(c.vm.users[0].max_vms == VM_AS_OTHERS);
+	assert_int_equal(c.vm.users[1].max_vms, 1);
+	conf_clear(&c);
+	/* The other names of these are the same keys. */
+	assert_int_equal(read_text(&c, "max_sessions = 3\nmax_vms = 4\nmax_vms_user = 5\n"
+				       "[quota]\nsessions = 6\n[quota all]\nmachines = 7\n"
+				       "[xsbxfs]\nmax_vms = 8\n"),
+			 0);
+	assert_int_equal(c.quota.each.sessions, 6);
+	assert_int_equal(c.quota.each.machines, 5);
+	assert_int_equal(c.vm.max_vms, 8);
+	conf_clear(&c);
+	assert_refused("[quota nobody-of-that-name]\n", "no user \"nobody-of-that-name\"");
+	assert_refused("[quota 4294967295]\n", "no user");
+	assert_refused("[quota 12x]\n", "no user");
+	assert_refused("[quota]\ncpus = 3\n", "no key \"cpus\" in [quota]");
+	assert_refused("[quota]\ndisk = much\n", "disk");
+	assert_refused("[quota]\nsessions = -1\n", "sessions");
+	assert_refused("cpu_s_day = 3\n", "belongs into a section [quota]");
+	assert_refused("[quotas]\n", "[quota all]");
+}
+
+static void test_many_quotas(void **state)
+{
+	struct buf text = {0};
+	struct conf c;
+
+	(void)state;
+	for (unsigned i = 0; i < QUOTA_USERS_MAX; i++)
+		(void)buf_printf(&text, "[quota %u]\nsessions = %u\n", i + 5, i);
+	assert_int_equal(read_text_len(&c, text.data, text.len), 0);
+	assert_int_equal(quotas_of(&c.quota, 1004).sessions, 999);
+	conf_clear(&c);
+	(void)buf_printf(&text, "[quota 4]\n");
+	(void)buf_append(&text, "", 1);
+	assert_refused(text.data, "more than 1024 users");
+	buf_clear(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +492,8 @@ int main(void)
 		cmocka_unit_test(test_templates),
 		cmocka_unit_test(test_templates_within_limits),
 		cmocka_unit_test(test_network),
+		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_many_quotas),
 		cmocka_unit_test(test_example),
 	};
 

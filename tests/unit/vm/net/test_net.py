@@ -13,8 +13,8 @@ import sys
 import threading
 import time
 
-from netguest import LIST, Guest, main  # noqa: E402
-from netlab import (GATEWAY, GUEST, LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, lookup,  # noqa: E402
+from netguest import LIST, Guest, arrived, main  # noqa: E402
+from netlab import (GATEWAY, GUEST, LIMIT, OTHER, OWN, PRIVATE, REFUSER, WEB, Gateway, lookup,  # noqa: E402
                     query, receive_all)
 
 NXDOMAIN, REFUSED, FORMERR = 3, 5, 1
@@ -96,20 +96,39 @@ class Reach(Guest):
 
     # -- names --
 
+    def leads_nowhere(self, name):
+        """It has an address of the filter's, where it is told so."""
+        address = self.name(name)
+        self.told(self.get(self.space, address, name), "403 Forbidden", "not allowed")
+        return address.startswith("198.18.")
+
     def test_allowed_name(self):
         assert b"200 OK" in self.get(self.space, self.name("web.test"), "web.test")
         assert self.get(self.space, self.name("WEB.test."), "Web.Test:80").endswith(WEB.encode())
 
     def test_wildcard(self):
         assert b"200 OK" in self.get(self.space, self.name("a.b.wild.test"), "a.b.wild.test")
-        assert lookup(self.space, "wild.test") == (NXDOMAIN, None)
-        assert lookup(self.space, "evilwild.test") == (NXDOMAIN, None)
+        assert self.leads_nowhere("wild.test")
+        assert self.leads_nowhere("evilwild.test")
         self.denied("evilwild.test", 0, "name not allowed")
 
     def test_refused_name(self):
         assert self.get(self.host, OTHER, "other.test").endswith(OTHER.encode())
-        assert lookup(self.space, "other.test") == (NXDOMAIN, None)
+        assert self.leads_nowhere("other.test")
+        assert lookup(self.space, "other.test", 28) == (0, None)
         self.denied("other.test", 0, "name not allowed")
+        before = len(arrived)
+        other = self.name("other.test")
+        name = "?" if other == REFUSER else "other.test"  # behind a flood of such names
+        self.told(self.get(self.space, other, "other.test", "/x"), "403 Forbidden",
+                  "neither net/allow nor a rule allows it", "net/rules: allow GET other.test/x")
+        self.denied("other.test", 80, "name not allowed")
+        self.logged(method="GET", host="other.test", path="/x", status=403, refused=1)
+        for port in (443, 22):
+            self.refused(other, port)
+            self.denied(name, port, "name not allowed")
+        self.logged(method="-", scheme="tcp", host=name, port=443, refused=1)
+        assert len(arrived) == before
 
     def test_records(self):
         assert lookup(self.space, "web.test", 28) == (0, None)
@@ -141,9 +160,12 @@ class Reach(Guest):
 
     def test_raw_address(self):
         assert b"200" in self.get(self.host, WEB, "web.test")
-        self.refused(WEB, 80)
+        self.told(self.get(self.space, WEB, "web.test"), "other HTTP host")
+        self.told(self.get(self.space, WEB, WEB), "403 Forbidden")
         self.denied(WEB, 80, "address not allowed")
-        self.refused("198.18.200.200", 80)
+        self.refused(WEB, 81)
+        self.told(self.get(self.space, "198.18.200.200", "web.test"), "other HTTP host")
+        self.refused("198.18.200.200", 443)
         self.refused(GATEWAY, 80)
         self.refused(GATEWAY, 53)
 
@@ -170,16 +192,16 @@ class Reach(Guest):
         for name, address in (("loop.test", "127.0.0.1"), ("private.test", PRIVATE),
                               ("meta.test", "169.254.169.254"), ("own.test", OWN)):
             assert b"200 OK" in self.get(self.host, address, name), name
-            assert self.get(self.space, self.name(name), name) == b"", name
+            self.told(self.get(self.space, self.name(name), name), "403", "private address")
             self.denied(name, 80, "private address")
-        assert self.get(self.space, self.name("mapped.test"), "mapped.test") == b""
+        self.told(self.get(self.space, self.name("mapped.test"), "mapped.test"), "private address")
         self.denied("mapped.test", 80, "private address")
 
     def test_public_address_among_private_ones(self):
         assert self.get(self.space, self.name("mixed.test"), "mixed.test").endswith(WEB.encode())
 
     def test_unresolvable(self):
-        assert self.get(self.space, self.name("gone.test"), "gone.test") == b""
+        self.told(self.get(self.space, self.name("gone.test"), "gone.test"), "502", "does not resolve")
         self.denied("gone.test", 80, "name does not resolve")
 
     def test_literal(self):
@@ -189,8 +211,10 @@ class Reach(Guest):
                 with self.space.connect(address, 8080) as sock:
                     sock.sendall(b"hello")
                     assert sock.recv(100) == b"hello"
-            self.refused(PRIVATE, 80)
+            self.told(self.get(self.space, PRIVATE, PRIVATE), "port not allowed")
             self.denied(PRIVATE, 80, "port not allowed")
+            self.refused(PRIVATE, 443)
+            self.denied(PRIVATE, 443, "port not allowed")
         finally:
             self.gateway.allow(LIST)
 
@@ -236,7 +260,7 @@ class Reach(Guest):
             self.denied("web.test", 9000, "no longer allowed")
             self.refused(web, 9000)
             self.denied("web.test", 9000, "name not allowed")
-            assert lookup(self.space, "web.test")[0] == NXDOMAIN
+            assert self.leads_nowhere("web.test")
             kept.sendall(self.request("GET / HTTP/1.1", "Host: a.b.wild.test"))
             assert b"200 OK" in kept.recv(1000)
         finally:
@@ -258,8 +282,9 @@ class Reach(Guest):
             assert self.tls(self.space, self.name("other.test"), "web.test") == b"hi"
             for address in (PRIVATE, "169.254.169.254", "127.0.0.1", "10.9.0.1"):
                 if address != "127.0.0.1":
-                    self.refused(address, 80)
+                    self.told(self.get(self.space, address, address), "403 Forbidden")
                     self.denied(address, 80, "address not allowed")
+                    self.refused(address, 81)
             assert self.get(self.space, OWN, "own.test") == b""
             self.denied(OWN, 80, "private address")
             assert self.get(self.space, self.name("meta.test"), "meta.test") == b""
@@ -341,7 +366,7 @@ class Reach(Guest):
                 for name in part:
                     sock.send(query(name))
                 for _ in part:
-                    assert sock.recv(2000)[3] & 15 == NXDOMAIN
+                    assert sock.recv(2000)[3] & 15 == 0
 
     def test_flood_of_refusals(self):
         """A part of them is reported, and how many are not."""
@@ -349,6 +374,10 @@ class Reach(Guest):
         self.gateway.ask("stats", "stats")
         lines = [x for x in self.gateway.lines[self.since:] if ".evil.test" in x]
         assert 150 <= len(lines) < 1000, len(lines)
+        # There is room for others, and they are told so as well.
+        assert self.name("web.test") != REFUSER == self.name("later.refused.test")
+        self.told(self.get(self.space, REFUSER, "later.refused.test"), "403 Forbidden", "later.refused.test")
+        self.refused(REFUSER, 443)
         # Reports come back, so that the next one is made, and says what is missing until then.
         for i in range(int(LIMIT / 0.1)):
             time.sleep(0.1)
@@ -359,7 +388,7 @@ class Reach(Guest):
                 break
         # Whoever comes first may get that report: one of the flood, if it took its time.
         lost = sum(int(x.split()[4]) for x in lines)
-        assert lost > 0 and len(lines) + lost == 1001 + i, (len(lines), lost, i)
+        assert lost > 0 and len(lines) + lost == 1004 + i, (len(lines), lost, i)  # and three more above
         time.sleep(10)  # until reports are made again as usual
 
     # -- ports --

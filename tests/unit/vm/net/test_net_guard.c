@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard that chooses between protocols. */
+/* modules: vm/net/filter/sniff.c vm/net/filter/guard.c vm/net/filter/hello.c vm/base/allow.c */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "vm/net/filter/guard.h"
+#include "vm/base/net_reason.h"
+#include "vm/base/util.h"
+
+#define HOST "Host: web.test\r\n"
+#define GOOD "GET / HTTP/1.1\r\n" HOST "\r\n"
+
+/* Feeds all of it as a flow does, in pieces of @step. Return: how much passed, or -EACCES. */
+static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsigned *reason,
+		   enum guard_kind *ret_kind)
+{
+	struct guard g = guard_for(port, look);
+	const size_t len = strlen(text);
+	size_t passed = 0;
+
+	for (size_t have = MIN(step, len);; have = MIN(have + step, len)) {
+		while (passed < have) {
+			const int n = guard_check(&g, (const uint8_t *)text + passed, have - passed,
+						  "web.test", reason);
+
+			*ret_kind = g.kind;
+			if (n < 0)
+				return n;
+			if (n == 0 || g.kind >= GUARD_PROXY)
+				break;
+			passed += (size_t)n;
+		}
+		if (have == len || g.kind >= GUARD_PROXY)
+			return (int)passed;
+	}
+}
+
+static int sniff(const char *text, enum guard_kind *ret)
+{
+	struct guard g = guard_for(8080, false);
+	unsigned reason;
+	const int r = guard_check(&g, (const uint8_t *)text, strlen(text), "web.test", &reason);
+
+	*ret = g.kind;
+	return r;
+}
+
+static void sniffing(void **state)
+{
+	enum guard_kind kind;
+
+	(void)state;
+	assert_int_equal(guard_for(443, false).kind, GUARD_TLS);
+	assert_int_equal(guard_for(80, false).kind, GUARD_PROXY);
+	assert_int_equal(guard_for(443, true).kind, GUARD_LOOK);
+	assert_true(HELLO_MAX < GUARD_HOLD_MAX);
+	assert_int_equal(sniff("GE", &kind), 0);
+	assert_int_equal(kind, GUARD_SNIFF);
+	assert_int_equal(sniff("GETX", &kind), 4);
+	assert_int_equal(kind, GUARD_SNIFF);
+	assert_int_equal(sniff("GETX\r\n", &kind), 6);
+	assert_int_equal(kind, GUARD_OPEN);
+	assert_int_equal(sniff("SSH-2.0-x\r\n", &kind), 11);
+	assert_int_equal(kind, GUARD_OPEN);
+	assert_int_equal(sniff("POST / HTT", &kind), 0);
+	assert_int_equal(kind, GUARD_PROXY);
+	assert_int_equal(sniff("\x16\3", &kind), 0);
+	assert_int_equal(kind, GUARD_TLS);
+	assert_int_equal(sniff("\x16other", &kind), -EACCES);
+}
+
+/* A request is one with whatever method, and behind empty lines. */
+static void sniffed_requests(void **state)
+{
+	static const char *const requests[] = {
+		"\r\nGET / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"cONNECT * HTTP/1.1\r\nHost: web.test\r\n\r\n",
+		"\n\r\n\nPOST / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"PROPFIND / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"x-any http://web.test/ HTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"FOO\t/\tHTTP/1.1\r\nHost: eve.test\r\n\r\n",
+		"FOO / HTTP/1.1\nHost: eve.test\n\n",
+	};
+	static const char *const other[] = {
+		"\r\n",
+		"PING",
+		"PING\r\n",
+		"get /key\r\n",
+		"USER h\r\nNICK / HTTP/1.1\r\n",
+		"HELO there",
+		"0032git-upload-pack /project.git\001host=web.test",
+	};
+	static const size_t steps[] = {1, 3, 1000};
+	enum guard_kind kind;
+	unsigned reason;
+
+	(void)state;
+	for (size_t s = 0; s < ARRAY_SIZE(steps); s++) {
+		for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+			/* Words that are no method that everybody knows may have passed in part: then the rest does not. */
+			const int n = feed_at(8080, false, requests[i], steps[s], &reason, &kind);
+
+			assert_int_equal(kind, GUARD_PROXY);
+			assert_true(n == -EACCES || n == (int)strspn(requests[i], "\r\n"));
+			assert_int_equal(feed_at(80, true, requests[i], steps[s], &reason, &kind),
+					 0);
+			assert_int_equal(kind, GUARD_PROXY);
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
+			assert_int_equal(feed_at(8080, false, other[i], steps[s], &reason, &kind),
+					 strlen(other[i]));
+			assert_true(kind == GUARD_OPEN || kind == GUARD_SNIFF);
+			assert_int_equal(feed_at(80, true, other[i], steps[s], &reason, &kind), 0);
+			assert_true(kind == GUARD_OTHER || kind == GUARD_LOOK);
+		}
+	}
+	assert_int_equal(feed_at(443, true, "\x16\3\1", 1, &reason, &kind), 0);
+	assert_int_equal(kind, GUARD_PROXY_TLS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sniffing),
+		cmocka_unit_test(sniffed_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

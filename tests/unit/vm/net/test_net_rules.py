@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# needs: xsbxfs-net test/net_fixture
+"""xsbxfs-net: rules by method and path, also within TLS; leave; refusals that say why; the log."""
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+from netguest import LIST, Guest, arrived, main  # noqa: E402
+from netlab import LIMIT, OTHER, REFUSER, WEB, receive_all  # noqa: E402
+
+SCRATCH = os.environ.get("SCRATCH", "/tmp")
+
+
+class Rules(Guest):
+    stream = ("test_methods_and_paths", "test_nothing_is_left")
+
+    def __init__(self, lab, gateway):
+        super().__init__(lab, gateway)
+        self.set("trust " + SCRATCH + "/cert")
+        self.roots = None
+        for address in (WEB, OTHER):
+            lab.serve(lab.internet, address, 8443, self.api)
+            lab.serve(lab.internet, address, 8080, self.plain_api)
+
+    def set(self, line):
+        answer = self.gateway.ask(line, "allowed")
+        assert answer == "allowed", (line, answer)
+
+    def rules(self, *rules, allow="", ask=0):
+        self.set("first")
+        self.set("rules " + " ".join(rules))
+        self.set(f"ask {ask}")
+        self.set("allow " + allow)
+
+    # -- servers --
+
+    def answer(self, sock):
+        """HTTP/1.1 that says what it was asked for, as often as it is."""
+        data = b""
+        while True:
+            while b"\r\n\r\n" not in data:
+                part = sock.recv(65536)
+                if not part:
+                    return
+                data += part
+            head, data = data.split(b"\r\n\r\n", 1)
+            length = [int(x[15:]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length:")]
+            while length and len(data) < length[0]:
+                data += sock.recv(65536)
+            body, data = (data[:length[0]], data[length[0]:]) if length else (b"", data)
+            arrived.append((8443, head))
+            if head.startswith(b"GET /cut"):
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nless")
+                return
+            if b"/big" in head:
+                body = b"x" * 10_000_000
+            said = head.split(b"\r\n")[0] + b"|" + body
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+
+    def api(self, sock):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{SCRATCH}/cert", f"{SCRATCH}/key")
+        with context.wrap_socket(sock, server_side=True) as secure:
+            self.answer(secure)
+            secure.unwrap()
+
+    def plain_api(self, sock):
+        self.answer(sock)
+
+    # -- the guest --
+
+    def authority(self):
+        """Its certificate, as a file."""
+        path = f"{SCRATCH}/authority.pem"
+        words = self.gateway.wait("authority").split()
+        pem = ssl.DER_cert_to_PEM_cert(bytes.fromhex(words[1]))
+        with open(path, "w") as file:
+            file.write(pem)
+        return path
+
+    def connect(self, name="web.test", port=8443, server_name=None, alpn=None):
+        context = ssl.create_default_context(cafile=self.authority())
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        if alpn:
+            context.set_alpn_protocols(alpn)
+        sock = self.space.connect(self.name(name), port)
+        return context.wrap_socket(sock, server_hostname=server_name or name, suppress_ragged_eofs=False)
+
+    def ask(self, secure, line, host="web.test:8443", body=b""):
+        """Return: the answer's head and body."""
+        secure.sendall(self.request(f"{line} HTTP/1.1", f"Host: {host}", *([f"Content-Length: {len(body)}"] if body else []),
+                                    body=body))
+        data = b""
+        while b"\r\n\r\n" not in data:
+            part = secure.recv(65536)
+            if not part:
+                return data, b""
+            data += part
+        head, data = data.split(b"\r\n\r\n", 1)
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        while len(data) < length:
+            part = secure.recv(65536)
+            assert part, "it was cut off"
+            data += part
+        return head, data
+
+    def once(self, line, **how):
+        with self.connect(**{k: v for k, v in how.items() if k in ("name", "port", "server_name")}) as secure:
+            return self.ask(secure, line, **{k: v for k, v in how.items() if k in ("host", "body")})
+
+    # -- tests --
+
+    def test_methods_and_paths(self):
+        self.rules("allow GET,HEAD web.test:8443/v1/*", "deny * web.test:8443/open/no*", "allow * web.test:8443/open/*")
+        with self.connect() as secure:
+            assert self.ask(secure, "GET /v1/x?y") [1] == b"GET /v1/x?y HTTP/1.1|"
+            assert self.ask(secure, "POST /open/x", body=b"abc")[1] == b"POST /open/x HTTP/1.1|abc"
+            before = len(arrived)
+            head, text = self.ask(secure, "POST /v1/x", body=b"abc")
+            assert head.startswith(b"HTTP/1.1 403 ") and b"allow POST web.test:8443/v1/x" in text, (head, text)
+            assert secure.recv(1) == b""
+        for line in ("GET /v2", "GET /v1/../v2", "GET /v1/%2e%2e/v2", "GET /open/NO", "GET //v2", "GET /v1/..%2fv2"):
+            head, text = self.once(line)
+            assert head.startswith(b"HTTP/1.1 40") and text.startswith(b"xsbxfs: GET https://web.test"), (line, head)
+        assert len(arrived) == before
+        self.logged(method="GET", scheme="https", path="/v1/x?y", status=200, rule=1, refused=0)
+        line = self.logged(method="POST", path="/open/x", status=200, rule=3, version="1.1")
+        assert int(line["out"]) > 30 and int(line["in"]) > 30, line
+        self.logged(method="GET", path="/open/NO", status=403, refused=1, rule=2)
+        self.denied("web.test", 8443, "denied by a rule")
+
+    def test_plain(self):
+        self.rules("allow GET web.test:8080/v1/*")
+        with self.space.connect(self.name("web.test"), 8080) as sock:
+            assert self.ask(sock, "GET /v1/x", "web.test:8080")[1] == b"GET /v1/x HTTP/1.1|"
+            assert self.ask(sock, "GET /v2", "web.test:8080")[0].startswith(b"HTTP/1.1 403 ")
+
+    def test_only_where_rules_ask(self):
+        """Other hosts are passed through, and keep their own certificate."""
+        self.rules("allow GET web.test/v1/*", "allow * other.test:443")
+        with open(f"{SCRATCH}/cert") as file:
+            own = ssl.PEM_cert_to_DER_cert(file.read())
+        for name, port, same in (("other.test", 443, True), ("web.test", 443, False)):
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            with self.space.connect(self.name(name), port) as sock, \
+                    context.wrap_socket(sock, server_hostname=name) as secure:
+                assert (secure.getpeercert(True) == own) == same, name
+        assert self.tls(self.space, self.name("other.test"), "other.test") == b"hi"
+        self.logged(method="-", scheme="https", host="other.test", port=443, refused=0, rule=2)
+
+    def test_fronting(self):
+        """What is said within TLS is judged as well: control, it arrives where nobody looks."""
+        self.rules(allow="web.test:8443")
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with self.space.connect(self.name("web.test"), 8443) as sock, \
+                context.wrap_socket(sock, server_hostname="web.test") as secure:
+            assert self.ask(secure, "GET /", "evil.test")[1] == b"GET / HTTP/1.1|"
+        self.rules("allow GET web.test:8443/*")
+        before = len(arrived)
+        head, text = self.once("GET /", host="evil.test")
+        assert head.startswith(b"HTTP/1.1 403 ") and b"other HTTP host" in text, (head, text)
+        assert len(arrived) == before
+        try:
+            self.connect(server_name="other.test")
+            raise AssertionError("another server name got through")
+        except ssl.SSLError:
+            pass
+
+    def test_untrusted_server(self):
+        """The guest cannot judge the server any more: who does, does not let a wrong one pass."""
+        self.rules("allow GET wrong.test:8443/*")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                        f"{SCRATCH}/key2", "-out", f"{SCRATCH}/cert2", "-days", "2", "-subj", "/CN=wrong.test"],
+                       check=True, stderr=subprocess.DEVNULL)
+        context.load_cert_chain(f"{SCRATCH}/cert2", f"{SCRATCH}/key2")
+        before = len(arrived)
+        head, text = self.once("GET /", name="wrong.test", host="wrong.test:8443")  # its certificate is web.test's
+        assert head.startswith(b"HTTP/1.1 502 ") and b"certificate" in text, (head, text)
+        assert len(arrived) == before
+
+    def test_big_and_cut(self):
+        self.rules("allow * web.test:8443/*")
+        with self.connect() as secure:
+            assert self.ask(secure, "GET /big")[1] == b"GET /big HTTP/1.1|" + b"x" * 10_000_000
+            body = os.urandom(3_000_000)
+            assert self.ask(secure, "PUT /x", body=body)[1] == b"PUT /x HTTP/1.1|" + body
+        with self.space.entered():
+            done = subprocess.run(["curl", "-sS", "-m", "60", "--cacert", self.authority(), "--resolve",
+                                   f"web.test:8443:{self.name('web.test')}", "https://web.test:8443/cut"],
+                                  capture_output=True, check=False)
+        assert done.returncode in (18, 56) and done.stdout == b"less", done  # less than all does not look whole
+        self.logged(path="/cut", reason="the server's answer is not whole")
+
+    def test_live(self):
+        """Rules change on a connection that stays."""
+        self.rules("allow GET web.test:8443/*")
+        with self.connect() as secure:
+            assert self.ask(secure, "GET /a")[0].startswith(b"HTTP/1.1 200")
+            self.rules("allow GET web.test:8443/b*")
+            assert self.ask(secure, "GET /b")[0].startswith(b"HTTP/1.1 200")
+            assert self.ask(secure, "GET /a")[0].startswith(b"HTTP/1.1 403")
+
+    def test_first(self):
+        """The administrator's rules come before all others, and a session's cannot change that."""
+        self.rules("allow * web.test:8443/*")
+        assert self.once("GET /root/x")[0].startswith(b"HTTP/1.1 200")
+        self.set("first deny * web.test:8443/root*")
+        head, text = self.once("GET /root/x")
+        assert head.startswith(b"HTTP/1.1 403") and b"Only the administrator" in text, text
+        assert self.once("GET /x")[0].startswith(b"HTTP/1.1 200")
+        self.set("first")
+
+    def test_websocket(self):
+        def server(sock):
+            head = sock.recv(65536)
+            assert b"Upgrade: websocket" in head, head
+            sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            sock.sendall(sock.recv(100)[::-1])
+
+        self.lab.serve(self.lab.internet, WEB, 8081, server)
+        request = self.request("GET /ws HTTP/1.1", "Host: web.test:8081", "Upgrade: websocket", "Connection: Upgrade")
+        for rule, ok in (("allow WEBSOCKET web.test:8081/ws", True), ("allow GET web.test:8081/ws", False)):
+            self.rules(rule)
+            with self.space.connect(self.name("web.test"), 8081) as sock:
+                sock.sendall(request)
+                head = sock.recv(1000)
+                assert head.startswith(b"HTTP/1.1 101" if ok else b"HTTP/1.1 403"), head
+                if ok:
+                    sock.sendall(b"abc")
+                    assert sock.recv(100) == b"cba"
+
+    # -- leave --
+
+    def in_thread(self, fn):
+        result = []
+        thread = threading.Thread(target=lambda: result.append(fn()), daemon=True)
+        thread.start()
+
+        def wait():
+            thread.join(LIMIT)
+            assert result, "it has not ended"
+            return result[0]
+        return wait
+
+    def asked(self):
+        return self.gateway.wait("asked", since=self.since).split()
+
+    def test_leave_for_a_request(self):
+        self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
+        for answer, status in (("yes", b"200"), ("no", b"403")):
+            self.since = len(self.gateway.lines)
+            before = len(arrived)
+            wait = self.in_thread(lambda: self.once("POST /x", body=b"abc"))
+            words = self.asked()
+            assert words[2:] == ["POST", "https", "web.test", "8443", "/x", "1", "0"], words
+            assert len(arrived) == before
+            assert self.once("GET /x")[0].startswith(b"HTTP/1.1 200")
+            self.set(f"decide {words[1]} {answer}")
+            assert wait()[0].startswith(b"HTTP/1.1 " + status)
+        self.denied("web.test", 8443, "denied by hand")
+
+    def test_leave_for_a_connection(self):
+        """An unlisted name waits, and nobody outside is asked for it meanwhile."""
+        self.rules(ask=60)
+        for answer in ("yes", "no"):
+            self.since = len(self.gateway.lines)
+            wait = self.in_thread(lambda: self.try_tls())
+            words = self.asked()
+            assert words[2:] == ["-", "https", "web.test", "443", "-", "0", "0"], words
+            self.set(f"decide {words[1]} {answer}")
+            assert wait() == (b"hi" if answer == "yes" else None)
+        self.since = len(self.gateway.lines)
+        wait = self.in_thread(lambda: self.get(self.space, self.name("web.test"), "web.test", "/y", half_close=False))
+        words = self.asked()
+        assert words[2:7] == ["GET", "http", "web.test", "80", "/y"], words
+        self.set(f"decide {words[1]} yes")
+        assert wait().startswith(b"HTTP/1.1 200")
+
+    def try_tls(self):
+        try:
+            return self.tls(self.space, self.name("web.test"), "web.test")
+        except OSError:
+            return None
+
+    def test_nobody_answers(self):
+        self.rules(ask=1)
+        begun = time.monotonic()
+        text = self.get(self.space, self.name("web.test"), "web.test", half_close=False)
+        self.told(text, "403", "nobody gave leave in time")
+        assert time.monotonic() - begun < LIMIT
+        assert self.gateway.wait("unasked", since=self.since).split()[2] == "0"
+
+    def test_rules_answer(self):
+        """Whoever waits goes on when a rule allows it; one that gave up does not wait."""
+        self.rules(ask=60)
+        wait = self.in_thread(self.try_tls)
+        self.asked()
+        self.set("allow web.test")
+        assert wait() == b"hi"
+        self.rules(ask=60)
+        self.since = len(self.gateway.lines)
+        with self.space.connect(self.name("web.test"), 9000):
+            self.asked()
+        assert self.gateway.wait("unasked", since=self.since).split()[2] == "1"
+
+    # -- refusals, budgets --
+
+    def test_told_within_tls(self):
+        """With an authority, HTTPS to a name that is not allowed is told so, too."""
+        self.rules("allow GET web.test:8443/*")
+        self.authority()
+        context = ssl.create_default_context(cafile=f"{SCRATCH}/authority.pem")
+        for address in (self.name("other.test"), REFUSER):
+            with self.space.connect(address, 443) as sock, \
+                    context.wrap_socket(sock, server_hostname="other.test") as secure:
+                head, text = self.ask(secure, "GET /x", "other.test")
+                assert head.startswith(b"HTTP/1.1 403 ") and b"allow GET other.test/x" in text, (head, text)
+        self.logged(method="GET", scheme="https", host="other.test", path="/x", status=403, refused=1)
+
+    def test_budgets(self):
+        self.rules("allow GET web.test:8443/*")
+        self.set("budget 0 2 0 0")
+        try:
+            head, text = self.once("GET /")
+            assert head.startswith(b"HTTP/1.1 429 ") and b"budget" in text, (head, text)
+            self.set("budget 0 1000 0 0")
+            assert self.once("GET /")[0].startswith(b"HTTP/1.1 200")
+            self.set("budget 0 0 2 0")
+            self.refused(self.name("web.test"), 8443)
+            self.set("budget 1000 0 0 0")
+            self.refused(self.name("web.test"), 8443)
+            self.denied("web.test", 8443, "the budget is used up")
+        finally:
+            self.set("budget 0 0 0 0")
+
+    def test_rate(self):
+        self.rules("allow GET web.test:8443/*")
+        self.set("budget 0 0 0 4000000")
+        try:
+            begun = time.monotonic()
+            assert len(self.once("GET /big")[1]) > 10_000_000
+            assert time.monotonic() - begun > 2, "ten million bytes at four a second"
+        finally:
+            self.set("budget 0 0 0 0")
+
+    def test_zz_end(self):
+        self.rules(allow=LIST)
+        assert self.tls(self.space, self.name("web.test"), "web.test") == b"hi"
+
+
+if __name__ == "__main__":
+    main(Rules)

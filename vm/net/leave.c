@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a filter asks leave for, and where it was given. */
+#include "leave.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm/base/record.h"
+
+void leaves_init(struct leaves *l)
+{
+	*l = (struct leaves){.nasked = 0};
+	TAILQ_INIT(&l->asked);
+	TAILQ_INIT(&l->given);
+}
+
+static void clear(struct leave_list *list)
+{
+	struct leave *e;
+
+	while ((e = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, e, link);
+		free(e);
+	}
+}
+
+void leaves_fini(struct leaves *l)
+{
+	clear(&l->asked);
+	clear(&l->given);
+	l->nasked = l->ngiven = 0;
+}
+
+static struct leave *find(const struct leave_list *list, uint32_t id)
+{
+	struct leave *e;
+
+	TAILQ_FOREACH(e, list, link)
+		if (e->id == id)
+			return e;
+	return NULL;
+}
+
+int leaves_ask(struct leaves *l, const struct net_asked *what)
+{
+	struct leave *e = find(&l->asked, what->header.id);
+
+	if (e)
+		return 0;
+	if (l->nasked >= LEAVES_ASKED_MAX)
+		return -EPROTO;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->id = what->header.id;
+	e->port = what->port;
+	snprintf(e->host, sizeof(e->host), "%.*s", ALLOW_NAME_MAX, what->host);
+	TAILQ_INSERT_TAIL(&l->asked, e, link);
+	l->nasked++;
+	return 0;
+}
+
+static void give(struct leaves *l, struct leave *e)
+{
+	if (l->ngiven >= LEAVES_GIVEN_MAX) {
+		struct leave *oldest = TAILQ_FIRST(&l->given);
+
+		TAILQ_REMOVE(&l->given, oldest, link);
+		free(oldest);
+		l->ngiven--;
+	}
+	TAILQ_INSERT_TAIL(&l->given, e, link);
+	l->ngiven++;
+}
+
+void leaves_decide(struct leaves *l, uint32_t id, bool given)
+{
+	struct leave *e = find(&l->asked, id);
+
+	if (!e)
+		return;
+	TAILQ_REMOVE(&l->asked, e, link);
+	l->nasked--;
+	if (given)
+		give(l, e);
+	else
+		free(e);
+}
+
+static struct leave *find_place(const struct leaves *l, const char *host, uint16_t port)
+{
+	struct leave *e;
+
+	TAILQ_FOREACH(e, &l->given, link)
+		if (e->port == port && !strcmp(e->host, host))
+			return e;
+	return NULL;
+}
+
+bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
+{
+	return find_place(l, host, port) != NULL;
+}
+
+void leaves_use(struct leaves *l, const char *host, uint16_t port)
+{
+	struct leave *e = find_place(l, host, port);
+
+	if (!e)
+		return;
+	TAILQ_REMOVE(&l->given, e, link);
+	l->ngiven--;
+	free(e);
+}
+
+enum { TAG_PORT = 1, TAG_HOST };
+
+void leaves_put(const struct leaves *l, unsigned tag, struct buf *out)
+{
+	const struct leave *e;
+
+	TAILQ_FOREACH(e, &l->given, link) {
+		const size_t at = record_open(out, tag);
+
+		record_u64(out, TAG_PORT, e->port);
+		record_str(out, TAG_HOST, e->host);
+		record_close(out, at);
+	}
+}
+
+int leaves_take(struct leaves *l, const struct record_field *of)
+{
+	struct record_reader r = record_inside(of);
+	struct leave *e = calloc(1, sizeof(*e));
+	struct record_field f;
+	uint64_t port = 0;
+	int n = e ? 0 : -ENOMEM;
+
+	while (n == 0 && (n = record_field(&r, &f)) > 0) {
+		n = 0;
+		if (f.tag == TAG_PORT)
+			n = record_get(&f, 1, UINT16_MAX, &port);
+		else if (f.tag == TAG_HOST)
+			n = record_get_str(&f, e->host, sizeof(e->host));
+	}
+	if (n == 0 && (!of->is_bytes || !port || !*e->host))
+		n = -EBADMSG;
+	if (n < 0) {
+		free(e);
+		return n;
+	}
+	e->port = (uint16_t)port;
+	give(l, e);
+	return 0;
+}

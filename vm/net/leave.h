@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a filter asks leave for, and where it was given. */
+#ifndef XSBX_VM_NET_LEAVE_H
+#define XSBX_VM_NET_LEAVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "vm/net/filter/message.h"
+
+struct buf;
+struct record_field;
+
+#define LEAVES_ASKED_MAX 64 /* as an honest filter asks for at a time */
+#define LEAVES_GIVEN_MAX 64 /* the oldest that was not used is forgotten */
+
+struct leave {
+	TAILQ_ENTRY(leave) link;
+	uint32_t id; /* of the question */
+	uint16_t port;
+	char host[ALLOW_NAME_MAX + 1];
+};
+
+/* The filter is not trusted to remember what it was told: where it may connect to by leave, once each, is known here. */
+struct leaves {
+	TAILQ_HEAD(leave_list, leave) asked, given;
+	unsigned nasked, ngiven;
+};
+
+void leaves_init(struct leaves *l);
+void leaves_fini(struct leaves *l);
+
+/* Leave is asked for; the same question may come again. Return: 0, -EPROTO for too many, -ENOMEM. */
+int leaves_ask(struct leaves *l, const struct net_asked *what);
+
+/* The question with that number, which need not be there, is answered, or was taken back. */
+void leaves_decide(struct leaves *l, uint32_t id, bool given);
+
+/* Was leave given for it? */
+bool leaves_have(const struct leaves *l, const char *host, uint16_t port);
+
+/* ... and it was used. */
+void leaves_use(struct leaves *l, const char *host, uint16_t port);
+
+/* Those that were given, in a record; each as a field with @tag. */
+void leaves_put(const struct leaves *l, unsigned tag, struct buf *out);
+/* Return: 0, -EBADMSG, -ENOMEM. */
+int leaves_take(struct leaves *l, const struct record_field *f);
+
+#endif
