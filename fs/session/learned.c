@@ -210,7 +210,8 @@ static void write_rule(const struct lesson *l, char *ret_line, size_t size)
 	if (l->port)
 		snprintf(port, sizeof(port), ":%u", l->port);
 	if (l->methods)
-		snprintf(ret_line, size, "allow %s %s%s%s%s", l->methods, l->host, port, l->path, l->several ? "*" : "");
+		snprintf(ret_line, size, "allow %s %s%s%s%s", l->methods, l->host, port, l->path,
+			 l->several ? "*" : "");
 	if (l->methods && !is_rule(ret_line))
 		snprintf(ret_line, size, "allow %s %s%s/*", l->methods, l->host, port);
 	if (!l->methods || !is_rule(ret_line))
@@ -227,14 +228,16 @@ int learned_render(const struct learned *l, struct buf *out)
 		r = buf_printf(out, "%s\n", line);
 	}
 	if (l->more && r >= 0)
-		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n", l->more, LEARNED_MAX);
+		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n",
+			       l->more, LEARNED_MAX);
 	return r;
 }
 
 /* "allow METHODS HOST[:PORT][/PATH[*]]" */
 static int parse_line(struct learned *l, char *line)
 {
-	char *methods = strchr(line, ' '), *place = methods ? strchr(methods + 1, ' ') : NULL, *path, *colon;
+	char *methods = strchr(line, ' '), *place = methods ? strchr(methods + 1, ' ') : NULL,
+	     *path, *colon;
 	struct lesson *lesson;
 	uint16_t port = 0;
 	size_t at;
@@ -244,7 +247,8 @@ static int parse_line(struct learned *l, char *line)
 	*place++ = '\0';
 	path = strchr(place, '/');
 	colon = memchr(place, ':', path ? (size_t)(path - place) : strlen(place));
-	if (colon && allow_port(colon + 1, path ? (size_t)(path - colon - 1) : strlen(colon + 1), &port) < 0)
+	if (colon &&
+	    allow_port(colon + 1, path ? (size_t)(path - colon - 1) : strlen(colon + 1), &port) < 0)
 		return -EBADMSG;
 	path = path ? strdup(path) : NULL;
 	place[strcspn(place, ":/")] = '\0';
@@ -267,7 +271,8 @@ int learned_parse(struct learned *l, const char *text)
 	char *save = NULL;
 	int r = copy ? 0 : -ENOMEM;
 
-	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && r == 0; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && r == 0;
+	     line = strtok_r(NULL, "\n", &save)) {
 		if (*line != '#')
 			r = parse_line(l, line);
 		else if (sscanf(line, "# %u more", &l->more) != 1)
