@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What nothing allows waits until somebody decides by mv: once, for good, too late; over the daemon's death; and the log has it."""
+"""What nothing allows waits until somebody decides by mv: once, for good, too late, over a daemon's death; net/log has it."""
 # backends: process vm
 # timeout: 240
 # mount: none
