@@ -14,7 +14,7 @@
 #include "changes.h"
 #include "checkpoint.h"
 #include "connlog.h"
-#include "learned.h"
+#include "lessons.h"
 #include "file_events.h"
 #include "front.h"
 #include "keeping.h"
@@ -165,7 +165,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct connlog connlog;
-	struct learned learned; /* while `learn` is set */
+	struct lessons lessons; /* while `learn` is set */
 	struct questions questions;
 	/* Of its network: by sandboxes before the one that it has, and by that. */
 	struct net_budget net_used, net_now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session was let through to while it learned. See learned.h. */
-#include "learned.h"
+/* What a session was let through to while it learned. See lessons.h. */
+#include "lessons.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,12 +32,12 @@ static void lesson_clear(struct lesson *l)
 	free(l->path);
 }
 
-void learned_fini(struct learned *l)
+void lessons_fini(struct lessons *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		lesson_clear(&l->lesson[i]);
 	free(l->lesson);
-	*l = (struct learned){0};
+	*l = (struct lessons){0};
 }
 
 static int compare(const struct lesson *l, const char *host, uint16_t port)
@@ -48,7 +48,7 @@ static int compare(const struct lesson *l, const char *host, uint16_t port)
 }
 
 /* Where it is, or would be. Return: is it there? */
-static bool find(const struct learned *l, const char *host, uint16_t port, size_t *ret_at)
+static bool find(const struct lessons *l, const char *host, uint16_t port, size_t *ret_at)
 {
 	size_t at = 0;
 
@@ -58,12 +58,12 @@ static bool find(const struct learned *l, const char *host, uint16_t port, size_
 	return at < l->n && compare(&l->lesson[at], host, port) == 0;
 }
 
-static struct lesson *add(struct learned *l, size_t at, const char *host, uint16_t port)
+static struct lesson *add(struct lessons *l, size_t at, const char *host, uint16_t port)
 {
 	struct lesson *list;
 	char *copy;
 
-	if (l->n == LEARNED_MAX)
+	if (l->n == LESSONS_MAX)
 		return NULL;
 	list = reallocarray(l->lesson, l->n + 1, sizeof(*list));
 	if (list)
@@ -180,7 +180,7 @@ static void learn_request(struct lesson *l, bool first, const char *method, cons
 	free(path);
 }
 
-void learned_note(struct learned *l, const struct sandbox_logged *what)
+void lessons_note(struct lessons *l, const struct sandbox_logged *what)
 {
 	const uint16_t port = what->port == 80 || what->port == 443 ? 0 : what->port;
 	struct lesson *lesson;
@@ -217,7 +217,7 @@ static void write_rule(const struct lesson *l, char *ret_line, size_t size)
 		snprintf(ret_line, size, "allow * %s%s", l->host, port);
 }
 
-int learned_render(const struct learned *l, struct buf *out)
+int lessons_render(const struct lessons *l, struct buf *out)
 {
 	char line[HTTP_PATH_MAX + 1024];
 	int r = 0;
@@ -227,12 +227,12 @@ int learned_render(const struct learned *l, struct buf *out)
 		r = buf_printf(out, "%s\n", line);
 	}
 	if (l->more && r >= 0)
-		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n", l->more, LEARNED_MAX);
+		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n", l->more, LESSONS_MAX);
 	return r;
 }
 
 /* "allow METHODS HOST[:PORT][/PATH[*]]" */
-static int parse_line(struct learned *l, char *line)
+static int parse_line(struct lessons *l, char *line)
 {
 	char *methods = strchr(line, ' '), *place = methods ? strchr(methods + 1, ' ') : NULL, *path, *colon;
 	struct lesson *lesson;
@@ -261,7 +261,7 @@ static int parse_line(struct learned *l, char *line)
 	return lesson->methods ? 0 : -ENOMEM;
 }
 
-int learned_parse(struct learned *l, const char *text)
+int lessons_parse(struct lessons *l, const char *text)
 {
 	_cleanup_free_ char *copy = strdup(text);
 	char *save = NULL;
@@ -274,6 +274,6 @@ int learned_parse(struct learned *l, const char *text)
 			r = -EBADMSG;
 	}
 	if (r < 0)
-		learned_fini(l);
+		lessons_fini(l);
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session was let through to while it learned, as the shortest rules that would have allowed it. */
-#ifndef XSBX_FS_SESSION_LEARNED_H
-#define XSBX_FS_SESSION_LEARNED_H
+#ifndef XSBX_FS_SESSION_LESSONS_H
+#define XSBX_FS_SESSION_LESSONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 
 #include "vm/base/buf.h"
 
-#define LEARNED_MAX 256 /* hosts and ports; how many more there were is said */
+#define LESSONS_MAX 256 /* hosts and ports; how many more there were is said */
 
 struct sandbox_logged;
 
 /* All zeroes is empty and valid. */
-struct learned {
+struct lessons {
 	struct lesson *lesson; /* by host, then port */
 	size_t n;
 	unsigned more; /* connections and requests to others, which there was no room for */
@@ -22,10 +22,10 @@ struct learned {
 };
 
 /* Learns from a connection or request that has ended. Those that were refused teach nothing. */
-void learned_note(struct learned *l, const struct sandbox_logged *what);
+void lessons_note(struct lessons *l, const struct sandbox_logged *what);
 
 /**
- * learned_render() - Write the rules
+ * lessons_render() - Write the rules
  * @l: What was learnt
  * @out: Rules, one a line, each of which vm/base/rules.h reads; and a comment if there is something that they do not allow
  *
@@ -34,11 +34,11 @@ void learned_note(struct learned *l, const struct sandbox_logged *what);
  *
  * Return: as buf_append().
  */
-int learned_render(const struct learned *l, struct buf *out);
+int lessons_render(const struct lessons *l, struct buf *out);
 
-/* Reads what learned_render() has written. Return: 0, -EBADMSG, -ENOMEM. */
-int learned_parse(struct learned *l, const char *text);
+/* Reads what lessons_render() has written. Return: 0, -EBADMSG, -ENOMEM. */
+int lessons_parse(struct lessons *l, const char *text);
 
-void learned_fini(struct learned *l);
+void lessons_fini(struct lessons *l);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is learnt of connections and requests: the rules are rules, short, and allow what was seen. */
-/* modules: fs/session/learned.c fs/request/clock.c vm/base/buf.c vm/base/rules.c vm/base/place.c vm/base/allow.c vm/base/words.c */
+/* modules: fs/session/lessons.c fs/request/clock.c vm/base/buf.c vm/base/rules.c vm/base/place.c vm/base/allow.c vm/base/words.c */
 /* modules: vm/base/http_path.c */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,17 +9,17 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fs/session/learned.h"
+#include "fs/session/lessons.h"
 #include "vm/base/http_path.h"
 #include "vm/base/rules.h"
 #include "vm/vm.h"
 
-static struct learned l;
+static struct lessons l;
 
 static int teardown(void **state)
 {
 	(void)state;
-	learned_fini(&l);
+	lessons_fini(&l);
 	return 0;
 }
 
@@ -27,21 +27,21 @@ static void see(const char *method, const char *host, uint16_t port, const char 
 {
 	const struct sandbox_logged w = {.method = method, .host = host, .port = port, .path = path};
 
-	learned_note(&l, &w);
+	lessons_note(&l, &w);
 }
 
 static void says(const char *expected)
 {
 	struct buf out = {0}, again = {0};
-	struct learned copy = {0};
+	struct lessons copy = {0};
 
-	assert_int_equal(learned_render(&l, &out), 0);
+	assert_int_equal(lessons_render(&l, &out), 0);
 	assert_string_equal(buf_str(&out), expected);
 	/* What was written reads as the same. */
-	assert_int_equal(learned_parse(&copy, buf_str(&out)), 0);
-	assert_int_equal(learned_render(&copy, &again), 0);
+	assert_int_equal(lessons_parse(&copy, buf_str(&out)), 0);
+	assert_int_equal(lessons_render(&copy, &again), 0);
 	assert_string_equal(buf_str(&again), expected);
-	learned_fini(&copy);
+	lessons_fini(&copy);
 	buf_clear(&out);
 	buf_clear(&again);
 }
@@ -71,7 +71,7 @@ static void refused(void **state)
 	const struct sandbox_logged w = {.method = "GET", .host = "a.test", .port = 80, .path = "/", .refused = true};
 
 	(void)state;
-	learned_note(&l, &w);
+	lessons_note(&l, &w);
 	says("");
 }
 
@@ -98,7 +98,7 @@ static void allows(void **state)
 		for (size_t then = 0; then < ARRAY_SIZE(paths); then++) {
 			see("GET", "a.test", 443, paths[first]);
 			see("PUT", "a.test", 443, paths[then]);
-			assert_int_equal(learned_render(&l, &out), 0);
+			assert_int_equal(lessons_render(&l, &out), 0);
 			assert_int_equal(rules_parse(out.data, out.len, &rules, why), 0);
 			for (int i = 0; i < 2; i++) {
 				const char *p = paths[i ? then : first];
@@ -110,7 +110,7 @@ static void allows(void **state)
 			}
 			rules_fini(&rules);
 			buf_clear(&out);
-			learned_fini(&l);
+			lessons_fini(&l);
 		}
 	}
 }
@@ -121,14 +121,14 @@ static void many(void **state)
 	struct buf out = {0};
 
 	(void)state;
-	for (int i = 0; i < LEARNED_MAX + 3; i++) {
+	for (int i = 0; i < LESSONS_MAX + 3; i++) {
 		snprintf(host, sizeof(host), "n%d.test", i);
 		see("", host, 443, "");
 	}
-	assert_int_equal(learned_render(&l, &out), 0);
+	assert_int_equal(lessons_render(&l, &out), 0);
 	assert_non_null(strstr(buf_str(&out), "\n# 3 more, to other hosts"));
 	buf_clear(&out);
-	learned_fini(&l);
+	lessons_fini(&l);
 	for (int i = 0; i < 60; i++) {
 		snprintf(host, sizeof(host), "M%d", i);
 		see(host, "a.test", 443, "/");
@@ -142,7 +142,7 @@ static void bad_records(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_true(learned_parse(&l, bad[i]) < 0);
+		assert_true(lessons_parse(&l, bad[i]) < 0);
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
