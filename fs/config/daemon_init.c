@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "vm/base/spec.h"
+
 int conf_init(struct conf *c)
 {
 	/* The first is the one that examples show. */
@@ -32,6 +34,7 @@ void conf_clear(struct conf *c)
 		free(c->template[i].name);
 		settings_clear(&c->template[i].settings);
 	}
+	spec_free(&c->learn);
 	buf_clear(&c->notes);
 	buf_clear(&c->files);
 	*c = (struct conf){0};

@@ -99,7 +99,8 @@ enum node_kind {
 	NODE_CHECKPOINT_FILE, /* below that: an index, as of NODE_FILE, but into another table */
 	NODE_CHECKPOINT_ERROR,
 	NODE_ROOT_PAGE, /* `sub` is whose */
-	NODE_PAGE,	/* the last: an heir of another version knows the others by their numbers */
+	NODE_PAGE,
+	NODE_LEARNED, /* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
 

@@ -41,6 +41,7 @@ enum {
 	TAG_PACKAGES,
 	TAG_WARMUP,
 	TAG_ALONE,
+	TAG_LEARN,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -63,6 +64,7 @@ static const struct record_member members[] = {
 	MEMBER(network, TAG_NETWORK, 1),
 	MEMBER(trusted_names, TAG_TRUSTED_NAMES, 1),
 	MEMBER(alone, TAG_ALONE, 1),
+	MEMBER(learn, TAG_LEARN, 1),
 };
 
 static const struct {

@@ -172,6 +172,10 @@ static void send_setup(struct guest *g)
 	struct channel_frame *f;
 	size_t size = 256;
 
+	/* It has not told its version yet; what is started in jails is as new as we are. */
+	if (g->spec.learn)
+		push(g, channel_frame_new(PROTO_LEARN, 0, 0));
+
 	for (size_t i = 0; i < g->spec.nenv; i++) {
 		setup.env[i].name = proto_cstr(g->spec.env[i].name);
 		setup.env[i].value = proto_cstr(g->spec.env[i].value);
