@@ -16,6 +16,7 @@
 #include "connlog.h"
 #include "lessons.h"
 #include "file_events.h"
+#include "learned.h"
 #include "front.h"
 #include "keeping.h"
 #include "pause.h"
@@ -154,6 +155,7 @@ struct session {
 	size_t held_bytes;   /* of what is to be written there, and waits */
 	struct changes changes;
 	struct file_events file_events;
+	struct learned learned;
 	struct pause pause;
 	struct saving saving;
 	struct asleep asleep;
