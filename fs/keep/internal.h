@@ -207,6 +207,8 @@ void keep_drop_unlinked(struct session *s);
 
 void keep_put_connlog(struct keep_out *o, unsigned tag);
 int keep_get_connlog(struct keep_in *in, const struct record_field *f);
+void keep_put_lessons(struct keep_out *o, unsigned tag);
+int keep_get_lessons(struct keep_in *in, const struct record_field *f);
 void keep_put_questions(struct keep_out *o, unsigned tag);
 int keep_get_questions(struct keep_in *in, const struct record_field *f);
 void keep_put_net_used(struct keep_out *o, unsigned tag);

@@ -71,6 +71,7 @@ enum {
 	S_NET_USED,
 	S_RUNS_BEFORE,
 	S_LEARNED,
+	S_LESSONS,
 };
 
 /* ---- writing ---- */
@@ -209,6 +210,7 @@ static void put_policy(struct keep_out *o)
 {
 	keep_put_netlog(o, S_NETLOG);
 	keep_put_connlog(o, S_CONNLOG);
+	keep_put_lessons(o, S_LESSONS);
 	keep_put_questions(o, S_QUESTIONS);
 	keep_put_net_used(o, S_NET_USED);
 }
@@ -498,6 +500,7 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_INFO: return keep_get_info(in, f);
 	case S_NETLOG: return keep_get_netlog(in, f);
 	case S_CONNLOG: return keep_get_connlog(in, f);
+	case S_LESSONS: return keep_get_lessons(in, f);
 	case S_QUESTIONS: return keep_get_questions(in, f);
 	case S_NET_USED: return keep_get_net_used(in, f);
 	case S_FILE_EVENTS: return keep_get_file_events(in, f);

@@ -248,8 +248,11 @@ static void on_logged(void *data, const struct sandbox_logged *what)
 {
 	struct session *s = told(data);
 
-	if (s)
-		connlog_add(s, what);
+	if (!s)
+		return;
+	connlog_add(s, what);
+	if (s->settings.learn)
+		lessons_note(&s->lessons, what);
 }
 
 static void on_secrets(void *data, const struct problem *problem)

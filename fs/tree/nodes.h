@@ -31,6 +31,7 @@ int text_allow(const struct node *n, struct buf *out);
 int text_rules(const struct node *n, struct buf *out);
 int text_secrets(const struct node *n, struct buf *out);
 int text_refused(const struct node *n, struct buf *out);
+int text_net_learned(const struct node *n, struct buf *out);
 int text_run_code(const struct node *n, struct buf *out);
 int text_run_state(const struct node *n, struct buf *out);
 int text_run_summary(const struct node *n, struct buf *out);
