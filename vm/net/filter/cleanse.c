@@ -78,7 +78,7 @@ void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), in
 	struct cleanser *c;
 
 	TAILQ_FOREACH(c, &net->secrets.cleansers, link) {
-		c->stalled = !listens(c->p);
+		c->stalled = c->blocked || !listens(c->p);
 		if (!c->stalled)
 			net_wake_at(timeout_ms, now_ms, c->until_ms);
 	}

@@ -25,6 +25,7 @@ struct cleanser {
 	struct proxy *p;
 	int64_t until_ms; /* what is held back goes on, if nothing more has come by then */
 	bool listed, stalled;
+	bool blocked; /* set by its owner: the server may be unable to say more, or it is too much that is held back */
 };
 
 /**
