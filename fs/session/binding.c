@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vm/base/log.h"
+#include "author.h"
 #include "fs.h"
 #include "intake.h"
 #include "job.h"
@@ -519,9 +520,11 @@ static unsigned timeout_of(const struct session *s, const struct run *r)
 
 static int hand_over(struct session *s, struct run *r)
 {
+	const struct author author = author_of_run(s, r->number);
 	const struct sandbox_run run = {
 		.id = r->number,
 		.began = r->began,
+		.author = author.text,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.cwd = r->cwd,
@@ -595,12 +598,22 @@ static bool pump_save(struct session *s)
 	return false;
 }
 
+/* What was accepted when there was something left of the quota, and has not begun. */
+static void refuse_past_quota(struct session *s)
+{
+	struct problem why;
+
+	if ((s->nqueued || launch_pending(s)) && quota_begin(s->fs, s->uid, &why) < 0)
+		binding_refuse_all(s, &why);
+}
+
 void binding_pump(struct session *s)
 {
 	touch_head(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;
+	refuse_past_quota(s);
 	if (s->reset_asked && s->sandbox && !s->active) {
 		s->fs->watch->stirs(s);
 		if (sandbox_reset(s->sandbox) == 0)

@@ -244,18 +244,20 @@ def run_tests(guest, names):
     return bad
 
 
-def main(tests):
-    """Run the tests of a class, or those that the command line names."""
+def main(tests, prepare=lambda lab: None):
+    """Run the tests of a class, or those that the command line names; `prepare` starts more servers."""
     scratch = os.environ.get("SCRATCH", "/tmp")
     wanted = sys.argv[1:] or [name for name in dir(tests) if name.startswith("test_")]
     lab = Lab()
     start_servers(lab, scratch)
+    prepare(lab)
     gateway = Gateway(lab, NAMES, lab.tap)
     gateway.allow(LIST)
     bad = run_tests(tests(lab, gateway), wanted)
     # The same over a stream, with larger packets.
     lab = Lab(mtu=16000)
     start_servers(lab, scratch)
+    prepare(lab)
     ours, theirs = socket.socketpair()
     pump(lab.tap, ours)
     gateway = Gateway(lab, NAMES, theirs.fileno(), "--stream", ["--mtu", "16000"])

@@ -13,4 +13,7 @@ void h2_ended(struct h2 *h, enum side s, bool cut);
 void h2_unreachable(struct h2 *h);
 void h2_recheck(struct h2 *h);
 
+/* Has both sides told what is there for them. */
+void h2_run(struct h2 *h);
+
 #endif

@@ -54,6 +54,7 @@ struct net {
 	struct forward forwards[NET_FORWARDS_MAX];
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
+	size_t h2_kept; /* bytes of bodies that wait in all connections with HTTP/2 */
 	int failure; /* -errno: from the connection to the daemon, while a packet was handled */
 };
 

@@ -157,6 +157,10 @@ void proxy_wrote(struct proxy *p, enum side s, size_t len)
 		buf_clear(&c->out);
 		c->at = 0;
 	}
+	if (c->full && proxy_pending(p, s) < PROXY_KEEPS) {
+		c->full = false;
+		proxy_go_on(p);
+	}
 }
 
 /* ---- who reads it ---- */
@@ -168,6 +172,7 @@ static void begin_speech(struct proxy *p, bool h2)
 	p->speech = h2 ? PROXY_HTTP2 : PROXY_HTTP1;
 	if (r < 0)
 		p->broken = true;
+	proxy_go_on(p); /* a server of HTTP/2 may have spoken already */
 }
 
 static void say_to_guest(void *data, const void *bytes, size_t len)
@@ -272,6 +277,8 @@ void proxy_run(struct proxy *p)
 	}
 	tell_end(p, SIDE_HOST);
 	tell_end(p, SIDE_GUEST);
+	if (p->speech == PROXY_HTTP2 && p->h2)
+		h2_run(p->h2);
 }
 
 /* ---- TLS ---- */

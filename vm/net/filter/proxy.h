@@ -30,6 +30,7 @@ struct channel {
 	struct buf in;	       /* what it has said, and nobody has taken yet */
 	bool ended, cut;       /* it will say nothing more; ... and did not say so itself */
 	bool told;	       /* that the end was handed on */
+	bool full;	       /* HTTP/2 has more to say to it than may wait */
 };
 
 enum proxy_speech { PROXY_SILENT, PROXY_HTTP1, PROXY_HTTP2, PROXY_TUNNEL };
