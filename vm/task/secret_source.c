@@ -48,6 +48,7 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
+static void say(const char *kind, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 static void say(const char *kind, const char *fmt, va_list ap)
 {
 	char text[1024];
@@ -299,6 +300,8 @@ static void start(struct command *c, const char *line, const char *const *envp)
 	if (!copy || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
 		fail("%s", strerror(errno));
 	split(copy, argv);
+	if (!argv[0])
+		fail("there is no command");
 	c->pid = fork();
 	if (c->pid < 0)
 		fail("%s", strerror(errno));
