@@ -127,7 +127,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	const bool is_message = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 
 	if (s && is_message && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-		s->half[from].ended = true;
+		h2_stream_end(s, from);
 	if (s && is_bad_trailer(s, from)) {
 		exchange_fail(&s->x, from == SIDE_GUEST ? NET_NOT_HTTP : NET_BAD_ANSWER);
 		h2_stream_leave(s, !from, NGHTTP2_PROTOCOL_ERROR);
@@ -135,7 +135,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	} else if (s && frame->hd.type == NGHTTP2_HEADERS) {
 		h2_stream_head(s, from);
 	} else if (s && is_message && s->half[from].ended) {
-		h2_stream_wake(s, !from);
+		h2_body_wake(s, !from);
 	} else if (s && frame->hd.type == NGHTTP2_RST_STREAM) {
 		s->reset = s->reset || from == SIDE_HOST;
 	} else if (from == SIDE_HOST && frame->hd.type == NGHTTP2_GOAWAY) {
@@ -153,7 +153,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	if (!s)
 		return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
 								     : 0;
-	return h2_stream_body(s, side_of(data, session), bytes, len) < 0
+	return h2_body_read(s, side_of(data, session), bytes, len) < 0
 		       ? NGHTTP2_ERR_CALLBACK_FAILURE
 		       : 0;
 }
@@ -193,7 +193,7 @@ ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_
 	struct h2_stream *s = find(session, id);
 
 	(void)source;
-	return s ? h2_stream_give(s, side_of(data, session), bytes, size, flags)
+	return s ? h2_body_give(s, side_of(data, session), bytes, size, flags)
 		 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
@@ -359,6 +359,8 @@ static nghttp2_option *new_options(void)
 	nghttp2_option_set_no_closed_streams(o, 1);
 	nghttp2_option_set_max_outbound_ack(o, H2_QUEUE_MAX / 2);
 	nghttp2_option_set_max_reserved_remote_streams(o, 0);
+	nghttp2_option_set_peer_max_concurrent_streams(
+		o, 1); /* until the server has said how many it takes */
 	return o;
 }
 

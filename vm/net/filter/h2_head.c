@@ -95,7 +95,8 @@ static void add_head(struct h2_fields *f, struct head *head)
 			    head_value_of(head, i), head->field[i].value_len);
 }
 
-void h2_head_request(const struct h2_first *first, struct head *head, struct h2_fields *ret)
+void h2_head_request(const struct h2_first *first, struct head *head, bool secret,
+		     struct h2_fields *ret)
 {
 	const char *path = buf_str(&head->first);
 
@@ -106,6 +107,8 @@ void h2_head_request(const struct h2_first *first, struct head *head, struct h2_
 		h2_fields_add(ret, ":authority", first->authority);
 	h2_fields_add(ret, ":path", path ? path : "");
 	add_head(ret, head);
+	for (size_t i = 0; secret && i < ret->n; i++)
+		ret->nv[i].flags = NGHTTP2_NV_FLAG_NO_INDEX;
 }
 
 void h2_head_answer(const char *status, struct head *head, struct h2_fields *ret)

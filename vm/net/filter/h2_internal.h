@@ -17,10 +17,12 @@
 	4194304 /* bytes of all streams of a side that wait for the other, before it may send no more */
 #define H2_KEEPS_ALL \
 	16777216 /* ... of all connections, before each of them may have no more than a stream's */
-#define H2_HEADS_MAX   1048576 /* bytes of heads that wait to be sent, before it ends */
-#define H2_QUEUE_MAX   1000    /* frames, likewise */
-#define H2_RESETS_MAX  200 /* streams that a client gives up without an answer, in so many seconds */
-#define H2_RESETS_S    10
+#define H2_HEADS_MAX  1048576 /* bytes of heads that wait to be sent, before it ends */
+#define H2_QUEUE_MAX  1000    /* frames, likewise */
+#define H2_RESETS_MAX 200 /* streams that a client gives up without an answer, in so many seconds */
+#define H2_RESETS_S   10
+#define H2_FLUSH_MAX \
+	8 /* bytes at the end of what a server has said that may be the beginning of a secret, and go on in the end */
 #define H2_INTERIM_MAX 8 /* answers before the answer */
 
 /* What stands before the fields; the path is the head's `first`. */
@@ -60,7 +62,9 @@ struct h2_stream {
 	struct h2_first first;
 	struct h2_half half[2]; /* by the side that it comes from */
 	struct exchange x;
+	struct cleanser cleanser; /* of the answer's body */
 	unsigned interim;
+	bool gathers;	/* its head waits for its body, in which placeholders are looked for */
 	bool bad;	/* what is read of it is no HTTP */
 	bool sent;	/* the server has heard of it */
 	bool reset;	/* the server has ended it */
@@ -94,12 +98,35 @@ struct h2_fields {
 int h2_head_read(struct h2_first *first, struct head *head, const uint8_t *name, size_t name_len,
 		 const uint8_t *value, size_t value_len);
 
-/* What is to be sent, for as long as @first and @head are there: a request, an answer, a trailer. */
-void h2_head_request(const struct h2_first *first, struct head *head, struct h2_fields *ret);
+/* What is to be sent, for as long as @first and @head are there: a request, an answer, a trailer.
+ * @secret: no table of the connection is to remember any of it. */
+void h2_head_request(const struct h2_first *first, struct head *head, bool secret,
+		     struct h2_fields *ret);
 void h2_head_answer(const char *status, struct head *head, struct h2_fields *ret);
 void h2_head_trailer(struct head *head, struct h2_fields *ret);
 
 void h2_fields_add(struct h2_fields *f, const char *name, const char *value);
+
+/* ---- h2_body.c ---- */
+
+void h2_free_head(struct head **head);
+
+/* Some of a body has come; and what of an answer's has no secret in it. Return: 0 or -ENOMEM. */
+int h2_body_read(struct h2_stream *s, enum side from, const void *bytes, size_t len);
+void h2_body_clean(void *data, const void *bytes, size_t len);
+
+/* Keeps some for the other side, as it is. Return: 0 or -ENOMEM. */
+int h2_body_keep(struct h2_stream *s, enum side from, const void *bytes, size_t len);
+
+/* The other side has to be told that there is more, or the end. */
+void h2_body_wake(struct h2_stream *s, enum side to);
+
+/* Nobody wants what has come, or will come, from this side. */
+void h2_body_ignore(struct h2_stream *s, enum side from);
+
+/* The library asks for what is to be sent. */
+ssize_t h2_body_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
+		     uint32_t *flags);
 
 /* ---- h2_stream.c ---- */
 
@@ -110,11 +137,8 @@ void h2_sweep(struct h2 *h);
 /* All of a side's fields have come: a head, or a trailer. */
 void h2_stream_head(struct h2_stream *s, enum side from);
 
-/* Some of a body. Return: 0 or -ENOMEM. */
-int h2_stream_body(struct h2_stream *s, enum side from, const void *bytes, size_t len);
-
-/* The other side has to be told that there is more, or the end. */
-void h2_stream_wake(struct h2_stream *s, enum side to);
+/* Nothing more comes from a side. */
+void h2_stream_end(struct h2_stream *s, enum side from);
 
 /* A side has closed it, or the library has for what that did. */
 void h2_stream_closed(struct h2_stream *s, enum side by, uint32_t code);
@@ -127,10 +151,6 @@ void h2_stream_fail(struct h2_stream *s, unsigned reason);
 
 /* The server will answer nothing more. */
 void h2_stream_orphan(struct h2_stream *s, unsigned reason);
-
-/* The library asks for what is to be sent. */
-ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
-		       uint32_t *flags);
 
 /* ---- h2.c ---- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dress.h"
 #include "h2.h"
 #include "h2_internal.h"
 #include "net.h"
@@ -44,73 +45,10 @@ struct h2_stream *h2_stream_new(struct h2 *h, int32_t id)
 	s->h = h;
 	s->id[SIDE_GUEST] = id;
 	s->x.answered = on_answered;
+	cleanser_init(&s->cleanser, h->p, h2_body_clean, s);
 	TAILQ_INSERT_TAIL(&h->streams, s, link);
 	h->nstreams++;
 	return s;
-}
-
-static void free_head(struct head **head)
-{
-	if (*head)
-		head_clear(*head);
-	free(*head);
-	*head = NULL;
-}
-
-/* The sender gets room for so much more on the connection, unless too much is kept. */
-static void make_room(struct h2 *h, enum side from, size_t len)
-{
-	h->owed[from] += len;
-	if (h->kept[from] > (h->p->net->h2_kept > H2_KEEPS_ALL ? H2_WINDOW : H2_KEEPS))
-		return;
-	(void)nghttp2_session_consume_connection(h->session[from], h->owed[from]);
-	h->owed[from] = 0;
-}
-
-/* Bytes of a body wait. */
-static int keep(struct h2_stream *s, enum side from, const void *bytes, size_t len)
-{
-	struct h2_half *half = &s->half[from];
-
-	if (half->at > 0 && half->at >= half->kept.len / 2) {
-		half->kept.len -= half->at;
-		memmove(half->kept.data, half->kept.data + half->at, half->kept.len);
-		half->at = 0;
-	}
-	if (buf_append(&half->kept, bytes, len) < 0)
-		return -ENOMEM;
-	s->h->kept[from] += len;
-	s->h->p->net->h2_kept += len;
-	return 0;
-}
-
-/* ... and no more. */
-static void take(struct h2_stream *s, enum side from, size_t len)
-{
-	struct h2_half *half = &s->half[from];
-	struct h2 *h = s->h;
-
-	half->at += len;
-	h->kept[from] -= len;
-	h->p->net->h2_kept -= len;
-	if (half->at == half->kept.len) {
-		buf_clear(&half->kept);
-		half->at = 0;
-	}
-	make_room(h, from, 0);
-	if (s->id[from] && len > 0)
-		(void)nghttp2_session_consume_stream(h->session[from], s->id[from], len);
-}
-
-/* Nobody wants what comes, or will come, from this side. */
-static void ignore(struct h2_stream *s, enum side from)
-{
-	struct h2_half *half = &s->half[from];
-
-	half->ignored = true;
-	take(s, from, half->kept.len - half->at);
-	free_head(&half->head);
-	free_head(&half->trailer);
 }
 
 void h2_sweep(struct h2 *h)
@@ -122,8 +60,8 @@ void h2_sweep(struct h2 *h)
 		if (s->id[SIDE_GUEST] || s->id[SIDE_HOST])
 			continue;
 		exchange_end(&s->x);
-		ignore(s, SIDE_GUEST);
-		ignore(s, SIDE_HOST);
+		h2_body_ignore(s, SIDE_GUEST);
+		h2_body_ignore(s, SIDE_HOST);
 		TAILQ_REMOVE(&h->streams, s, link);
 		h->nstreams--;
 		free(s);
@@ -139,17 +77,7 @@ void h2_stream_leave(struct h2_stream *s, enum side from, uint32_t code)
 	(void)nghttp2_session_set_stream_user_data(session, s->id[from], NULL);
 	(void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id[from], code);
 	s->id[from] = 0;
-	ignore(s, from);
-}
-
-void h2_stream_wake(struct h2_stream *s, enum side to)
-{
-	struct h2_half *half = &s->half[!to];
-
-	if (!half->waits || !s->id[to])
-		return;
-	half->waits = false;
-	(void)nghttp2_session_resume_data(s->h->session[to], s->id[to]);
+	h2_body_ignore(s, from);
 }
 
 /* ---- answers of ours ---- */
@@ -165,8 +93,8 @@ static void answer(struct h2_stream *s)
 	struct h2_fields fields;
 
 	s->x.status = exchange_explain(&s->x, text, sizeof(text));
-	ignore(s, SIDE_HOST);
-	ignore(s, SIDE_GUEST);
+	h2_body_ignore(s, SIDE_HOST);
+	h2_body_ignore(s, SIDE_GUEST);
 	s->answering = true;
 	put_status(s->x.status, status);
 	snprintf(length, sizeof(length), "%zu", strlen(text));
@@ -175,7 +103,7 @@ static void answer(struct h2_stream *s)
 	h2_fields_add(&fields, "content-length", length);
 	h2_fields_add(&fields, "x-xsbxfs", net_reason_str(s->x.reason));
 	if (!bare)
-		(void)keep(s, SIDE_HOST, text, strlen(text));
+		(void)h2_body_keep(s, SIDE_HOST, text, strlen(text));
 	half->ended = true;
 	s->h->heads[SIDE_GUEST] += fields.bytes;
 	if (nghttp2_submit_response(s->h->session[SIDE_GUEST], s->id[SIDE_GUEST], fields.nv,
@@ -211,7 +139,7 @@ static bool has_body(const struct h2_half *half)
 	return !half->ended || half->trailer || half->kept.len > half->at;
 }
 
-static void send_request(struct h2_stream *s)
+static void send_head(struct h2_stream *s)
 {
 	struct h2_half *half = &s->half[SIDE_GUEST];
 	struct h2 *h = s->h;
@@ -219,11 +147,11 @@ static void send_request(struct h2_stream *s)
 	int32_t id = -1;
 
 	if (!h->gone) {
-		h2_head_request(&s->first, half->head, &fields);
+		h2_head_request(&s->first, half->head, *s->x.secret, &fields);
 		id = nghttp2_submit_request(h->session[SIDE_HOST], NULL, fields.nv, fields.n,
 					    has_body(half) ? &body : NULL, s);
 	}
-	free_head(&half->head);
+	h2_free_head(&half->head);
 	if (id < 0) {
 		put_back(s, NET_UNREACHABLE);
 		return;
@@ -231,6 +159,70 @@ static void send_request(struct h2_stream *s)
 	s->id[SIDE_HOST] = id;
 	s->x.bytes_out += fields.bytes;
 	h->heads[SIDE_HOST] += fields.bytes;
+}
+
+/* A body that is short enough to be looked through before its head goes on. */
+static bool is_short(const struct h2_half *half)
+{
+	const char *length = head_value(half->head, "content-length");
+
+	return half->ended ||
+	       (length && strtoull(length, NULL, 10) <= MIN(DRESS_BODY_MAX, H2_WINDOW));
+}
+
+static void gather(struct h2_stream *s)
+{
+	struct head *head = s->half[SIDE_GUEST].head;
+	struct h2_fields fields;
+
+	s->gathers = true;
+	if (!head_has_token(head, "expect", "100-continue"))
+		return;
+	head_remove(head, "expect");
+	h2_head_answer("100", NULL, &fields);
+	(void)nghttp2_submit_headers(s->h->session[SIDE_GUEST], NGHTTP2_FLAG_NONE,
+				     s->id[SIDE_GUEST], NULL, fields.nv, fields.n, NULL);
+}
+
+/* All of the body is there. */
+static void send_gathered(struct h2_stream *s)
+{
+	struct h2_half *half = &s->half[SIDE_GUEST];
+	const size_t before = half->kept.len;
+	char length[24];
+	unsigned reason;
+
+	s->gathers = false;
+	reason = dress_body(&s->x, head_value(half->head, "content-type"), &half->kept);
+	s->h->kept[SIDE_GUEST] += half->kept.len - before;
+	s->h->p->net->h2_kept += half->kept.len - before;
+	if (reason != NET_OK) {
+		h2_stream_fail(s, reason);
+		return;
+	}
+	snprintf(length, sizeof(length), "%zu", half->kept.len);
+	if (head_find(half->head, "content-length", 0) >= 0) {
+		head_remove(half->head, "content-length");
+		(void)head_add(half->head, "content-length", length);
+	}
+	send_head(s);
+}
+
+/* The request goes on. */
+static void send_request(struct h2_stream *s)
+{
+	struct h2_half *half = &s->half[SIDE_GUEST];
+	bool in_body;
+	const unsigned reason = dress_request(&s->x, half->head, &s->h->p->sent, &in_body);
+
+	if (reason != NET_OK)
+		h2_stream_fail(s, reason);
+	else if (!in_body || !is_short(half))
+		send_head(s);
+	else if (half->ended)
+		send_gathered(s);
+	else
+		gather(s);
 }
 
 static void go_on(struct h2_stream *s)
@@ -300,6 +292,7 @@ static void send_answer(struct h2_stream *s)
 	const bool interim = s->first.status / 100 == 1;
 	struct h2_fields fields;
 	char status[4];
+	unsigned reason;
 	int r;
 
 	if (s->bad || (interim && ++s->interim > H2_INTERIM_MAX)) {
@@ -307,6 +300,11 @@ static void send_answer(struct h2_stream *s)
 		return;
 	}
 	head_end(half->head);
+	reason = cleanse_head(s->h->p, &s->x, half->head, false);
+	if (reason != NET_OK) {
+		h2_stream_fail(s, reason);
+		return;
+	}
 	put_status(s->first.status, status);
 	h2_head_answer(status, half->head, &fields);
 	if (interim)
@@ -315,7 +313,7 @@ static void send_answer(struct h2_stream *s)
 	else
 		r = nghttp2_submit_response(guest, s->id[SIDE_GUEST], fields.nv, fields.n,
 					    has_body(half) ? &body : NULL);
-	free_head(&half->head);
+	h2_free_head(&half->head);
 	s->x.status = s->first.status;
 	s->x.bytes_in += fields.bytes;
 	half->begun = s->answering = !interim;
@@ -330,7 +328,7 @@ void h2_stream_head(struct h2_stream *s, enum side from)
 	struct h2_half *half = &s->half[from];
 
 	if (half->begun || half->ignored || !half->head) {
-		h2_stream_wake(s, !from);
+		h2_body_wake(s, !from);
 	} else if (from == SIDE_HOST) {
 		send_answer(s);
 	} else {
@@ -339,75 +337,16 @@ void h2_stream_head(struct h2_stream *s, enum side from)
 	}
 }
 
-/* ---- bodies ---- */
-
-int h2_stream_body(struct h2_stream *s, enum side from, const void *bytes, size_t len)
-{
-	struct h2_half *half = &s->half[from];
-	struct h2 *h = s->h;
-
-	*(from == SIDE_GUEST ? &s->x.bytes_out : &s->x.bytes_in) += len;
-	if (half->ignored) {
-		(void)nghttp2_session_consume(h->session[from], s->id[from], len);
-		return 0;
-	}
-	if (keep(s, from, bytes, len) < 0)
-		return -ENOMEM;
-	make_room(h, from, len);
-	h2_stream_wake(s, !from);
-	return 0;
-}
-
-/* Who reads this fast may have more at once. */
-static void grow(struct h2_stream *s, enum side from)
-{
-	struct h2_half *half = &s->half[from];
-
-	if (half->grown || half->passed < H2_WINDOW || !s->id[from] || s->h->kept[from] > H2_WINDOW)
-		return;
-	half->grown = true;
-	(void)nghttp2_session_set_local_window_size(s->h->session[from], NGHTTP2_FLAG_NONE,
-						    s->id[from], H2_WINDOW_GROWN);
-}
-
-static void give_trailer(struct h2_stream *s, enum side to, uint32_t *flags)
-{
-	struct h2_half *half = &s->half[!to];
-	struct h2_fields fields;
-
-	h2_head_trailer(half->trailer, &fields);
-	if (fields.n > 0 &&
-	    nghttp2_submit_trailer(s->h->session[to], s->id[to], fields.nv, fields.n) == 0) {
-		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		s->h->heads[to] += fields.bytes;
-	}
-	free_head(&half->trailer);
-}
-
-ssize_t h2_stream_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
-		       uint32_t *flags)
-{
-	struct h2_half *half = &s->half[!to];
-	const size_t n = MIN(size, half->kept.len - half->at);
-
-	if (n > 0) {
-		memcpy(bytes, half->kept.data + half->at, n);
-		half->passed += n;
-		take(s, !to, n);
-		grow(s, !to);
-	}
-	if (half->ended && half->at == half->kept.len) {
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
-		if (half->trailer)
-			give_trailer(s, to, flags);
-	} else if (n == 0) {
-		half->waits = true;
-		return NGHTTP2_ERR_DEFERRED;
-	}
-	return (ssize_t)n;
-}
-
 /* ---- closed ---- */
+
+void h2_stream_end(struct h2_stream *s, enum side from)
+{
+	if (from == SIDE_HOST && !s->half[from].ignored)
+		cleanser_finish(&s->cleanser);
+	s->half[from].ended = true;
+	if (from == SIDE_GUEST && s->gathers && !s->half[from].ignored)
+		send_gathered(s);
+}
 
 static void closed_by_guest(struct h2_stream *s, uint32_t code)
 {
@@ -415,14 +354,14 @@ static void closed_by_guest(struct h2_stream *s, uint32_t code)
 
 	if (!whole) /* otherwise the server may still have to read the rest */
 		h2_stream_leave(s, SIDE_HOST, code == NGHTTP2_NO_ERROR ? NGHTTP2_CANCEL : code);
-	ignore(s, SIDE_HOST);
+	h2_body_ignore(s, SIDE_HOST);
 	if (!s->id[SIDE_HOST])
-		ignore(s, SIDE_GUEST);
+		h2_body_ignore(s, SIDE_GUEST);
 }
 
 static void closed_by_server(struct h2_stream *s, uint32_t code)
 {
-	ignore(s, SIDE_GUEST);
+	h2_body_ignore(s, SIDE_GUEST);
 	if (s->half[SIDE_HOST].ended) {
 		if (s->delivered && !s->half[SIDE_GUEST].ended)
 			h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
@@ -453,7 +392,7 @@ void h2_stream_orphan(struct h2_stream *s, unsigned reason)
 	const bool known = s->id[SIDE_HOST] && s->sent;
 
 	s->id[SIDE_HOST] = 0;
-	ignore(s, SIDE_GUEST);
+	h2_body_ignore(s, SIDE_GUEST);
 	if (s->half[SIDE_HOST].ended) {
 		if (s->delivered && !s->half[SIDE_GUEST].ended)
 			h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
