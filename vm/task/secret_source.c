@@ -48,7 +48,8 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-static void say(const char *kind, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void say(const char *kind, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 static void say(const char *kind, const char *fmt, va_list ap)
 {
 	char text[1024];
@@ -328,7 +329,7 @@ static void start(struct command *c, const char *line, const char *const *envp)
 /* What is there by now; what is too much is thrown away. Return: may more come? */
 static bool take(int fd, char *to, size_t size, size_t *len)
 {
-	char rest[512];
+	char rest[512] = {0};
 
 	for (;;) {
 		const bool room = *len < size;
