@@ -24,6 +24,7 @@
 #include "agent/core/guest_env.h"
 #include "agent/core/proc.h"
 #include "agent/core/proc_signal.h"
+#include "agent/guest/clock.h"
 #include "agent/guest/quota.h"
 #include "agent/core/util.h"
 
@@ -130,6 +131,7 @@ static void advance_none(struct agent *a)
 	a->seed_due = false; /* a new process has new randomness */
 	r = interp_start(a->spares.active, INTERP_ACTIVE, &step);
 	log_trace("the interpreter starts, process %d", (int)a->spares.active->pid);
+	chance_interp(&a->chance, a->spares.active->pid);
 	if (r < 0) {
 		a->wanted = false;
 		agent_fail(a, -r, step);
@@ -141,6 +143,21 @@ static bool takes_seed(const struct agent *a)
 {
 	return a->seed_due && a->run.state == RUN_WAITING && !a->warm.due &&
 	       a->spares.active->can_seed;
+}
+
+/* A run begins: with the randomness, and at the time, that it would have in another sandbox. Return: whether `seed` is for the
+ * interpreter. */
+static bool begin_exactly(struct agent *a)
+{
+	int r = 0;
+
+	if (a->run.trial)
+		return false;
+	if (a->env->guest && a->exact & PROTO_EXACT_FIXED)
+		r = clock_begin(a->clock_ns);
+	if (r < 0)
+		log_line("setting the clock: %s", strerror(-r));
+	return chance_run(&a->chance, a->run.id, a->seed);
 }
 
 /* An idle interpreter: give it what waits for one. A new seed comes before everything else, or along
@@ -162,7 +179,7 @@ static void advance_idle(struct agent *a)
 		if (spare_warm(&a->spares))
 			send_ready(a, &a->warm);
 	} else if (a->run.state == RUN_WAITING && interp_listens(a->spares.active)) {
-		run_begin(&a->run, seed);
+		run_begin(&a->run, begin_exactly(a) ? a->seed : seed);
 	}
 	if (r < 0) {
 		log_line("cannot talk to the interpreter: %s", strerror(-r));
@@ -337,7 +354,7 @@ static void on_signal(struct loop_source *s, uint32_t events)
 		while (n < ARRAY_SIZE(a->spares.slots) &&
 		       !interp_reaped(&a->spares.slots[n], pid, status, &ru))
 			n++;
-		if (n == ARRAY_SIZE(a->spares.slots) && !jobs_reaped(&a->jobs, pid))
+		if (n == ARRAY_SIZE(a->spares.slots) && !jobs_reaped(&a->jobs, pid, status))
 			run_on_orphan(&a->run, pid, &ru);
 	}
 }
@@ -471,7 +488,9 @@ static void on_changed(struct spares *s)
 
 static void interps_init(struct agent *a)
 {
+	chance_init(&a->chance, &a->loop);
 	a->config.language = -1;
+	a->config.chance = &a->chance.end;
 	a->spares.loop = &a->loop;
 	a->spares.quiet = is_quiet;
 	a->spares.changed = on_changed;
@@ -559,6 +578,7 @@ void agent_fini(struct agent *a)
 	for (size_t n = 0; n < ARRAY_SIZE(a->spares.slots); n++)
 		interp_fini(&a->spares.slots[n]);
 	interp_config_fini(&a->config);
+	chance_end(&a->chance);
 	run_fini(&a->run);
 	jobs_fini(&a->jobs);
 	packer_stop(&a->packer);

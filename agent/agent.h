@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/core/chance.h"
 #include "agent/core/conn.h"
 #include "agent/files/files.h"
 #include "agent/files/pack.h"
@@ -34,6 +35,9 @@ struct agent {
 	struct packer packer;
 	struct unpacker unpacker;
 	struct interp_config config;
+	struct chance chance;
+	uint32_t exact;	      /* PROTO_EXACT_*, as SETUP has said it last */
+	uint64_t clock_ns;    /* with PROTO_EXACT_CLOCK: when the clock has begun */
 	struct spares spares; /* the interpreters; the active one executes runs */
 	struct run run;
 	struct jobs jobs; /* programs beside it */

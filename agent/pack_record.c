@@ -63,6 +63,10 @@ void pack_record_put(struct proto_out *o, const struct pack_record *r)
 		put_head(o, r->kind, 8);
 		put_u64(o, r->number);
 		break;
+	case PACK_ORIGIN:
+		put_head(o, r->kind, named);
+		put_name(o, r);
+		break;
 	case PACK_DATA: o->bad = true; break;
 	}
 }
@@ -97,6 +101,23 @@ static void get_target(struct proto_in *in, struct pack_record *r)
 		in->bad = true;
 	r->target = target.data;
 	r->target_len = target.len;
+}
+
+/* Printable, and not empty. */
+static void get_text(struct proto_in *in, struct pack_record *r)
+{
+	struct proto_str text = {.len = get_u8(in)};
+
+	text.data = (const char *)in->p;
+	in->bad = in->bad || !text.len || text.len > PROTO_ORIGIN_MAX ||
+		  text.len >= (size_t)(in->end - in->p) || text.data[text.len] != '\0';
+	for (uint32_t i = 0; !in->bad && i < text.len; i++)
+		in->bad = text.data[i] < ' ' || text.data[i] > '~';
+	if (in->bad)
+		return;
+	in->p += text.len + 1;
+	r->name = text.data;
+	r->name_len = text.len;
 }
 
 /* Does the type in `mode` belong to this kind of record? */
@@ -156,6 +177,7 @@ static void get_body(struct proto_in *in, struct pack_record *r)
 		r->number = get_u64(in);
 		in->bad = in->bad || !r->number;
 		return;
+	case PACK_ORIGIN: get_text(in, r); return;
 	}
 	in->bad = true;
 }

@@ -22,6 +22,7 @@
  *	OTHER	u32 mode, u64 mtime, u32 ns, name		a socket, FIFO or device: that it was there
  *	UP
  *	NUMBER	u64: the inode number that the host was told of the entry before (or before its DATA), not 0; none of SAME
+ *	ORIGIN	text: who wrote the entry before, behind its NUMBER; none of SAME
  *
  * The first record is the DIR of the working directory itself, without a name, and the last its UP.
  * All that have a name, and the first, are entries, numbered from 0.
@@ -39,6 +40,7 @@ enum pack_kind {
 	PACK_OTHER,
 	PACK_UP,
 	PACK_NUMBER,
+	PACK_ORIGIN,
 };
 
 #define PACK_HEADER	5u	       /* kind and length */
@@ -49,7 +51,7 @@ enum pack_kind {
 
 struct pack_record {
 	enum pack_kind kind;
-	const char *name; /* terminated; "": the working directory */
+	const char *name; /* terminated; "": the working directory; the text of ORIGIN */
 	uint32_t name_len;
 	uint32_t mode; /* S_IFMT and permissions */
 	int64_t mtime;
@@ -67,6 +69,7 @@ struct pack_record {
 
 /* Most bytes that pack_record_put() takes of a record without DATA. */
 #define PACK_NUMBER_SIZE (PACK_HEADER + 8u)
+#define PACK_ORIGIN_ROOM (PACK_HEADER + 2u + PROTO_ORIGIN_MAX)
 #define PACK_RECORD_ROOM (PACK_HEADER + 16u + 2u + PROTO_NAME_MAX + 5u + PROTO_LINK_MAX + 8u)
 
 /** pack_record_put() - Write a record that is not DATA. */

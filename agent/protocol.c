@@ -161,7 +161,8 @@ static const char *const type_names[] = {
 	NAME(JOB_WINDOW), NAME(WATCH),	     NAME(CHANGED),	 NAME(PACK),
 	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
 	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED),
-	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD)};
+	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD),	 NAME(AUTHOR),
+	NAME(F_ORIGIN)};
 
 const char *proto_type_name(unsigned type)
 {
@@ -189,7 +190,7 @@ bool proto_keeps_lease(unsigned type)
 	case PROTO_WAKE:
 	case PROTO_POINT:
 	case PROTO_LEASE: return true;
-	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_HOLD;
+	default: return type >= PROTO_F_LOOKUP && type <= PROTO_F_ORIGIN;
 	}
 }
 
@@ -241,6 +242,9 @@ static const struct field setup_fields[] = {
 	F(setup, files_bytes), F(setup, tmp_bytes), F(setup, files_inodes), F(setup, tmp_inodes),
 	F(setup, nproc),       F(setup, nofile),    F(setup, fsize),	    F(setup, nenv)};
 
+static const struct field exact_fields[] = {F(setup, exact), F(setup, before), F(setup, seed),
+					    F(setup, clock_ns)};
+
 void proto_setup_pack(struct proto_out *o, const struct proto_setup *s)
 {
 	put_str(o, s->language);
@@ -249,6 +253,8 @@ void proto_setup_pack(struct proto_out *o, const struct proto_setup *s)
 		put_str(o, s->env[i].name);
 		put_str(o, s->env[i].value);
 	}
+	if (s->exact)
+		PUT(o, s, exact_fields);
 }
 
 int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s)
@@ -262,7 +268,10 @@ int proto_setup_unpack(struct proto_in *in, struct proto_setup *ret_s)
 		ret_s->env[i].name = get_str(in, 256);
 		ret_s->env[i].value = get_str(in, 4096);
 	}
-	return get_end(in) ? 0 : -EPROTO;
+	if (in->bad || in->p == in->end)
+		return in->bad ? -EPROTO : 0;
+	GET(in, ret_s, exact_fields);
+	return get_end(in) && ret_s->exact && !(ret_s->exact & ~PROTO_EXACT_ALL) ? 0 : -EPROTO;
 }
 
 static const struct field run_fields[] = {F(run, flags),    F(run, timeout_ms), F(run, grace_ms),

@@ -37,8 +37,9 @@
  * connection. A run ends exactly once, with EXIT, after its last OUTPUT.
  */
 
-#define PROTO_VERSION	     2u
+#define PROTO_VERSION	     3u
 #define PROTO_VERSION_OLDEST 2u /* that is understood */
+#define PROTO_VERSION_ORIGIN 3u /* from this on it knows AUTHOR, F_ORIGIN and PROTO_F_ORIGINS */
 #define PROTO_HEADER	     12u
 #define PROTO_PAYLOAD_MAX    (3u << 19) /* a job: its words and variables */
 #define PROTO_CODE_MAX	     (1u << 20)
@@ -55,6 +56,7 @@
 #define PROTO_TRACED_MAX     200u
 #define PROTO_UNPACK_WINDOW  (512u << 10) /* bytes of UNPACK that are granted at most */
 #define PROTO_RESTING_MAX    100u	  /* bytes of the reason */
+#define PROTO_ORIGIN_MAX     250u	  /* bytes of who wrote a file */
 #define PROTO_COMM_MAX	     63u	  /* bytes of a process's name */
 #define PROTO_CONTENT_MAX    (32u << 10)  /* bytes of a file that are sent along with its handle */
 
@@ -109,6 +111,7 @@ enum proto_type {
 	PROTO_POINT,  /* the machine is to be copied as it is: answered by POINTED */
 	PROTO_RESUME, /* u32 version, u32 number of the last record (link.h) that was taken: another host goes on where one has
 		       * ended. Answered by RESUMED. Not before HELLO, and in its generation */
+	PROTO_AUTHOR, /* str: what the run or job `id`, which comes next, is called in answers to F_ORIGIN; no answer */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -146,6 +149,8 @@ enum proto_type {
 			* of last access is set as if it had been read here. NOTED follows */
 	PROTO_F_HOLD, /* u32 PROTO_HOLD_*, n x { u64 node, u64 lookups }; no answer. Of these nodes the host has so many
 		       * lookups, and of all others but the root none */
+	PROTO_F_ORIGIN, /* u64 node -> str: which runs and jobs can have changed it last, as AUTHOR named them; "": nobody
+			 * that is known of */
 
 	/* agent to host */
 	PROTO_HELLO_OK = 64, /* u32 version, u32 generation, u64 uptime_us, str kernel release */
@@ -206,7 +211,8 @@ enum proto_unstopped {
 #define PROTO_F_TRACE 0x01u /* on HELLO */
 #define PROTO_F_NUMBERS \
 	0x01u /* on PACK: with the inode numbers that the host is told, as NUMBER records; older agents have none */
-#define PROTO_F_WHO 0x01u /* on FREEZE: FROZEN says who could not be stopped; older agents do not */
+#define PROTO_F_ORIGINS 0x02u /* on PACK: with who wrote what, as ORIGIN records */
+#define PROTO_F_WHO	0x01u /* on FREEZE: FROZEN says who could not be stopped; older agents do not */
 #define PROTO_F_COPY \
 	0x02u /* on HELLO: this machine is a copy, with a host that knows nothing of it yet */
 
@@ -275,7 +281,17 @@ struct proto_setup {
 	uint64_t fsize;	 /* RLIMIT_FSIZE; default: none */
 	uint32_t nenv;
 	struct proto_env env[PROTO_ENV_MAX];
+	/* Only on the wire if it is not 0: what is to be the same in another sandbox. */
+	uint32_t exact;	 /* PROTO_EXACT_* */
+	uint32_t before; /* runs before the first one, in what it is a copy of */
+	uint64_t seed;
+	uint64_t clock_ns; /* the wall clock's first reading */
 };
+
+#define PROTO_EXACT_SEED  0x01u /* user code's random numbers follow from `seed` */
+#define PROTO_EXACT_CLOCK 0x02u /* the clock is not the host's; in a guest */
+#define PROTO_EXACT_FIXED 0x04u /* ... and each run begins at the same time */
+#define PROTO_EXACT_ALL	  0x07u
 
 #define PROTO_RUN_ID_WARMUP \
 	4294967294u /* the id of the run that does a `warmup`, as drivers know it */

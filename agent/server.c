@@ -25,6 +25,26 @@
 
 #define PING_MAX 64u
 
+/* Has the machine a time of its own, which the host does not set right? */
+static bool has_own_clock(const struct agent *a)
+{
+	return a->exact & PROTO_EXACT_CLOCK;
+}
+
+/* One that it had before, it has still: it was copied. */
+static void begin_clock(struct agent *a, const struct proto_setup *s)
+{
+	const bool anew = !has_own_clock(a) || a->clock_ns != s->clock_ns;
+	int r = 0;
+
+	a->exact = s->exact;
+	a->clock_ns = s->clock_ns;
+	if (a->env->guest && has_own_clock(a) && anew)
+		r = clock_begin(s->clock_ns);
+	if (r < 0)
+		log_line("setting the clock: %s", strerror(-r));
+}
+
 /* Sets what was copied along with the machine. Failures are told and survived: a run without the
  * right host name is better than none. */
 static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_str name)
@@ -35,7 +55,7 @@ static void renew_machine(struct agent *a, uint64_t realtime_ns, struct proto_st
 		(void)clock_name(name.data, name.len);
 	if (!a->env->guest)
 		return;
-	r = clock_set(realtime_ns);
+	r = has_own_clock(a) ? 0 : clock_set(realtime_ns);
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
 	r = clock_stir(a->env->random_fd, a->seed, sizeof(a->seed));
@@ -78,7 +98,8 @@ static int on_hello(struct agent *a, const struct proto_header *h, struct proto_
 	locks_clear(&a->files.locks);
 	if (h->flags & PROTO_F_COPY)
 		files_renew(&a->files);
-	a->seed_due = a->spares.active->state != INTERP_NONE &&
+	/* What follows from a seed goes on from where it was. */
+	a->seed_due = !a->chance.on && a->spares.active->state != INTERP_NONE &&
 		      a->spares.active->state != INTERP_ENDING && a->run.state != RUN_KILLING;
 	a->hello = (struct debt){true, h->id};
 	return 0;
@@ -108,7 +129,7 @@ static int on_clock(struct agent *a, const struct proto_header *h, struct proto_
 	if (!get_end(in))
 		return -EPROTO;
 	/* Outside of a guest the clock is the host's own. */
-	if (a->env->guest)
+	if (a->env->guest && !has_own_clock(a))
 		r = clock_step((int64_t)delta_ns);
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
@@ -162,6 +183,12 @@ static int on_setup(struct agent *a, const struct proto_header *h, struct proto_
 		return 0;
 	}
 	r = interp_configure(a->env, &a->config, &s, &changed);
+	if (r == 0 && s.exact & PROTO_EXACT_SEED)
+		r = chance_begin(&a->chance, s.seed, s.before);
+	else if (r == 0)
+		chance_end(&a->chance);
+	a->spares.none = a->chance.on;
+	begin_clock(a, &s);
 	if (r < 0) {
 		conn_send_failed(&a->conn, h->id, -r, "language or environment");
 	} else if (changed) {
@@ -232,6 +259,16 @@ static int on_run(struct agent *a, const struct proto_header *h, struct proto_in
 		log_line("run %u: %s", h->id, strerror(-r));
 		run_send_refused(&a->conn, h->id);
 	}
+	return 0;
+}
+
+static int on_author(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	const struct proto_str name = get_str(in, PROTO_ORIGIN_MAX);
+
+	if (!get_end(in) || !name.len)
+		return -EPROTO;
+	origin_author(&a->files.origin, h->id, name);
 	return 0;
 }
 
@@ -466,7 +503,7 @@ static int on_wake(struct agent *a, const struct proto_header *h, struct proto_i
 	(void)h;
 	if (!get_end(in))
 		return -EPROTO;
-	if (a->env->guest)
+	if (a->env->guest && !has_own_clock(a))
 		r = clock_set(realtime_ns);
 	if (r < 0)
 		log_line("setting the clock: %s", strerror(-r));
@@ -525,7 +562,8 @@ static int on_pack(struct agent *a, const struct proto_header *h, struct proto_i
 
 	if (!get_end(in))
 		return -EPROTO;
-	packer_start(&a->packer, h->id, bytes, entries, h->flags & PROTO_F_NUMBERS);
+	packer_start(&a->packer, h->id, bytes, entries,
+		     h->flags & (PROTO_F_NUMBERS | PROTO_F_ORIGINS));
 	return 0;
 }
 
@@ -572,6 +610,7 @@ static const frame_fn handlers[] = {
 	[PROTO_WAKE] = on_wake,
 	[PROTO_POINT] = on_point,
 	[PROTO_RESUME] = on_resume,
+	[PROTO_AUTHOR] = on_author,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)
@@ -585,7 +624,7 @@ static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t 
 	still_drop(a);
 	if (h->type < ARRAY_SIZE(handlers) && handlers[h->type])
 		r = handlers[h->type](a, h, &in);
-	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_HOLD)
+	else if (h->type >= PROTO_F_LOOKUP && h->type <= PROTO_F_ORIGIN)
 		r = on_files(a, h, payload);
 	if (r < 0)
 		log_line("frame %s (%u) of %u bytes: %s", proto_type_name(h->type), h->type,

@@ -59,6 +59,7 @@ static void start_spawner(struct daemon *d)
 	_cleanup_close_ int conf = -1;		    /* likewise */
 	struct spawner_rules rules = {
 		.job = policy_job,
+		.settle = policy_settle,
 		.runtime_dir = d->runtime_dir,
 		.argv = d->argv,
 		.cwd = cwd,

@@ -15,6 +15,7 @@
 #include "mountpoint.h"
 #include "vm/base/log.h"
 #include "vm/base/util.h"
+#include "vm/order/policy.h"
 #include "vm/spawn/heir_wire.h"
 #include "vm/spawn/spawner.h"
 
@@ -105,6 +106,7 @@ void daemon_inherit(struct daemon *d)
 		daemon_die(d, "out of memory");
 	spawner_alive(d->spawner);
 	daemon_find_rules(d);
+	policy_forget(d->policy); /* the spawner is another's, and has them */
 	if (d->conf.keep && d->conf.vm.key_command)
 		daemon_die(d, "with key_command a mount can't be taken over; unmount to upgrade");
 	if (d->conf.keep)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon_internal.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "fs/session/traces.h"
 #include "mount.h"
@@ -54,7 +55,17 @@ static void on_vm_event(void *data, const char *kind, const char *words)
 	events_add(&fs->events, NULL, kind, words);
 }
 
-static const struct vm_events vm_events = {.event = on_vm_event};
+static void on_spent(void *data, uid_t owner, uint64_t us, uint64_t bytes)
+{
+	struct fs *fs = data;
+
+	if (us)
+		quota_cpu_add(fs, owner, us);
+	if (bytes)
+		quota_net_add(fs, owner, bytes);
+}
+
+static const struct vm_events vm_events = {.event = on_vm_event, .spent = on_spent};
 
 static void die_of(struct daemon *d, const struct problem *p)
 {

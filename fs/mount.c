@@ -11,6 +11,7 @@
 #include "fs/request/nodelock.h"
 #include "fs/session/binding.h"
 #include "fs/session/intake.h"
+#include "fs/session/quota.h"
 #include "fs/session/session.h"
 #include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
@@ -20,6 +21,7 @@ static uint64_t on_alarm(void *data, uint64_t now)
 	struct fs *fs = data;
 	uint64_t next = wait_tick(&fs->events.wait, now);
 
+	quota_enforce(fs);
 	for (unsigned i = 0; i < fs->roster.n; i++) {
 		struct session *s = roster_at(&fs->roster, i);
 		uint64_t due;
@@ -159,6 +161,7 @@ bool mount_fini(struct fs *fs)
 		if (roster_at(&fs->roster, i))
 			session_destroy(roster_at(&fs->roster, i));
 	roster_fini(&fs->roster);
+	account_fini(&fs->accounts);
 	handles_fini(&fs->handles);
 	audit_mount(fs, "ended");
 	audit_close(fs);

@@ -54,7 +54,7 @@ check_source()
 	name=$(name_of "$1")
 	name_ok "$name" || die "'$name' can't be the name of an image" "Choose another one: --name NAME"
 	case $name in
-	shell | README.md | status.* | isolation | doctor | metrics | events | error | ctl) ;;
+	shell | README.md | status.* | isolation | doctor | metrics | events | error | ctl | quota) ;;
 	*) [ -e "$TOP/images/$name.conf" ] ;;
 	esac && die "the name '$name' is taken" "Choose another one: --name NAME"
 	check_import

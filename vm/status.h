@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "vm/base/spec.h"
 #include "vm/build/store_status.h"
@@ -77,5 +78,13 @@ struct vm_admission {
 };
 
 void vm_admission(struct vm *vm, struct vm_admission *ret_admission);
+
+/* What a user has, and may have at most. Memory is the host's: of a machine more than its own. */
+struct vm_user_status {
+	unsigned sandboxes, most;
+	uint64_t memory_mb, most_mb;
+};
+
+void vm_user(const struct vm *vm, uid_t uid, struct vm_user_status *ret_status);
 
 #endif

@@ -333,10 +333,12 @@ int vm_new_with(const struct backend_ops *machine, uv_loop_t *loop, struct spawn
 	pool_init(&vm->pool);
 	uv_timer_init(loop, &vm->recheck);
 	vm->recheck.data = vm;
+	uv_timer_init(loop, &vm->metering);
+	vm->metering.data = vm;
 	prefork_init(&vm->backends.prefork, &vm->backends, &process_prefork_ops, has_prefork_room,
 		     vm);
-	/* The timers of the guests, the pool, the admission and the jails in reserve, and the spawner. */
-	vm->nparts = spawner ? 5 : 4;
+	/* The timers of the guests, the pool, the admission, the meters and the jails in reserve, and the spawner. */
+	vm->nparts = spawner ? 6 : 5;
 	if (spawner)
 		spawner_attended(spawner, on_spawner_lost, vm);
 	look_at_shared(vm);
@@ -424,6 +426,11 @@ static void on_recheck_closed(uv_handle_t *handle)
 	part_closed(handle->data);
 }
 
+static void on_metering_closed(uv_handle_t *handle)
+{
+	part_closed(handle->data);
+}
+
 static void on_pool_closed(uv_handle_t *handle)
 {
 	part_closed(container_of((uv_timer_t *)handle, struct vm, pool.timer));
@@ -459,6 +466,7 @@ static void try_close(struct vm *vm)
 	uv_close((uv_handle_t *)&vm->pool.timer, on_pool_closed);
 	uv_close((uv_handle_t *)&vm->guests.beat, on_beat_closed);
 	uv_close((uv_handle_t *)&vm->recheck, on_recheck_closed);
+	uv_close((uv_handle_t *)&vm->metering, on_metering_closed);
 	uv_close((uv_handle_t *)&vm->backends.prefork.timer, on_prefork_closed);
 	vm->nparts += halves_close(&vm->guests.scratch.halves, on_halves_closed, vm);
 	if (vm->ctx.spawner)

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 /* Its parts, by noun: fs/ includes this header, not them. */
@@ -26,7 +27,7 @@
  * Rules of the interface
  *
  * - One thread, one libuv loop. Nothing here blocks.
- * - A callback never runs inside a call of these headers: it always comes from the loop. But `touched`.
+ * - A callback never runs inside a call of these headers: it always comes from the loop. But `touched` and `spent`.
  * - A sandbox belongs to vm/ from sandbox_new() until its `closed` callback returns; after that the
  *   pointer is invalid. sandbox_close() asks for that end, and it may come by itself at any time.
  * - Each run that sandbox_run() accepted ends in exactly one `exit` callback, after its last
@@ -44,6 +45,10 @@ struct turn;
 /* Events that belong to no sandbox. */
 struct vm_events {
 	void (*event)(void *data, const char *kind, const char *words); /* a line for `events` */
+	/* What a user's sandboxes have taken from the host since this was called last: microseconds of its processors, and bytes
+	 * that went through the networks of sandboxes, both ways. Every few seconds, at the end of each sandbox, and once by two
+	 * daemons, one behind the other. May be NULL. */
+	void (*spent)(void *data, uid_t owner, uint64_t us, uint64_t bytes);
 };
 
 /**

@@ -3,16 +3,20 @@
 #include "filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/ioprio.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "util.h"
 
@@ -52,6 +56,13 @@
 #define HIGH(n)	 (LOW(n) + 4)
 #define AGENT	 1u
 #define CODE_MAX 512
+
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 0x08
+#endif
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
 
 /* Refused in guests. */
 static const int never[] = {
@@ -232,6 +243,61 @@ static void spare_fds(struct program *p)
 {
 	when(p, SYS_pidfd_getfd, 0, 1);
 	ret(p, SECCOMP_RET_ERRNO | EPERM);
+}
+
+/* Opens to read alone, of what may be a device. @flags: the argument that has them. */
+static void listen_to_open(struct program *p, int nr, uint32_t flags)
+{
+	when(p, (uint32_t)nr, 0, 4);
+	load(p, flags);
+	emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
+					     O_WRONLY | O_RDWR | O_CREAT | O_DIRECTORY | O_PATH, 0,
+					     1));
+	ret(p, SECCOMP_RET_ALLOW);
+	ret(p, SECCOMP_RET_USER_NOTIF);
+}
+
+int filter_listen(void)
+{
+	struct program p = {.n = 0};
+	struct sock_fprog prog = {.filter = p.v};
+	long fd;
+
+	begin(&p);
+	when(&p, SYS_getrandom, 0, 1);
+	ret(&p, SECCOMP_RET_USER_NOTIF);
+	listen_to_open(&p, SYS_openat, LOW(2));
+#ifdef SYS_open
+	listen_to_open(&p, SYS_open, LOW(1));
+#endif
+	/* Threads are no processes; of clone3() a filter can't see what it makes, and libraries do without. */
+	when(&p, SYS_clone3, 0, 1);
+	ret(&p, SECCOMP_RET_ERRNO | ENOSYS);
+	when(&p, SYS_clone, 0, 4);
+	load(&p, LOW(0));
+	emit(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1));
+	ret(&p, SECCOMP_RET_ALLOW);
+	ret(&p, SECCOMP_RET_USER_NOTIF);
+#ifdef SYS_fork
+	when(&p, SYS_fork, 0, 1);
+	ret(&p, SECCOMP_RET_USER_NOTIF);
+	when(&p, SYS_vfork, 0, 1);
+	ret(&p, SECCOMP_RET_USER_NOTIF);
+#endif
+	when(&p, SYS_mmap, 0, 4);
+	load(&p, LOW(3));
+	emit(&p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, MAP_TYPE));
+	when(&p, MAP_DROPPABLE, 0, 1);
+	ret(&p, SECCOMP_RET_ERRNO | EINVAL); /* as of a kernel that has none */
+	ret(&p, SECCOMP_RET_ALLOW);
+	prog.len = p.n;
+	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		     SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		     &prog);
+	if (fd < 0 && errno == EINVAL) /* before Linux 5.19 */
+		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+			     &prog);
+	return (int)fd;
 }
 
 int filter_confine(unsigned what)

@@ -19,4 +19,14 @@
  */
 int filter_confine(unsigned what);
 
+/**
+ * filter_listen() - Have another process asked about this one's and its children's random bytes, opens to read, and
+ * new processes
+ *
+ * What libraries draw random bytes from without asking the kernel (memory that may be dropped) they don't get.
+ *
+ * Return: the listener, close-on-exec, on which the other process hears (seccomp_unotify(2)); or -1 with errno.
+ */
+int filter_listen(void);
+
 #endif

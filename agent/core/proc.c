@@ -5,11 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -579,6 +581,34 @@ uint32_t proc_exit_status(int wait_status)
 {
 	return WIFSIGNALED(wait_status) ? PROTO_STATUS_SIGNAL + (uint32_t)WTERMSIG(wait_status)
 					: (uint32_t)WEXITSTATUS(wait_status);
+}
+
+/* A line of /proc/PID/maps: addresses, permissions, offset, major:minor. */
+static bool is_shared_map(const char *line, dev_t dev)
+{
+	unsigned major, minor;
+	char mode[5];
+
+	return sscanf(line, "%*x-%*x %4s %*x %x:%x", mode, &major, &minor) == 3 && mode[1] == 'w' &&
+	       mode[3] == 's' && (!dev || makedev(major, minor) == dev);
+}
+
+bool proc_maps_shared(pid_t pid, dev_t dev)
+{
+	char path[32], line[PATH_MAX + 128];
+	bool found = false;
+	FILE *f;
+
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno != ENOENT;
+	while (!found && fgets(line, sizeof(line), f))
+		found = is_shared_map(line, dev);
+	fclose(f);
+	return found;
 }
 
 uint64_t proc_private_kib(pid_t pid)

@@ -143,6 +143,15 @@ uint64_t proc_oom_kills(void);
 /** proc_exit_status() - As what a process has ended with, by wait(2)'s word. */
 uint32_t proc_exit_status(int wait_status);
 
+/**
+ * proc_maps_shared() - Does a process have a file mapped so that it may write to it?
+ * @pid: Process
+ * @dev: Device of the file; 0: any, also memory that is shared and no file's
+ *
+ * Return: also true if that can't be known.
+ */
+bool proc_maps_shared(pid_t pid, dev_t dev);
+
 /* Memory of a process that is not shared with a file or another process, or 0. */
 uint64_t proc_private_kib(pid_t pid);
 

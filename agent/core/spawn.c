@@ -8,14 +8,18 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chance.h"
 #include "filter.h"
 #include "vm/base/landlock.h"
 #include "guest_env.h"
@@ -35,6 +39,7 @@
 /* In the child, from its first step on: the report pipe, and what confines it */
 #define SPAWN_ERR	5
 #define SPAWN_RULESET	6
+#define SPAWN_CHANCE	7
 
 #define STOPPED_LOOK_MS 100
 #define STOPPED_US	2000000u
@@ -46,7 +51,9 @@ struct spawn_report {
 static int step_fds(const struct spawn *s, int err_fd)
 {
 	const int in_fd = s->in_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->in_fd;
-	int from[] = {in_fd, s->out_fd, s->err_fd, s->ctl_fd, s->bell_fd, err_fd, s->env->ruleset};
+	const int chance = s->chance ? s->chance->fd : -1;
+	int from[] = {in_fd,	  s->out_fd, s->err_fd,	      s->ctl_fd,
+		      s->bell_fd, err_fd,    s->env->ruleset, chance};
 
 	/* First out of the way of the numbers they are to have. */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
@@ -62,7 +69,7 @@ static int step_fds(const struct spawn *s, int err_fd)
 		else if (dup3(from[i], i, i >= SPAWN_ERR ? O_CLOEXEC : 0) < 0)
 			return -1;
 	}
-	return (int)syscall(SYS_close_range, SPAWN_RULESET + 1, ~0u, 0);
+	return (int)syscall(SYS_close_range, SPAWN_CHANCE + 1, ~0u, 0);
 }
 
 static int step_session(const struct spawn *s)
@@ -217,6 +224,35 @@ static int step_filter(const struct spawn *s)
 			      (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 
+/* Its addresses are the same in each of its like, and whom it asks for random bytes is told to the agent. */
+static int step_chance(const struct spawn *s)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	uint32_t job = s->job;
+	struct iovec iov = {&job, sizeof(job)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.space,
+			     .msg_controllen = sizeof(control.space)};
+	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+	int fd;
+
+	if (!s->chance || s->chance->fd < 0)
+		return 0;
+	(void)personality(ADDR_NO_RANDOMIZE);
+	fd = filter_listen();
+	if (fd < 0)
+		return -1;
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	return sendmsg(SPAWN_CHANCE, &msg, MSG_NOSIGNAL) == sizeof(job) ? close(fd) : -1;
+}
+
 static int step_exec(const struct spawn *s)
 {
 	return execvpe(s->argv[0], (char *const *)s->argv, s->envp);
@@ -235,6 +271,7 @@ static const struct {
 	{"resource limits", step_limits},
 	{"working directory", step_chdir},
 	{"confinement", step_confine},
+	{"random numbers by a seed", step_chance},
 	{"filter of system calls", step_filter},
 	{"starting the program", step_exec},
 };

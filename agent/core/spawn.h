@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct chance_end;
 struct guest_env;
 
 #define SPAWN_BELL	4 /* descriptor numbers in the child; and as words, for its arguments */
@@ -31,6 +32,9 @@ struct spawn {
 	uint32_t nproc;	 /* rlimits */
 	uint32_t nofile;
 	uint64_t fsize; /* 0: none */
+	/* Or NULL: its random numbers follow from a seed, see chance.h; those of job `job`, or of the interpreter. */
+	const struct chance_end *chance;
+	uint32_t job;
 };
 
 /**

@@ -41,6 +41,27 @@ int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out)
 	return 0;
 }
 
+int files_origin(struct files *f, struct proto_in *in, struct proto_out *out)
+{
+	uint64_t node = get_u64(in);
+	char text[PROTO_ORIGIN_MAX + 1];
+	struct stat st;
+	struct node *n;
+	size_t len;
+	int r;
+
+	if (!get_end(in))
+		return files_malformed(in);
+	r = node_use(&f->table, node, &n);
+	if (r == 0 && fstat(n->fd, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	len = origin_of(&f->origin, &st, text);
+	put_str(out, (struct proto_str){text, (uint32_t)len});
+	return 0;
+}
+
 static int set_size(const struct files *f, const struct node *n, uint64_t handle, uint64_t size)
 {
 	const struct handle *h = handle ? handle_find(&f->table, handle) : NULL;
@@ -77,16 +98,22 @@ int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
 {
 	const uint32_t times =
 		PROTO_SET_ATIME | PROTO_SET_MTIME | PROTO_SET_ATIME_NOW | PROTO_SET_MTIME_NOW;
+	struct origin_held held = {0};
 	struct proto_setattr s;
 	struct proto_attr a;
+	struct stat st;
 	struct node *n;
 	int r;
 
 	if (proto_setattr_unpack(in, &s) < 0)
 		return files_malformed(in);
 	r = node_use(&f->table, s.node, &n);
+	if (r == 0 && fstat(n->fd, &st) < 0)
+		r = -errno;
 	if (r < 0)
 		return r;
+	if (!(s.valid & PROTO_SET_SIZE))
+		held = origin_hold(&f->origin, &st);
 	if ((s.valid & PROTO_SET_MODE) &&
 	    fchmodat(f->proc_fd, files_fd_name(n->fd).text, s.mode & FILES_MODE_MASK, 0) < 0)
 		return -errno;
@@ -94,6 +121,8 @@ int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out)
 		r = set_size(f, n, s.handle, s.size);
 	if (r == 0 && (s.valid & times))
 		r = set_times(f, n, &s);
+	if (r == 0 && fstat(n->fd, &st) == 0)
+		origin_keep(&f->origin, held, &st);
 	if (r == 0)
 		r = files_attr(f, n->fd, &a);
 	if (r < 0)

@@ -49,6 +49,7 @@ static const files_op_fn ops[] = {
 	[PROTO_F_CANCEL_LOCK - PROTO_F_LOOKUP] = files_cancel_lock,
 	[PROTO_F_TOUCH - PROTO_F_LOOKUP] = files_touch,
 	[PROTO_F_HOLD - PROTO_F_LOOKUP] = files_hold,
+	[PROTO_F_ORIGIN - PROTO_F_LOOKUP] = files_origin,
 };
 
 int files_init(struct files *f, const struct guest_env *env, struct loop *loop, struct conn *conn)
@@ -65,6 +66,7 @@ int files_init(struct files *f, const struct guest_env *env, struct loop *loop, 
 		return -errno;
 	f->dev = st.st_dev;
 	watch_init(&f->watch, loop, conn, f->root_fd);
+	origin_init(&f->origin, env->store);
 	f->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = open(env->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (f->proc_fd < 0 || fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -95,6 +97,7 @@ void files_fini(struct files *f)
 	if (f->watch.loop)
 		watch_set(&f->watch, false);
 	node_clear(&f->table);
+	origin_fini(&f->origin);
 	close_fd(&f->root_fd);
 	close_fd(&f->proc_fd);
 }
@@ -108,6 +111,11 @@ void files_space(const struct files *f, struct proto_usage *usage)
 	usage->files_used = (st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
 	usage->inodes_total = st.f_files;
 	usage->inodes_used = st.f_files - st.f_ffree;
+}
+
+dev_t files_mapped_dev(const struct files *f)
+{
+	return f->env->store ? 0 : f->dev;
 }
 
 uint8_t files_full(const struct files *f)
@@ -153,6 +161,27 @@ static size_t reply_cap(const struct proto_header *h, const uint8_t *payload)
 	return 4 + (size_t)(size <= PROTO_DATA_MAX ? size : 0);
 }
 
+/* Does it change something that the kernel notes the time of? */
+static bool changes(const struct proto_header *h, const uint8_t *payload)
+{
+	struct proto_in in = {payload, payload + h->length, false};
+
+	switch (h->type) {
+	case PROTO_F_SETATTR:
+	case PROTO_F_MKDIR:
+	case PROTO_F_SYMLINK:
+	case PROTO_F_LINK:
+	case PROTO_F_UNLINK:
+	case PROTO_F_RMDIR:
+	case PROTO_F_RENAME:
+	case PROTO_F_CREATE:
+	case PROTO_F_WRITE:
+	case PROTO_F_FALLOCATE: return true;
+	case PROTO_F_OPEN: (void)get_u64(&in); return get_u32(&in) & O_TRUNC;
+	default: return false;
+	}
+}
+
 int files_request(struct files *f, const struct proto_header *h, const uint8_t *payload,
 		  struct frame **ret_reply)
 {
@@ -161,6 +190,7 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		      h->type == PROTO_F_HOLD;
 	/* A lock, or that something was read, concerns what is open already, whatever the mode has become meanwhile. */
 	bool as_user = h->type < PROTO_F_LOCK;
+	bool changing = changes(h, payload);
 	struct proto_in in = {payload, payload + h->length, false};
 	struct frame *reply = frame_new(PROTO_FILE_REPLY, h->id, reply_cap(h, payload));
 	struct proto_out errnum;
@@ -170,11 +200,15 @@ int files_request(struct files *f, const struct proto_header *h, const uint8_t *
 		return -ENOMEM;
 	errnum = (struct proto_out){reply->out.data, 0, 4, false};
 	put_u32(&reply->out, 0);
+	if (changing)
+		origin_request(&f->origin);
 	if (as_user)
 		files_enter(f);
 	r = ops[h->type - PROTO_F_LOOKUP](f, &in, &reply->out);
 	if (as_user)
 		files_leave(f);
+	if (changing)
+		origin_requested(&f->origin);
 	if (in.bad || silent) {
 		free(reply);
 		*ret_reply = NULL;

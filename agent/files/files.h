@@ -10,6 +10,7 @@
 #include "locks.h"
 #include "node.h"
 #include "number.h"
+#include "origin.h"
 #include "watch.h"
 #include "agent/protocol.h"
 
@@ -27,6 +28,7 @@ struct files {
 	int proc_fd; /* /proc/self/fd, to reopen a node's file */
 	dev_t dev;
 	struct numbers numbers;
+	struct origin origin;
 	bool leased; /* the host was told that nothing but its requests can change files */
 };
 
@@ -50,7 +52,7 @@ void files_fini(struct files *f);
 /**
  * files_request() - Carry out one request
  * @f: Server
- * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_HOLD
+ * @h: Its header; the type is one of PROTO_F_LOOKUP to PROTO_F_ORIGIN
  * @payload: Its payload
  * @ret_reply: The answer to be sent, or NULL for a request that has none
  *
@@ -77,6 +79,9 @@ void files_note(const struct files *f, struct conn *conn, const struct proto_hea
  * @usage: Its members about files are filled in
  */
 void files_space(const struct files *f, struct proto_usage *usage);
+
+/* The device that its files are of where they are mapped; 0: it may be one of several. */
+dev_t files_mapped_dev(const struct files *f);
 
 /* Which of its limits have been reached? Return: PROTO_FULL_* */
 uint8_t files_full(const struct files *f);

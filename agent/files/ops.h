@@ -15,6 +15,7 @@ int files_lookup(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_forget(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_hold(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_getattr(struct files *f, struct proto_in *in, struct proto_out *out);
+int files_origin(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_setattr(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_readlink(struct files *f, struct proto_in *in, struct proto_out *out);
 int files_mkdir(struct files *f, struct proto_in *in, struct proto_out *out);

@@ -112,8 +112,12 @@ static int put_entry(struct packer *p, const struct pack_record *r, const struct
 {
 	const struct pack_record number = {
 		.kind = PACK_NUMBER,
-		.number = p->numbers && st ? number_of(&p->files->numbers, st->st_ino) : 0};
-	int err = reserve(p, PACK_RECORD_ROOM + PACK_NUMBER_SIZE);
+		.number = (p->with & PROTO_F_NUMBERS) && st
+				  ? number_of(&p->files->numbers, st->st_ino)
+				  : 0};
+	char text[PROTO_ORIGIN_MAX + 1];
+	struct pack_record origin = {.kind = PACK_ORIGIN, .name = text};
+	int err = reserve(p, PACK_RECORD_ROOM + PACK_NUMBER_SIZE + PACK_ORIGIN_ROOM);
 
 	if (err == 0 && p->entries == p->entries_max)
 		err = -EFBIG;
@@ -126,6 +130,10 @@ static int put_entry(struct packer *p, const struct pack_record *r, const struct
 	pack_record_put(&p->frame->out, r);
 	if (number.number)
 		pack_record_put(&p->frame->out, &number);
+	if ((p->with & PROTO_F_ORIGINS) && st)
+		origin.name_len = (uint32_t)origin_of(&p->files->origin, st, text);
+	if (origin.name_len)
+		pack_record_put(&p->frame->out, &origin);
 	return 0;
 }
 
@@ -389,7 +397,7 @@ static int step(struct packer *p, const char **ret_name)
 	return r;
 }
 
-void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, bool numbers)
+void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, unsigned with)
 {
 	int fd, r;
 
@@ -398,7 +406,7 @@ void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entrie
 	p->id = id;
 	p->bytes = bytes;
 	p->entries_max = entries;
-	p->numbers = numbers;
+	p->with = with;
 	p->entries = p->changed = p->left_out = 0;
 	p->list.first = p->list.end = 0;
 	fd = walk_open(p->files->root_fd, ".");

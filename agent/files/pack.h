@@ -21,7 +21,7 @@ struct packer {
 	uint32_t id;	/* of PACK */
 	uint64_t bytes; /* that may still come */
 	uint32_t entries_max, entries;
-	bool numbers;	   /* are asked for */
+	unsigned with;	   /* PROTO_F_NUMBERS, PROTO_F_ORIGINS: what is asked for beside */
 	uint32_t changed;  /* files and directories that were changed while they were read */
 	uint32_t left_out; /* sockets, FIFOs, devices, what is mounted, extended attributes */
 	struct walk walk;
@@ -45,11 +45,11 @@ void packer_init(struct packer *p, struct files *files, struct conn *conn);
  * @id: Of the frame
  * @bytes: Most bytes of files
  * @entries: Most entries
- * @numbers: With NUMBER records
+ * @with: PROTO_F_NUMBERS, PROTO_F_ORIGINS: with records of these
  *
  * One that was under way is given up.
  */
-void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, bool numbers);
+void packer_start(struct packer *p, uint32_t id, uint64_t bytes, uint32_t entries, unsigned with);
 
 /** packer_advance() - Go on for a moment. */
 void packer_advance(struct packer *p);

@@ -227,17 +227,24 @@ int files_link(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint64_t node = get_u64(in);
 	uint64_t parent = get_u64(in);
 	const struct node *dir, *made;
+	struct origin_held held;
 	struct component name;
+	struct stat st;
 	struct node *n;
 	int r = get_name(f, in, parent, &dir, &name);
 
 	if (r == 0)
 		r = node_use(&f->table, node, &n);
+	if (r == 0 && fstat(n->fd, &st) < 0)
+		r = -errno;
 	if (r < 0)
 		return r;
+	held = origin_hold(&f->origin, &st);
 	if (linkat(f->proc_fd, files_fd_name(n->fd).text, dir->fd, name.text, AT_SYMLINK_FOLLOW) <
 	    0)
 		return -errno;
+	if (fstat(n->fd, &st) == 0)
+		origin_keep(&f->origin, held, &st);
 	return put_open(f, n->fd, out, &made);
 }
 
@@ -272,6 +279,8 @@ int files_rename(struct files *f, struct proto_in *in, struct proto_out *out)
 	uint32_t flags = get_u32(in);
 	const struct node *from, *to;
 	struct component name, newname;
+	struct origin_held held = {0};
+	struct stat st;
 	bool ok = get_component(in, &name);
 	int r;
 
@@ -286,7 +295,13 @@ int files_rename(struct files *f, struct proto_in *in, struct proto_out *out)
 		return r;
 	if (!ok || (flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_EXCHANGE)))
 		return -EINVAL;
-	return renameat2(from->fd, name.text, to->fd, newname.text, flags) < 0 ? -errno : 0;
+	if (fstatat(from->fd, name.text, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		held = origin_hold(&f->origin, &st);
+	if (renameat2(from->fd, name.text, to->fd, newname.text, flags) < 0)
+		return -errno;
+	if (fstatat(to->fd, newname.text, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		origin_keep(&f->origin, held, &st);
+	return 0;
 }
 
 static int put_handle(struct files *f, int fd, uint64_t node, int is_dir, struct proto_out *out)

@@ -60,6 +60,7 @@ static void finish(struct unpacker *u, int err, const struct walk *walk, const c
 	char path[WALK_PATH_MAX] = "";
 	struct frame *f;
 
+	origin_unpacked(&u->files->origin);
 	if (err < 0)
 		walk_path(walk, name, path);
 	f = frame_new(PROTO_UNPACKED, u->id, 8 + sizeof(path));
@@ -91,6 +92,7 @@ void unpacker_start(struct unpacker *u, uint32_t id)
 
 	unpacker_stop(u);
 	numbers_clear(&u->files->numbers);
+	origin_unpacking(&u->files->origin);
 	u->id = id;
 	u->first = u->end = u->granted = u->used = 0;
 	u->last = u->starved = u->root_done = false;
@@ -362,8 +364,8 @@ static int go_out(struct unpacker *u)
 	return 0;
 }
 
-/* The host was told another number of the last entry, where it was packed. */
-static int take_number(const struct unpacker *u, uint64_t number)
+/* What is known of the last entry from where it was packed: the number that the host was told, or who wrote it. */
+static int take_known(const struct unpacker *u, const struct pack_record *known)
 {
 	const int dir = u->walk.n ? walk_here(&u->walk)->fd : -1;
 	struct stat st;
@@ -377,7 +379,10 @@ static int take_number(const struct unpacker *u, uint64_t number)
 		r = fstatat(dir, u->name, &st, AT_SYMLINK_NOFOLLOW);
 	if (r < 0)
 		return errno == ENOENT ? 0 : -errno; /* it was not made, see make_other() */
-	return number_set(&u->files->numbers, st.st_ino, number);
+	if (known->kind == PACK_NUMBER)
+		return number_set(&u->files->numbers, st.st_ino, known->number);
+	return origin_inherit(&u->files->origin, st.st_ino,
+			      (struct proto_str){known->name, known->name_len});
 }
 
 /* ---- turns ---- */
@@ -388,8 +393,8 @@ static int take_record(struct unpacker *u, const struct pack_record *r)
 
 	if (r->kind == PACK_DATA)
 		return add_data(u, r);
-	if (r->kind == PACK_NUMBER)
-		return take_number(u, r->number);
+	if (r->kind == PACK_NUMBER || r->kind == PACK_ORIGIN)
+		return take_known(u, r);
 	err = end_file(u);
 	if (err < 0)
 		return err;
@@ -405,7 +410,8 @@ static int take_record(struct unpacker *u, const struct pack_record *r)
 	case PACK_OTHER: err = make_other(u, r); break;
 	case PACK_UP: return go_out(u);
 	case PACK_DATA:
-	case PACK_NUMBER: assert(0);
+	case PACK_NUMBER:
+	case PACK_ORIGIN: assert(0);
 	}
 	u->entries++;
 	return err;

@@ -28,7 +28,8 @@ static int cover_bundle(const char *file)
 /* A clone has the file already; programs that read it at this moment see one or the other. */
 int ca_write(const void *data, size_t len, bool guest)
 {
-	const char *const file = guest ? DIR_ "/ca.pem" : JAIL "/ca.pem", *const next = guest ? DIR_ "/.ca.pem" : JAIL "/.ca.pem";
+	const char *const file = guest ? DIR_ "/ca.pem" : JAIL "/ca.pem",
+			  *const next = guest ? DIR_ "/.ca.pem" : JAIL "/.ca.pem";
 	int fd, r;
 
 	if (guest && mkdir(DIR_, 0755) < 0 && errno != EEXIST)

@@ -38,6 +38,11 @@ int clock_set(uint64_t realtime_ns)
 	return set(realtime_ns);
 }
 
+int clock_begin(uint64_t realtime_ns)
+{
+	return set(realtime_ns);
+}
+
 int clock_step(int64_t delta_ns)
 {
 	return delta_ns ? set(clock_now() + (uint64_t)delta_ns) : 0;

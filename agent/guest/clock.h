@@ -19,6 +19,9 @@ uint64_t clock_now(void);
  */
 int clock_set(uint64_t realtime_ns);
 
+/** clock_begin() - Set the wall clock to exactly this. Return: 0 or -errno. */
+int clock_begin(uint64_t realtime_ns);
+
 /** clock_step() - Add to the wall clock. Return: 0 or -errno. */
 int clock_step(int64_t delta_ns);
 

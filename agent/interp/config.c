@@ -18,6 +18,7 @@
 #define NOFILE_DEFAULT	   4096u
 #define PACKAGES_VARIABLES 2 /* PYTHONUSERBASE, NODE_PATH */
 #define BUN_VARIABLES	   2
+#define SEED_VARIABLES	   5
 #define USER_PATH	   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 static const struct language {
@@ -178,6 +179,29 @@ static int envp_bun(char **envp)
 	return r;
 }
 
+/*
+ * What draws on other things than the kernel's random bytes, and can be told not to: Python and Perl, which hash strings with a
+ * seed of their own; OpenSSL's like, which ask the processor (these are the bits for RDRAND and RDSEED); and bash, which
+ * begins $RANDOM with the time, but expands this name of a file when it starts, of which there is none.
+ */
+static int envp_seed(char **envp, uint64_t seed)
+{
+	char hash[16];
+	const char *const set[SEED_VARIABLES][2] = {
+		{"PYTHONHASHSEED", hash},
+		{"PERL_HASH_SEED", hash},
+		{"PERL_PERTURB_KEYS", "DETERMINISTIC"},
+		{"OPENSSL_ia32cap", "~0x4000000000000000:~0x40000"},
+		{"BASH_ENV", "/nonexistent/$((RANDOM = SRANDOM))"},
+	};
+	int r = 0;
+
+	(void)snprintf(hash, sizeof(hash), "%u", (unsigned)(uint32_t)(seed ^ seed >> 32));
+	for (size_t n = 0; r == 0 && n < ARRAY_SIZE(set); n++)
+		r = envp_set(envp, proto_cstr(set[n][0]), proto_cstr(set[n][1]));
+	return r;
+}
+
 static int envp_new(const struct guest_env *env, const struct proto_setup *s, char ***ret_envp)
 {
 	const char *const defaults[][2] = {
@@ -186,7 +210,7 @@ static int envp_new(const struct guest_env *env, const struct proto_setup *s, ch
 		{"TERM", "dumb"},	{"PWD", env->work},
 	};
 	char **envp = calloc(ARRAY_SIZE(defaults) + PACKAGES_VARIABLES + BUN_VARIABLES +
-				     PROTO_ENV_MAX + 1,
+				     SEED_VARIABLES + PROTO_ENV_MAX + 1,
 			     sizeof(*envp));
 	int r = envp ? 0 : -ENOMEM;
 
@@ -202,6 +226,8 @@ static int envp_new(const struct guest_env *env, const struct proto_setup *s, ch
 		r = envp_packages(envp, env->packages);
 	if (r == 0 && str_is(s->language, "javascript"))
 		r = envp_bun(envp);
+	if (r == 0 && s->exact & PROTO_EXACT_SEED)
+		r = envp_seed(envp, s->seed);
 	for (uint32_t n = 0; r == 0 && n < s->nenv; n++)
 		r = envp_set_user(envp, &s->env[n], str_is(s->language, "python"));
 	if (r < 0) {
@@ -252,6 +278,9 @@ int interp_configure(const struct guest_env *env, struct interp_config *c,
 				    .nproc = s->nproc ? s->nproc : NPROC_DEFAULT,
 				    .nofile = s->nofile ? s->nofile : NOFILE_DEFAULT,
 				    .fsize = s->fsize,
+				    .seeded = s->exact & PROTO_EXACT_SEED,
+				    .seed = s->seed,
+				    .chance = c->chance,
 				    .loads_other = c->loads_other || loads_other(env, s)};
 	int r;
 
@@ -266,6 +295,7 @@ int interp_configure(const struct guest_env *env, struct interp_config *c,
 		return r;
 	*ret_changed = now.language != c->language || now.nproc != c->nproc ||
 		       now.nofile != c->nofile || now.fsize != c->fsize ||
+		       now.seeded != c->seeded || now.seed != c->seed ||
 		       !envp_same(now.envp, c->envp);
 	envp_free(c->envp);
 	*c = now;

@@ -418,7 +418,8 @@ int interp_start(struct interp *i, enum interp_rank rank, const char **ret_step)
 					.bell_fd = child[1],
 					.nproc = i->config->nproc,
 					.nofile = i->config->nofile,
-					.fsize = i->config->fsize};
+					.fsize = i->config->fsize,
+					.chance = i->config->chance};
 
 		r = spawn_run(&s, &i->pid, ret_step);
 	}

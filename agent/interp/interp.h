@@ -13,6 +13,7 @@
 #include "agent/protocol.h"
 #include "rest.h"
 
+struct chance_end;
 struct guest_env;
 
 enum interp_state {
@@ -30,6 +31,9 @@ struct interp_config {
 	uint32_t nproc, nofile;
 	uint64_t fsize; /* file size limit; 0: none */
 	char **envp;	/* owned, as is every string */
+	bool seeded;	/* their random numbers follow from `seed` */
+	uint64_t seed;
+	const struct chance_end *chance; /* for that; or NULL */
 	bool loads_other; /* one that is started may execute code that is not its driver's, before any run */
 };
 

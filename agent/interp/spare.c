@@ -107,7 +107,7 @@ enum spare_taken spare_take(struct spares *all, bool warming)
 
 static bool is_wanted(const struct spares *all)
 {
-	return !all->lazy || all->needed;
+	return !all->none && (!all->lazy || all->needed);
 }
 
 /* Makes a spare, or what is needed for making one. */

@@ -19,6 +19,7 @@ struct spares {
 	bool (*quiet)(const struct spares *all); /* is nothing pending? */
 	void (*changed)(struct spares *all);	 /* `active` has changed */
 	bool lazy;				 /* none before an interpreter had to be replaced */
+	bool none;				 /* none: each is to be as if it were the first */
 
 	struct interp slots[3];
 	struct interp *active; /* executes runs */

@@ -100,6 +100,8 @@ static void job_free(struct job *j)
 	output_fini(&j->output);
 	if (j->holder)
 		proc_let_go(j->holder);
+	origin_end(&j->all->files->origin, j->id,
+		   j->holder || j->adrift ? ORIGIN_LEFT : ORIGIN_CLOSED);
 	TAILQ_REMOVE(&j->all->list, j, link);
 	j->all->n--;
 	free(j);
@@ -362,7 +364,9 @@ static int start_holder(struct job *j, const struct program *p, const int fds[3]
 				.bell_fd = -1,
 				.nproc = j->all->config->nproc,
 				.nofile = j->all->config->nofile,
-				.fsize = j->all->config->fsize};
+				.fsize = j->all->config->fsize,
+				.chance = j->all->config->chance,
+				.job = j->id};
 	_cleanup_close_ int its = -1;
 	int r = holder_pipe(&j->report.fd, &its);
 
@@ -446,6 +450,7 @@ int jobs_start(struct jobs *all, uint32_t id, const struct proto_job *req)
 	if (!j)
 		return -ENOMEM;
 	log_trace("job %x has arrived", id & ~PROTO_JOB_ID);
+	origin_begin(&all->files->origin, id);
 	r = job_start(j, req, &step);
 	if (r < 0)
 		job_fail(j, -r, step);
@@ -538,7 +543,7 @@ bool jobs_active(const struct jobs *all)
 	return false;
 }
 
-bool jobs_reaped(struct jobs *all, pid_t pid)
+bool jobs_reaped(struct jobs *all, pid_t pid, int wait_status)
 {
 	struct job *j;
 
@@ -555,6 +560,7 @@ bool jobs_reaped(struct jobs *all, pid_t pid)
 		on_silent(j);
 	proc_let_go(pid);
 	j->holder = 0;
+	j->adrift = WIFSIGNALED(wait_status);
 	return true;
 }
 

@@ -53,10 +53,11 @@ struct job {
 	uint64_t oom_kills; /* by the kernel, before it or some seconds ago */
 	uint64_t early
 		[2]; /* signals that came before it was known to have started: a bit each; to its group */
-	bool open;  /* its pipes are */
-	bool heard; /* of its start */
-	bool mute;  /* the host has dropped it: no JOB_GONE */
-	bool shot;  /* the host has sent it SIGKILL */
+	bool open;   /* its pipes are */
+	bool adrift; /* what it has left, if anything, belongs to nobody */
+	bool heard;  /* of its start */
+	bool mute;   /* the host has dropped it: no JOB_GONE */
+	bool shot;   /* the host has sent it SIGKILL */
 	struct proto_exit result;
 };
 
@@ -96,8 +97,8 @@ struct job *jobs_find(struct jobs *all, uint32_t id);
 /** jobs_active() - Does any job run? What it has left behind does not count. */
 bool jobs_active(const struct jobs *all);
 
-/** jobs_reaped() - A child of the agent has ended. Return: false if it is no holder. */
-bool jobs_reaped(struct jobs *all, pid_t pid);
+/** jobs_reaped() - A child of the agent has ended, with this status. Return: false if it is no holder. */
+bool jobs_reaped(struct jobs *all, pid_t pid, int wait_status);
 
 /** jobs_advance() - Forget those of which nothing is left, and say so. */
 void jobs_advance(struct jobs *all);

@@ -149,15 +149,43 @@ int run_submit(struct run *r, uint32_t id, const struct proto_run *req)
 	return 0;
 }
 
-/* Looks up what was there before the run, unless that is known. */
-static void run_look_around(struct run *r)
+/* Is there user code in the background that was not @before? NULL: any at all. What belongs to jobs is not of runs. */
+static bool is_left(const struct run *r, const struct proc_set *before)
 {
+	for (size_t i = 0; i < r->background.n; i++) {
+		const struct proc *p = &r->background.v[i];
+
+		if (p->live && !p->holder && p->pid != r->interp->pid &&
+		    !(before && proc_set_has_pid(before, p->pid)))
+			return true;
+	}
+	return false;
+}
+
+/* Looks up what was there before the run, unless that is known; and what the one before has left. @idle: nobody waits, and there
+ * is time to look into the interpreter for that; until then it may be anything. */
+static void run_look_around(struct run *r, bool idle)
+{
+	struct origin *o = &r->files->origin;
+	struct proc_set before = r->background;
+	const bool asked = origin_ended(o) || o->nleft;
+	bool left = idle && asked && proc_maps_shared(r->interp->pid, files_mapped_dev(r->files));
 	pid_t last = proc_last_pid();
 
-	if (last && last == r->background_at)
+	if (last && last == r->background_at && !o->nleft) {
+		if (idle && asked)
+			origin_look(o, left, true);
 		return;
-	if (proc_children(&r->background) < 0)
+	}
+	r->background = (struct proc_set){0};
+	if (proc_children(&r->background) < 0) {
 		log_line("cannot list the background processes");
+		left = true;
+	}
+	left = left || is_left(r, &before);
+	if (asked && (idle || left))
+		origin_look(o, left, left || is_left(r, NULL));
+	proc_set_clear(&before);
 	r->background_at = last;
 }
 
@@ -171,7 +199,7 @@ static void on_settle(struct loop_timer *t)
 	if (r->state != RUN_NONE)
 		return;
 	interp_tidy(r->interp);
-	run_look_around(r);
+	run_look_around(r, true);
 	/* What the kernel has killed so far says nothing about the run to come. */
 	oom_note(&r->oom);
 	output_prepare(&r->output, r->interp->can_order);
@@ -190,6 +218,7 @@ static void run_end(struct run *r)
 	loop_disarm(r->loop, &r->deadline);
 	loop_disarm(r->loop, &r->interrupt);
 	r->state = RUN_NONE;
+	origin_end(&r->files->origin, r->id, ORIGIN_ENDED);
 	loop_arm(r->loop, &r->settle, r->env->guest ? 0 : SETTLE_US);
 	if (r->abandoned)
 		return;
@@ -245,6 +274,9 @@ static void run_set_cost(struct run *r, const struct rusage *ru)
 
 void run_on_orphan(struct run *r, pid_t pid, const struct rusage *ru)
 {
+	/* It may have been the last of what a run has left. */
+	if (r->state == RUN_NONE && r->files->origin.nleft)
+		loop_arm(r->loop, &r->settle, SETTLE_US);
 	if ((r->state != RUN_ACTIVE && r->state != RUN_KILLING) ||
 	    proc_set_has_pid(&r->background, pid))
 		return;
@@ -344,9 +376,10 @@ void run_begin(struct run *r, const uint8_t *seed)
 	if (r->settle.armed)
 		drain_listen(&r->drains);
 	drain_hush(&r->drains);
-	run_look_around(r);
+	run_look_around(r, false);
 	acct_begin(&r->acct, r->interp->pid);
 	r->began = now_us();
+	origin_begin(&r->files->origin, r->id);
 	oom_renew(&r->oom);
 	if (r->interp->can_order &&
 	    !r->import) /* of which nothing is kept but what the driver says */

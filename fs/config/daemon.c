@@ -233,11 +233,39 @@ static int settle_shared(struct conf *c)
 	return 0;
 }
 
+/* What of the quotas sandboxes are admitted by. Return: 0 or -ENOMEM. */
+static int settle_quotas(struct conf *c)
+{
+	const struct quotas *q = &c->quota;
+
+	c->vm.max_vms = q->all.machines;
+	c->vm.memory_mb = q->all.memory_mb;
+	c->vm.max_vms_user = q->each.machines;
+	c->vm.memory_mb_user = q->each.memory_mb;
+	c->vm_users = calloc(q->n + 1, sizeof(*c->vm_users));
+	if (!c->vm_users)
+		return -ENOMEM;
+	for (size_t i = 0; i < q->n; i++) {
+		const struct allowance *a = &q->user[i].may;
+
+		c->vm_users[i] = (struct vm_user){
+			.uid = q->user[i].uid,
+			.max_vms = allowance_says(a, "machines") ? a->machines : VM_AS_OTHERS,
+			.memory_mb = allowance_says(a, "memory_mb") ? a->memory_mb : VM_AS_OTHERS,
+		};
+	}
+	c->vm.users = c->vm_users;
+	c->vm.nusers = q->n;
+	return 0;
+}
+
 int conf_settle(struct conf *c, const struct conf_source *src)
 {
 	char words[128];
-	int r;
+	int r = settle_quotas(c);
 
+	if (r < 0)
+		return r;
 	if (!c->vm.cache_dir)
 		c->vm.cache_dir = default_cache_dir();
 	if (!c->vm.cache_dir || settle_shared(c) < 0)

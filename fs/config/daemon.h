@@ -4,6 +4,7 @@
 #define XSBX_FS_CONFIG_DAEMON_H
 
 #include "packages.h"
+#include "quota.h"
 #include "settings.h"
 #include "vm/base/buf.h"
 #include "vm/base/log.h"
@@ -66,9 +67,12 @@ struct conf {
 	char *audit_where; /* "FILE:LINE" that has named it; NULL: an option, or nothing */
 	unsigned audit_rotate_mb, audit_keep;
 	bool audit_sync, audit_required, audit_code;
-	enum vm_backend backend;   /* default of templates */
-	char *prepare;		   /* yes, no, or names of templates */
-	unsigned max_sessions;	   /* of one user; 0: no limit */
+	enum vm_backend backend; /* default of templates */
+	char *prepare;		 /* yes, no, or names of templates */
+	struct quotas quota;	 /* what users may have; of the vm, see conf_settle() */
+	struct quotas
+		known; /* users whom its sections name, as they were looked up when the mount was made */
+	struct vm_user *vm_users;  /* those of vm.users */
 	uint64_t output_bytes;	   /* limit of stdout and of stderr of a run, each */
 	uint64_t history_bytes;	   /* of outputs kept by a session */
 	unsigned history_runs;	   /* number of runs kept by a session */

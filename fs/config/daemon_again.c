@@ -13,9 +13,12 @@
 enum {
 	TAG_MOUNTPOINT = 1,
 	TAG_FILE, /* its fields, in the order in which they were read: */
+	TAG_USER, /* before them: whom [quota USER] names */
 };
 
 enum { TAG_FILE_NAME = 1, TAG_FILE_TEXT, TAG_FILE_IMAGE };
+
+enum { TAG_USER_NAME = 1, TAG_USER_ID };
 
 /* A byte more than there may be shows that there are too many. */
 static int slurp(int fd, struct buf *text)
@@ -76,6 +79,13 @@ int conf_read_file(struct conf *c, int fd, struct conf_source *src)
 int conf_put(const struct conf *c, struct buf *out)
 {
 	record_str(out, TAG_MOUNTPOINT, c->mountpoint);
+	for (size_t i = 0; i < c->known.n; i++) {
+		const size_t at = record_open(out, TAG_USER);
+
+		record_str(out, TAG_USER_NAME, c->known.user[i].name);
+		record_u64(out, TAG_USER_ID, c->known.user[i].uid);
+		record_close(out, at);
+	}
 	return buf_append(out, c->files.data, c->files.len);
 }
 
@@ -112,6 +122,25 @@ static int get_file(struct conf *c, struct record_reader fields, const char *ima
 	return r;
 }
 
+/* Who has a name may be another one by now, or nobody. */
+static int get_user(struct conf *c, struct record_reader fields)
+{
+	char name[sizeof(c->known.user->name)] = "";
+	struct record_field f;
+	uid_t uid = 0;
+	int r;
+
+	while ((r = record_field(&fields, &f)) > 0) {
+		if (f.tag == TAG_USER_NAME)
+			r = record_get_str(&f, name, sizeof(name));
+		else if (f.tag == TAG_USER_ID)
+			r = record_get_u32(&f, UINT32_MAX - 1, &uid);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : quotas_know(&c->known, name, uid);
+}
+
 int conf_read_again(struct conf *c, struct record_reader fields, struct conf_source *src)
 {
 	char path[PATH_MAX];
@@ -124,6 +153,8 @@ int conf_read_again(struct conf *c, struct record_reader fields, struct conf_sou
 			c->mountpoint = r == 0 ? strdup(path) : NULL;
 			if (r == 0 && !c->mountpoint)
 				r = -ENOMEM;
+		} else if (f.tag == TAG_USER) {
+			r = get_user(c, record_inside(&f));
 		} else if (f.tag == TAG_FILE) {
 			r = get_file(c, record_inside(&f), NULL, src);
 		}

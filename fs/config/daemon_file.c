@@ -29,6 +29,7 @@ struct reader {
 	enum conf_section section; /* keys before any section are global */
 	struct conf_template *template;
 	size_t secret; /* index of the one whose section it is, plus one; or 0 */
+	struct allowance *quota;
 	size_t bytes;
 	char *line;
 	size_t line_cap;
@@ -64,20 +65,40 @@ static void set_secret(struct reader *r, const char *key, const char *value)
 		r->result = e == -EINVAL ? fail(r, why) : e;
 }
 
-/* What follows @word in @name, and blanks; NULL if it does not begin with them. */
-static char *behind(char *name, const char *word)
+/* Is a section's @name `kind NAME`? Return: what is behind the blanks; NULL: it is not. */
+static char *name_behind(char *name, const char *kind)
 {
-	const size_t n = strlen(word);
+	const size_t len = strlen(kind);
 
-	if (strncmp(name, word, n) != 0 || !isblank((unsigned char)name[n]))
+	if (strncmp(name, kind, len) != 0 || !isblank((unsigned char)name[len]))
 		return NULL;
-	return name + n + strspn(name + n, " \t");
+	return name + len + strspn(name + len, " \t");
+}
+
+/* `[quota]`, `[quota all]` or `[quota USER]`: @whose is "", "all" or the user. */
+static void read_quota(struct reader *r, const char *whose)
+{
+	struct quota_user *u;
+	struct problem why;
+	int e;
+
+	r->section = CONF_QUOTA;
+	if (!*whose || strcmp(whose, "all") == 0) {
+		r->quota = *whose ? &r->conf->quota.all : &r->conf->quota.each;
+		return;
+	}
+	e = quotas_user(&r->conf->quota, whose, &r->conf->known, &u, &why);
+	if (e == 0)
+		r->quota = &u->may;
+	else
+		r->result = conf_refuse(r->src, e, "[quota USER]: ", &why);
 }
 
 /* `[name]` and nothing behind it but a comment. */
 static void read_section(struct reader *r, char *text)
 {
-	char *end = strchr(text, ']'), *name = text + 1;
+	char *end = strchr(text, ']'), *name = text + 1, *whose;
+	const char *section;
 
 	if (!end || (end[1 + strspn(end + 1, " \t")] != '\0' &&
 		     !strchr("#;", end[1 + strspn(end + 1, " \t")]))) {
@@ -89,8 +110,9 @@ static void read_section(struct reader *r, char *text)
 		end--;
 	*end = '\0';
 	r->secret = 0;
-	if (behind(name, "secret")) {
-		begin_secret(r, behind(name, "secret"));
+	section = name;
+	if (name_behind(name, "secret")) {
+		begin_secret(r, name_behind(name, "secret"));
 		return;
 	}
 	for (enum conf_section i = 0; i < CONF_OPTION && !r->src->only; i++) {
@@ -99,16 +121,21 @@ static void read_section(struct reader *r, char *text)
 			return;
 		}
 	}
-	if (!behind(name, "template")) {
+	whose = strcmp(name, "quota") == 0 ? end : name_behind(name, "quota");
+	if (whose && !r->src->only) {
+		read_quota(r, whose);
+		return;
+	}
+	name = name_behind(name, "template");
+	if (!name) {
 		r->result =
 			conf_fail(r->src, EINVAL,
 				  "there is no section [%s]; the sections are [xsbxfs], [limits], "
-				  "[network], [store], [packages], [secret NAME] and "
-				  "[template NAME]",
-				  problem_quote(name).text);
+				  "[network], [store], [packages], [secret NAME], [quota], "
+				  "[quota USER], [quota all] and [template NAME]",
+				  problem_quote(section).text);
 		return;
 	}
-	name = behind(name, "template");
 	if (r->src->only && strcmp(name, r->src->only) != 0) {
 		r->result = conf_fail(r->src, EINVAL,
 				      "an image has no other template than [template %s]",
@@ -185,6 +212,8 @@ static int on_ini_key(void *data, const char *section, const char *key, const ch
 		set_secret(r, key, value);
 	else if (r->section == CONF_TEMPLATE)
 		r->result = conf_template_set(r->template, key, value, r->src);
+	else if (r->section == CONF_QUOTA)
+		r->result = conf_quota_set(r->quota, key, value, r->src);
 	else if (r->src->only)
 		r->result = conf_fail(r->src, EINVAL, "an image sets nothing but its own template");
 	else

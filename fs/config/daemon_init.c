@@ -35,6 +35,9 @@ void conf_clear(struct conf *c)
 		settings_clear(&c->template[i].settings);
 	}
 	secret_list_fini(&c->vm.secrets);
+	quotas_clear(&c->quota);
+	quotas_clear(&c->known);
+	free(c->vm_users);
 	buf_clear(&c->notes);
 	buf_clear(&c->files);
 	*c = (struct conf){0};

@@ -55,6 +55,10 @@ struct conf_template *conf_template_get(struct conf *c, const char *name,
 int conf_template_set(struct conf_template *t, const char *key, const char *value,
 		      const struct conf_source *src);
 
+/* Sets one key of a [quota] section. Return: as conf_set(). */
+int conf_quota_set(struct allowance *a, const char *key, const char *value,
+		   const struct conf_source *src);
+
 /* Reads sections and keys; @src has the file's name. Return: as conf_set(), -EIO. */
 int conf_read(struct conf *c, FILE *file, struct conf_source *src);
 

@@ -106,11 +106,26 @@ int conf_set(struct conf *c, enum conf_section section, const char *key, const c
 			return conf_fail(src, EINVAL, "%s: belongs into the section [%s]", key,
 					 key_section(i));
 	}
+	if (key_find(CONF_QUOTA, key))
+		return conf_fail(src, EINVAL, "%s: belongs into a section [quota]", key);
 	if (key_find(CONF_OPTION, key))
 		return conf_fail(src, EINVAL, "%s: only as an option, -o %s=...", key, key);
 	return conf_fail(src, EINVAL,
 			 "there is no key \"%s\" in [%s]; man 5 xsbxfs.conf lists them all",
 			 problem_quote(key).text, key_section(section));
+}
+
+int conf_quota_set(struct allowance *a, const char *key, const char *value,
+		   const struct conf_source *src)
+{
+	struct problem why;
+	const int r = allowance_set(a, key, value, &why);
+
+	if (r != -ENOENT)
+		return conf_refuse(src, r, "", &why);
+	return conf_fail(src, EINVAL,
+			 "there is no key \"%s\" in [quota]; man 5 xsbxfs.conf lists them all",
+			 problem_quote(key).text);
 }
 
 /* Copies what is before the next bare comma. Return: what follows the comma, or the end of @text. */

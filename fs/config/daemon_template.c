@@ -33,9 +33,9 @@ static const struct {
 };
 
 /* Names at the root of the mount that are taken. */
-static const char *const root_nodes[] = {"README.md", "status.json", "status.html",
-					 "isolation", "doctor",	     "metrics",
-					 "events",    "error",	     "ctl"};
+static const char *const root_nodes[] = {"README.md", "status.json", "status.html", "isolation",
+					 "doctor",    "metrics",     "events",	    "error",
+					 "ctl",	      "quota"};
 
 static bool is_taken(const char *name)
 {

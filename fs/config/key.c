@@ -10,6 +10,7 @@
 #include "network.h"
 #include "paths.h"
 #include "ruleset.h"
+#include "quota.h"
 #include "value.h"
 #include "vm/base/arch.h"
 #include "vm/base/problem.h"
@@ -30,6 +31,7 @@
 #define SET(field)   offsetof(struct settings, field)
 #define SPEC(field)  offsetof(struct settings, spec.field)
 #define LIMIT(field) offsetof(struct settings_limits, field)
+#define MAY(field)   offsetof(struct allowance, field)
 
 #define WEEK_S	     (86400u * 7)
 #define MIB	     (1u << 20)
@@ -66,14 +68,14 @@ static const struct key keys[] = {
 	{"kernel", CONF_GLOBAL, KEY_WORD, CONF(vm.kernel), "auto",
 	 .words = {"auto", "own", "stock"}},
 	{"allow_other", CONF_GLOBAL, KEY_FLAG, CONF(allow_other), "no", YES_NO},
-	{"max_vms", CONF_GLOBAL, KEY_NUMBER, CONF(vm.max_vms), "0", 0, 100000},
-	{"max_vms_user", CONF_GLOBAL, KEY_NUMBER, CONF(vm.max_vms_user), "0", 0, 100000},
+	{"max_vms", CONF_GLOBAL, KEY_NUMBER, CONF(quota.all.machines), "0", 0, 100000},
+	{"max_vms_user", CONF_GLOBAL, KEY_NUMBER, CONF(quota.each.machines), "0", 0, 100000},
 	{"memory_overcommit", CONF_GLOBAL, KEY_NUMBER, CONF(vm.memory_percent), "200", 10, 10000},
 	{"memory_reserve", CONF_GLOBAL, KEY_SIZE, CONF(vm.reserve_bytes), "0", 0, 16 * MIB},
 	{"cpu_overcommit", CONF_GLOBAL, KEY_NUMBER, CONF(vm.cpu_percent), "200", 10, 10000},
 	{"admission_queue", CONF_GLOBAL, KEY_NUMBER, CONF(vm.queue), "1024", 1, 100000},
 	{"admission_queue_user", CONF_GLOBAL, KEY_NUMBER, CONF(vm.queue_user), "256", 0, 100000},
-	{"max_sessions", CONF_GLOBAL, KEY_NUMBER, CONF(max_sessions), "1024", 0, 1000000},
+	{"max_sessions", CONF_GLOBAL, KEY_NUMBER, CONF(quota.each.sessions), "1024", 0, 1000000},
 	{"admission_timeout_s", CONF_GLOBAL, KEY_NUMBER, CONF(vm.admission_s), "120", 1, WEEK_S},
 	{"boot_timeout_s", CONF_GLOBAL, KEY_NUMBER, CONF(vm.boot_s), "60", 1, 3600},
 	{"force_mitigations", CONF_GLOBAL, KEY_FLAG, CONF(vm.mitigate), "no", YES_NO},
@@ -191,6 +193,13 @@ static const struct key keys[] = {
 	 .comment = "What machines have done before they are used: auto imports the packages, off "
 		    "nothing; "
 		    "else a line of code."},
+	{"seed", CONF_SESSION, KEY_TEXT, SPEC(seed), "",
+	 .comment =
+		 "A number that random numbers follow from, so that they are the same in another "
+		 "session. Nothing that is made of them is a secret."},
+	{"clock", CONF_SESSION, KEY_TEXT, SPEC(clock), "",
+	 .comment = "The time at which a machine's clock begins: 2026-01-01T00:00:00, of UTC, and "
+		    "running or fixed behind it: at which each run begins."},
 	{"cwd", CONF_SESSION, KEY_CWD, 0, .flags = KEY_LIVE,
 	 .comment = "Where jobs begin whose config says nothing: absolute, or below files/; else "
 		    "files/."},
@@ -246,13 +255,21 @@ static const struct key keys[] = {
 	{"root", CONF_SESSION, KEY_FLAG, SPEC(root), "no", .flags = KEY_FIXED,
 	 .words = {"no", "yes"},
 	 .comment = "May jobs run as root, in a system that can be changed? Set in xsbxfs.conf."},
+
+	{"sessions", CONF_QUOTA, KEY_NUMBER, MAY(sessions), NULL, 0, 1000000},
+	{"machines", CONF_QUOTA, KEY_NUMBER, MAY(machines), NULL, 0, 100000},
+	{"memory_mb", CONF_QUOTA, KEY_NUMBER, MAY(memory_mb), NULL, 0, 16 * MIB},
+	{"cpu_s_day", CONF_QUOTA, KEY_NUMBER, MAY(cpu_s_day), NULL, 0, 1000000000},
+	{"disk", CONF_QUOTA, KEY_SIZE, MAY(disk), NULL, 0, 16 * MIB},
+	{"checkpoints", CONF_QUOTA, KEY_NUMBER, MAY(checkpoints), NULL, 0, 1000000},
+	{"net_bytes_day", CONF_QUOTA, KEY_SIZE, MAY(net_bytes_day), NULL, 0, 16 * MIB},
 };
 
 const char *key_section(enum conf_section section)
 {
 	static const char *const names[CONF_NSECTIONS] = {
 		[CONF_GLOBAL] = "xsbxfs", [CONF_LIMITS] = "limits",	[CONF_NETWORK] = "network",
-		[CONF_STORE] = "store",	  [CONF_PACKAGES] = "packages",
+		[CONF_STORE] = "store",	  [CONF_PACKAGES] = "packages", [CONF_QUOTA] = "quota",
 	};
 
 	return names[section];

@@ -20,6 +20,7 @@ enum conf_section {
 	CONF_OPTION, /* on the command line only */
 	CONF_TEMPLATE,
 	CONF_SESSION, /* `config`; [template NAME] has these as well */
+	CONF_QUOTA,   /* in struct allowance, see quota.h */
 	CONF_NSECTIONS,
 };
 

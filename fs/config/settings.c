@@ -11,6 +11,7 @@
 #include "paths.h"
 #include "ruleset.h"
 #include "value.h"
+#include "vm/base/exact.h"
 #include "vm/base/problem.h"
 #include "vm/base/util.h"
 
@@ -253,6 +254,8 @@ size_t settings_bytes(const struct settings *s)
 				     spec->policy.secrets,
 				     spec->policy.secrets_file,
 				     spec->warmup,
+				     spec->seed,
+				     spec->clock,
 				     s->cwd,
 				     s->entrypoint};
 	size_t n = env_bytes(spec);
@@ -345,6 +348,41 @@ static int check_warmup(const struct sandbox_spec *s, struct problem *why)
 				     "warmup: the code has %zu bytes", len);
 }
 
+static int check_seed(const struct sandbox_spec *s, struct problem *why)
+{
+	uint64_t seed;
+	const int r = exact_seed(s->seed, &seed);
+
+	if (r < 0)
+		return problem_set(why, PROBLEM_INVALID, "Write a number below 2^64, in decimal.",
+				   "seed: \"%s\" is none", problem_quote(s->seed).text);
+	/* Its interpreter is started anew, for the snapshot's had no seed. */
+	if (r > 0 && spec_warmup_code(s))
+		return problem_set(why, PROBLEM_INVALID, "Write warmup = auto, or leave seed out.",
+				   "seed: what the code of warmup leaves is part of a snapshot, of "
+				   "which a session with a seed has no interpreter");
+	return 0;
+}
+
+static int check_clock(const struct sandbox_spec *s, struct problem *why)
+{
+	uint64_t ns;
+	bool fixed;
+	const int r = exact_clock(s->clock, &ns, &fixed);
+
+	if (r < 0)
+		return problem_set(why, PROBLEM_INVALID,
+				   "Write a time of UTC from 1980 to 2199, as 2026-01-01T00:00:00, "
+				   "and running or fixed behind it, if you like.",
+				   "clock: \"%s\" is none", problem_quote(s->clock).text);
+	if (r > 0 && s->backend == VM_PROCESS)
+		return problem_set(why, PROBLEM_NOT_HERE,
+				   "Write backend = microvm, or leave clock out.",
+				   "clock: processes have the clock of this host, which they can't "
+				   "have set");
+	return 0;
+}
+
 /* Do settings that are right one by one fit together, and are they allowed? */
 static int check_all(const struct settings *s, const struct settings_limits *limits,
 		     struct problem *why)
@@ -362,6 +400,10 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 		r = check_root(&s->spec, why);
 	if (r == 0)
 		r = check_warmup(&s->spec, why);
+	if (r == 0)
+		r = check_seed(&s->spec, why);
+	if (r == 0)
+		r = check_clock(&s->spec, why);
 	if (r == 0)
 		r = netset_check(s, limits, why);
 	if (r == 0)

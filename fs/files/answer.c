@@ -12,6 +12,7 @@
 #include "fs/session/fs.h"
 #include "fs/request/reply.h"
 #include "fs/session/quota.h"
+#include "fs/session/author.h"
 #include "fs/session/session.h"
 
 /* ---- a request ---- */
@@ -496,6 +497,17 @@ const struct vm_file_reply *files_link_measured(struct file_op *op, int err,
 	return &op->linked;
 }
 
+static void answer_origin(struct file_op *op, const struct vm_file_reply *reply)
+{
+	char text[AUTHOR_SHOWN];
+	const size_t len = author_show(op->s, reply->data, reply->size, text);
+
+	if (len)
+		reply_xattr(files_op_req(op), text, len, op->rq.size);
+	else
+		reply_err(files_op_req(op), -ENODATA);
+}
+
 /* ---- all of them ---- */
 
 void files_answer(struct file_op *op, const struct vm_file_reply *reply)
@@ -509,6 +521,7 @@ void files_answer(struct file_op *op, const struct vm_file_reply *reply)
 	case VM_GETATTR:
 	case VM_SETATTR: answer_attr(op, reply); break;
 	case VM_READLINK: answer_readlink(op, reply); break;
+	case VM_ORIGIN: answer_origin(op, reply); break;
 	case VM_OPEN:
 	case VM_OPENDIR: files_answer_open(op, reply); break;
 	/* What the agent has been told of is written down, and who reads once more gets the same. */

@@ -299,6 +299,7 @@ static void answer_empty(struct file_op *op)
 		break;
 	case VM_STATFS: files_answer_statfs(op, &nothing); break;
 	case VM_FSYNC: reply_err(files_op_req(op), 0); break;
+	case VM_ORIGIN: reply_err(files_op_req(op), -ENODATA); break;
 	default: reply_err(files_op_req(op), -ENOENT);
 	}
 	files_op_free(op);
@@ -400,7 +401,7 @@ static void op_wake(struct file_op *op, struct session *s)
 	const int e = session_start(s);
 
 	if (e < 0)
-		files_op_fail(op, e == -ESTALE ? e : -EIO);
+		files_op_fail(op, e == -ESTALE || e == -EDQUOT ? e : -EIO);
 	else
 		op_hold(op);
 }

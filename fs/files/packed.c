@@ -31,6 +31,7 @@ bool packed_reads(const struct vm_file *rq)
 	case VM_LOOKUP:
 	case VM_GETATTR:
 	case VM_READLINK:
+	case VM_ORIGIN:
 	case VM_OPENDIR:
 	case VM_READDIR:
 	case VM_READ:
@@ -91,6 +92,15 @@ static int read_link(struct file_op *op, const struct pack *pack, uint32_t entry
 
 	if (!target)
 		return -EINVAL;
+	files_answer(op, &r);
+	return 0;
+}
+
+static int tell_origin(struct file_op *op, const struct pack *pack, uint32_t entry)
+{
+	const char *text = pack_origin(pack, entry);
+	const struct vm_file_reply r = {.data = text, .size = text ? strlen(text) : 0};
+
 	files_answer(op, &r);
 	return 0;
 }
@@ -266,6 +276,7 @@ static int answer(struct file_op *op, const struct pack *pack, uint32_t entry)
 	case VM_LOOKUP: return look_up(op, pack, entry);
 	case VM_GETATTR: describe(op, pack, entry); return 0;
 	case VM_READLINK: return read_link(op, pack, entry);
+	case VM_ORIGIN: return tell_origin(op, pack, entry);
 	case VM_OPEN:
 	case VM_OPENDIR: return open_entry(op, pack, entry);
 	case VM_READDIR: return list(op, pack, entry);

@@ -398,4 +398,7 @@ const struct fuse_lowlevel_ops ops = {
 	.releasedir = op_releasedir,
 	.fsyncdir = op_fsync,
 	.statfs = op_statfs,
+	.getxattr = op_getxattr,
+	.setxattr = op_setxattr,
+	.removexattr = op_removexattr,
 };

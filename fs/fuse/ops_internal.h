@@ -57,4 +57,10 @@ void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		struct fuse_file_info *fi);
 void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
+/* Handlers in ops_xattr.c. */
+void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+		 int flags);
+void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+
 #endif

@@ -456,7 +456,7 @@ static int find_owned(struct heritage *g)
 	const enum node_kind kind = ino_kind(g->like.ino);
 	struct handle *h = &g->like;
 
-	if (kind <= NODE_NONE || kind >= NODE_NKINDS || (kind >= NODE_SESSION) != (h->s != NULL))
+	if (kind <= NODE_NONE || kind >= NODE_NKINDS || ino_is_of_session(kind) != (h->s != NULL))
 		return -EBADMSG;
 	if (g->fixed != (ops_of(h) != NULL))
 		return -EBADMSG;

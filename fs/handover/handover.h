@@ -53,7 +53,8 @@ enum handover_kind {
 	HANDOVER_GENERATION, /* key: index of a handle that is free, or was */
 	HANDOVER_SLOT,	     /* key: a free one of sessions; behind all sessions */
 	HANDOVER_STATS,
-	HANDOVER_AUDIT,	       /* lines of the audit log */
+	HANDOVER_AUDIT,	  /* lines of the audit log */
+	HANDOVER_ACCOUNT, /* what a user has used today; key: its place, see fs/session/account.h */
 	HANDOVER_REQUEST = 90, /* key: the kernel's number of it; see fs/fuse/devfuse_turn.c */
 	HANDOVER_ANSWER, /* key: 0 what of the kernel's connection was handled; else one answer */
 	HANDOVER_CALLS = 100,  /* key as of HANDOVER_FILES; requests that were answered in part */

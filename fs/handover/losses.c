@@ -217,6 +217,7 @@ int handover_lost(struct fs *fs, const struct record *rec, int err)
 	case HANDOVER_SLOT:
 	case HANDOVER_STATS:
 	case HANDOVER_AUDIT:
+	case HANDOVER_ACCOUNT:
 	case HANDOVER_COMPLAINTS: return 0;
 	/* It may be whole, and there be no other one of it. */
 	case HANDOVER_SAVED: return saved_take_passes(err) ? err : 0;

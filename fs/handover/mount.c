@@ -56,7 +56,7 @@ static bool is_of_sessions(uint32_t kind)
 static bool is_before_sessions(uint32_t kind)
 {
 	return kind == HANDOVER_PROCESS || kind == HANDOVER_MOUNT || kind == HANDOVER_STATS ||
-	       kind == HANDOVER_AUDIT || kind == HANDOVER_SAVED;
+	       kind == HANDOVER_AUDIT || kind == HANDOVER_ACCOUNT || kind == HANDOVER_SAVED;
 }
 
 /* Behind them. */

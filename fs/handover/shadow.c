@@ -127,6 +127,7 @@ bool handover_is_whole(uint32_t kind)
 	case HANDOVER_MOUNT:
 	case HANDOVER_STATS:
 	case HANDOVER_AUDIT:
+	case HANDOVER_ACCOUNT:
 	case HANDOVER_LOCKS:
 	case HANDOVER_COMPLAINTS:
 	case HANDOVER_EVENTS:

@@ -39,6 +39,9 @@ enum stats_tag {
 	STATS_SAVES_FAILED,
 	STATS_WAKES,
 	STATS_TIMING, /* one of struct timings */
+	STATS_CPU_US,
+	STATS_NET_BYTES,
+	STATS_OVER_QUOTA,
 };
 
 /* Never reuse. */
@@ -84,6 +87,9 @@ static int put_stats(const struct fs *fs, struct handover_sink *sink)
 	record_u64(out, STATS_SAVED, st->saved);
 	record_u64(out, STATS_SAVES_FAILED, st->saves_failed);
 	record_u64(out, STATS_WAKES, st->wakes);
+	record_u64(out, STATS_CPU_US, st->cpu_us);
+	record_u64(out, STATS_NET_BYTES, st->net_bytes);
+	record_u64(out, STATS_OVER_QUOTA, st->over_quota);
 	(void)timings_each(&st->timings, put_timing, out);
 	return sink_end(sink, HANDOVER_STATS, 0, 0);
 }
@@ -179,6 +185,22 @@ static int put_audit(const struct fs *fs, struct handover_sink *sink)
 	return sink_end(sink, HANDOVER_AUDIT, 0, 0);
 }
 
+/* Also those that count no more, as long as they have their places. */
+static int put_accounts(const struct accounts *a, bool changes_only, struct handover_sink *sink)
+{
+	const struct account *acc;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < ACCOUNT_PLACES; i++) {
+		acc = account_at(a, i);
+		if (!acc || (changes_only ? !acc->touched : !acc->day))
+			continue;
+		account_put(acc, sink_begin(sink));
+		r = sink_end(sink, HANDOVER_ACCOUNT, i, 0);
+	}
+	return r;
+}
+
 static int put_slot(const struct roster *ro, unsigned slot, struct handover_sink *sink)
 {
 	if (roster_put_free(ro, slot, sink_begin(sink)))
@@ -229,6 +251,8 @@ int handover_put_rest(const struct fs *fs, struct handover_sink *sink)
 		r = put_events(&fs->events, 0, sink);
 	if (r == 0)
 		r = put_audit(fs, sink);
+	if (r == 0)
+		r = put_accounts(&fs->accounts, false, sink);
 	return r == 0 ? put_slots(&fs->roster, sink) : r;
 }
 
@@ -293,6 +317,17 @@ static int commit_audit(const struct fs *fs, struct handover_sink *sink)
 	return put_audit(fs, sink);
 }
 
+static int commit_accounts(struct accounts *a, struct handover_sink *sink)
+{
+	int r;
+
+	if (!a->touched)
+		return 0;
+	r = put_accounts(a, true, sink);
+	account_noted(a);
+	return r;
+}
+
 static int commit_slots(struct roster *ro, struct handover_sink *sink)
 {
 	int r = 0;
@@ -318,6 +353,8 @@ int handover_commit_whole(struct fs *fs, struct handover_sink *sink)
 		r = commit_events(&fs->events, sink);
 	if (r == 0)
 		r = commit_audit(fs, sink);
+	if (r == 0)
+		r = commit_accounts(&fs->accounts, sink);
 	return r == 0 ? commit_slots(&fs->roster, sink) : r;
 }
 
@@ -329,6 +366,7 @@ void handover_settle_whole(struct fs *fs)
 	fs->events.put = fs->events.next;
 	fs->events.put_written = fs->events.written;
 	roster_noted(&fs->roster);
+	account_noted(&fs->accounts);
 }
 
 /* ---- reading ---- */
@@ -393,6 +431,9 @@ static int get_stats(struct fs_stats *st, struct record_reader fields)
 		case STATS_SAVED: to = &st->saved; break;
 		case STATS_SAVES_FAILED: to = &st->saves_failed; break;
 		case STATS_WAKES: to = &st->wakes; break;
+		case STATS_CPU_US: to = &st->cpu_us; break;
+		case STATS_NET_BYTES: to = &st->net_bytes; break;
+		case STATS_OVER_QUOTA: to = &st->over_quota; break;
 		case STATS_TIMING: r = timings_get(&st->timings, record_inside(&f)); break;
 		default: break;
 		}
@@ -537,6 +578,7 @@ int handover_get_whole(struct fs *fs, const struct record *rec, struct fdbag *fd
 	case HANDOVER_EVENTS: return events_get(&fs->events, rec->fields);
 	case HANDOVER_EVENT: return events_get_one(&fs->events, rec->fields);
 	case HANDOVER_AUDIT: return fs->audit ? audit_get(fs->audit, rec->fields) : 0;
+	case HANDOVER_ACCOUNT: return account_get(&fs->accounts, rec->key, rec->fields);
 	case HANDOVER_SLOT: return roster_get_free(&fs->roster, rec->key, rec->fields);
 	default: return 0;
 	}

@@ -50,6 +50,8 @@ enum keep_kind {
 	KEEP_TEXT = 5,	/* a piece of bytes that grow; key: their id. fs/handover/texts.c */
 	KEEP_SCRATCH = 6,
 	KEEP_REMOVAL = 7, /* of a session that was kept, from the disk; key: its id */
+	KEEP_ACCOUNT =
+		8, /* at rest, in a file of their own: what a user has used; key: its place. fs/session/account.h */
 };
 
 /* Code of more bytes is written once, beside the record, which is written anew each time that something changes. */

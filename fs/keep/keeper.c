@@ -514,11 +514,12 @@ void keeper_flush(struct keeper *k)
 			changed(s);
 	}
 	schedule(k);
+	keeper_accounts_flush(k);
 }
 
 bool keeper_is_idle(const struct keeper *k)
 {
-	return !k->busy && !k->storing && is_all(k) && !k->removals;
+	return !k->busy && !k->storing && is_all(k) && !k->removals && keeper_accounts_done(k);
 }
 
 /* ---- begin and end ---- */
@@ -527,6 +528,7 @@ static const struct keeping keeping = {.changed = changed,
 				       .saved = was_saved,
 				       .removed = removed,
 				       .bring = keeper_bring,
+				       .spent = keeper_spent,
 				       .next_removal = keeper_next_removal,
 				       .put_removal = keeper_put_removal,
 				       .get_removal = keeper_get_removal};
@@ -556,6 +558,7 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 	k->timer.data = k;
 	uv_timer_init(fs->loop, &k->end_timer);
 	k->end_timer.data = k;
+	keeper_accounts_init(k);
 	fs->keeper = k;
 	fs->keeping = &keeping;
 	*ret_k = k;
@@ -564,7 +567,8 @@ int keeper_open(struct fs *fs, struct store *st, struct keeper **ret_k, struct p
 
 bool keeper_may_yield(const struct keeper *k)
 {
-	return !k->busy && !k->storing && !k->removals && !k->bringing && k->step == END_NONE;
+	return !k->busy && !k->storing && !k->removals && !k->bringing && !k->accounts.busy &&
+	       k->step == END_NONE;
 }
 
 int keeper_lock(const struct keeper *k)
@@ -598,6 +602,7 @@ void keeper_go(struct keeper *k)
 			changed(s);
 	}
 	schedule(k); /* there may be something to be removed */
+	keeper_spent(k->fs);
 }
 
 void keeper_stop(struct keeper *k)
@@ -608,6 +613,7 @@ void keeper_stop(struct keeper *k)
 	(void)store_use(&k->store, NULL);
 	uv_close((uv_handle_t *)&k->timer, NULL);
 	uv_close((uv_handle_t *)&k->end_timer, NULL);
+	keeper_accounts_close(k);
 }
 
 bool keeper_close(struct keeper *k)
@@ -619,7 +625,7 @@ bool keeper_close(struct keeper *k)
 	k->fs->keeping = NULL;
 	k->fs->keeper = NULL;
 	keeper_held_clear(k);
-	if (k->busy || k->bringing)
+	if (k->busy || k->bringing || k->accounts.busy)
 		return false;
 	while ((item = k->removals)) {
 		k->removals = item->next;

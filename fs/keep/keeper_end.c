@@ -64,7 +64,9 @@ static bool has_nothing(const struct session *s)
 /* What a save lacks that fails, such as descriptors, others may have still. */
 static bool may_pass(const struct session *s)
 {
-	return problem_kept(&s->saving.unsaved)->code != PROBLEM_TOO_MUCH_SAVED;
+	const enum problem_code code = problem_kept(&s->saving.unsaved)->code;
+
+	return code != PROBLEM_TOO_MUCH_SAVED && code != PROBLEM_OVER_QUOTA;
 }
 
 /* Have others gone a moment ago? */

@@ -70,6 +70,18 @@ struct keeper_item {
 	uint64_t id; /* of its record */
 };
 
+/* What users have used, see keeper_accounts.c. */
+struct keeper_accounts {
+	struct keeper *k;
+	bool busy, failed, told;
+	int err;
+	uint64_t written,
+		writing; /* accounts.changes of what is there, and of what is being written */
+	struct buf text;
+	uv_work_t work;
+	uv_timer_t timer;
+};
+
 enum keeper_end_step {
 	END_NONE,
 	END_SLEEP,     /* sessions are to fall asleep */
@@ -109,6 +121,7 @@ struct keeper {
 	bool all;      /* nothing else was dirty */
 
 	bool bringing;
+	struct keeper_accounts accounts;
 
 	enum keeper_end_step step;
 	void (*look)(struct keeper *k); /* from then on: something has come to its end */
@@ -178,6 +191,19 @@ bool keeper_holds(const struct keeper *k, const struct store_name *of);
 /* That record is about to be removed, or was replaced. */
 void keeper_let_go(struct keeper *k, const struct store_name *of);
 void keeper_held_clear(struct keeper *k);
+
+/* ---- keeper_accounts.c ---- */
+
+void keeper_accounts_init(struct keeper *k);
+void keeper_accounts_load(struct keeper *k);
+/* See keeping.h. */
+void keeper_spent(struct fs *fs);
+/* They are written at once, from now on. */
+void keeper_accounts_flush(struct keeper *k);
+bool keeper_accounts_written(const struct keeper *k);
+/* ... or can't be. */
+bool keeper_accounts_done(const struct keeper *k);
+void keeper_accounts_close(struct keeper *k);
 
 /* ---- keeper_removal.c ---- */
 

@@ -261,6 +261,7 @@ static struct run *run_of(struct session *s, const struct keep_output *id)
 void keeper_item_kept(const struct keeper_item *item, struct session *s)
 {
 	s->on_disk.sum = item->sum;
+	s->on_disk.bytes = item->record.len;
 	for (size_t i = 0; i < item->noutputs; i++) {
 		struct run *r = run_of(s, &item->output[i].id);
 

@@ -188,6 +188,7 @@ static void found(struct finding *f, struct session *s, const struct buf *text)
 {
 	f->found++;
 	s->on_disk.sum = keeper_sum(text);
+	s->on_disk.bytes = text->len;
 }
 
 static void load_one(void *data, const char *template, const char *name)
@@ -300,6 +301,7 @@ void keeper_load(struct keeper *k)
 	k->loading = true;
 	r = store_list(&k->store, load_one, &f);
 	keep_join(k->fs);
+	keeper_accounts_load(k);
 	if (r < 0) {
 		f.unsure = true;
 		(void)keeper_hold(k, "", "", NULL);

@@ -51,6 +51,7 @@ enum {
 	CP_BEHIND,    /* live */
 	CP_FOREIGN,   /* live: settings that are not allowed; at rest they are its settings */
 	CP_LIFE,
+	CP_ORDINAL, /* missing: CP_RUN */
 };
 
 /* ---- at rest ---- */
@@ -404,6 +405,7 @@ void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoi
 	keep_put_u64(o->out, CP_LEAVING, cp->leaving);
 	record_time(o->out, CP_TIME, &cp->time);
 	keep_put_u64(o->out, CP_RUN, cp->run);
+	record_u64(o->out, CP_ORDINAL, cp->ordinal);
 	keep_put_u64(o->out, CP_LIFE, cp->life);
 	if (whole)
 		(void)keep_put_saved(o, CP_SAVED, cp->saved);
@@ -480,7 +482,11 @@ static int checkpoint_field(struct keep_in *in, void *to, const struct record_fi
 	case CP_AUTOMATIC: return record_get_bool(f, &cp->automatic);
 	case CP_LEAVING: return record_get_bool(f, &cp->leaving);
 	case CP_TIME: return record_get_time(f, &cp->time);
-	case CP_RUN: return record_get_u32(f, UINT32_MAX, &cp->run);
+	case CP_RUN:
+		e = record_get_u32(f, UINT32_MAX, &cp->run);
+		cp->ordinal = cp->run;
+		return e;
+	case CP_ORDINAL: return record_get_u32(f, UINT32_MAX, &cp->ordinal);
 	case CP_LIFE: return record_get_u32(f, UINT32_MAX, &cp->life);
 	case CP_SAVED:
 		e = keep_get_saved(in, f, &cp->saved, &why);

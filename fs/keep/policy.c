@@ -226,35 +226,38 @@ int keep_get_questions(struct keep_in *in, const struct record_field *f)
 
 void keep_put_net_used(struct keep_out *o, unsigned tag)
 {
-	const struct net_budget *used = &o->s->net_used, *now = &o->s->net_now;
-	const size_t at = record_open(o->out, tag);
+	struct net_budget used = o->s->net_used, now = o->s->net_now;
+	size_t at;
 
-	keep_put_u64(o->out, USED_BYTES, used->bytes);
-	keep_put_u64(o->out, USED_REQUESTS, used->requests);
-	keep_put_u64(o->out, USED_CONNECTIONS, used->connections);
-	keep_put_u64(o->out, NOW_BYTES, now->bytes);
-	keep_put_u64(o->out, NOW_REQUESTS, now->requests);
-	keep_put_u64(o->out, NOW_CONNECTIONS, now->connections);
+	if (!o->io->live) { /* its sandbox will not be there */
+		used.bytes += now.bytes;
+		used.requests += now.requests;
+		used.connections += now.connections;
+		now = (struct net_budget){0};
+	}
+	at = record_open(o->out, tag);
+	keep_put_u64(o->out, USED_BYTES, used.bytes);
+	keep_put_u64(o->out, USED_REQUESTS, used.requests);
+	keep_put_u64(o->out, USED_CONNECTIONS, used.connections);
+	keep_put_u64(o->out, NOW_BYTES, now.bytes);
+	keep_put_u64(o->out, NOW_REQUESTS, now.requests);
+	keep_put_u64(o->out, NOW_CONNECTIONS, now.connections);
 	record_close(o->out, at);
 }
 
 static int used_field(struct keep_in *in, void *to, const struct record_field *f)
 {
-	struct net_budget *used = &in->s->net_used, *now = in->io->live ? to : used;
-	uint64_t n = 0;
-	const int r = f->tag <= NOW_CONNECTIONS ? record_get(f, 0, UINT64_MAX / 4, &n) : 0;
+	struct net_budget *used = &in->s->net_used, *now = to;
 
-	/* At rest the sandbox is not there any more. */
 	switch (f->tag) {
-	case USED_BYTES: used->bytes += n; break;
-	case USED_REQUESTS: used->requests += n; break;
-	case USED_CONNECTIONS: used->connections += n; break;
-	case NOW_BYTES: now->bytes += n; break;
-	case NOW_REQUESTS: now->requests += n; break;
-	case NOW_CONNECTIONS: now->connections += n; break;
-	default: break;
+	case USED_BYTES: return record_get(f, 0, UINT64_MAX / 4, &used->bytes);
+	case USED_REQUESTS: return record_get(f, 0, UINT64_MAX / 4, &used->requests);
+	case USED_CONNECTIONS: return record_get(f, 0, UINT64_MAX / 4, &used->connections);
+	case NOW_BYTES: return record_get(f, 0, UINT64_MAX / 4, &now->bytes);
+	case NOW_REQUESTS: return record_get(f, 0, UINT64_MAX / 4, &now->requests);
+	case NOW_CONNECTIONS: return record_get(f, 0, UINT64_MAX / 4, &now->connections);
+	default: return 0;
 	}
-	return r;
 }
 
 int keep_get_net_used(struct keep_in *in, const struct record_field *f)

@@ -69,6 +69,7 @@ enum {
 	S_CONNLOG,
 	S_QUESTIONS,
 	S_NET_USED,
+	S_RUNS_BEFORE,
 };
 
 /* ---- writing ---- */
@@ -148,6 +149,7 @@ static void put_numbers(struct keep_out *o)
 	/* What runs at the end has been executed, if not to its end. */
 	keep_put_u64(o->out, S_LAST_RAN,
 		     s->active && !o->io->live ? s->active->number : s->last_ran);
+	keep_put_u64(o->out, S_RUNS_BEFORE, s->runs_before);
 	keep_put_u64(o->out, S_REMOVED_RUNS, s->removed_runs);
 	keep_put_u64(o->out, S_LAST_JOB, s->last_job);
 	keep_put_u64(o->out, S_LAST_CHECKPOINT, s->checkpoints.last);
@@ -431,6 +433,7 @@ static int number_field(struct session *s, const struct record_field *f)
 	case S_LAST_JOB: return record_get_u32(f, JOB_NUMBER_MAX, &s->last_job);
 	case S_LAST_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &s->checkpoints.last);
 	case S_LAST_SCRATCH: return record_get_u32(f, UINT32_MAX, &s->scratch.last_id);
+	case S_RUNS_BEFORE: return record_get_u32(f, UINT32_MAX, &s->runs_before);
 	case S_LIFE: return record_get_u32(f, UINT32_MAX, &s->life);
 	case S_LIVES: return record_get_u32(f, UINT32_MAX, &s->lives);
 	default: return time_field(s, f);

@@ -429,6 +429,44 @@ int store_sync(const struct store *st, const char *template)
 	return dir < 0 ? dir : fsync(dir) < 0 ? -errno : 0;
 }
 
+/* ---- accounts ---- */
+
+#define ACCOUNTS "accounts"
+
+int store_put_accounts(const struct store *st, const void *data, size_t len)
+{
+	_cleanup_close_ int fd = -1;
+	struct buf sealed = {0};
+	int r = seal(st, data, len, ACCOUNTS, &sealed);
+
+	if (r == 0) {
+		fd = openat(st->dir, "." ACCOUNTS,
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		r = fd < 0 ? -errno : fileio_write(fd, sealed.data, sealed.len);
+	}
+	buf_clear(&sealed);
+	if (r == 0)
+		r = store_settle(steal_fd(&fd));
+	if (r == 0 && renameat(st->dir, "." ACCOUNTS, st->dir, ACCOUNTS) < 0)
+		r = -errno;
+	return r == 0 && fsync(st->dir) < 0 ? -errno : r;
+}
+
+int store_get_accounts(const struct store *st, struct buf *out)
+{
+	_cleanup_close_ int fd = fileio_open(st->dir, ACCOUNTS);
+	struct buf sealed = {0};
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = read_whole(fd, &sealed, RECORD_MOST);
+	if (r == 0)
+		r = unseal(st, sealed.data, sealed.len, ACCOUNTS, out);
+	buf_clear(&sealed);
+	return r;
+}
+
 /* ---- outputs ---- */
 
 static void remove_outputs(int dir, const char *name)

@@ -25,6 +25,7 @@ struct vault;
  *	sessions/TEMPLATE/NAME.rec	the record of a session
  *	sessions/TEMPLATE/NAME.ID.out/	its long outputs: r3.0 is stdout of run 3, j2.1 is stderr of job 2;
  *					and long code: r3.code
+ *	accounts			what users have used today. Who does not know it leaves it alone
  *	saved/, key			see vm/checkpoint/vault.h
  *	reserve				nothing but room, for records: see reserve.h. Who does not know it leaves it alone
  *
@@ -125,6 +126,10 @@ void store_trim_outputs(const struct store *st, const struct store_name *of,
  * name, made then (as text)? */
 void store_sweep(const struct store *st, const char *template,
 		 bool (*wanted)(void *data, const char *name, const char *id), void *data);
+
+/* What users have used, as a whole. Return: 0, -ENOENT, -EBADMSG, -EKEYREJECTED, -errno. */
+int store_put_accounts(const struct store *st, const void *data, size_t len);
+int store_get_accounts(const struct store *st, struct buf *out);
 
 /* How `made` is written. */
 struct store_id {

@@ -2,6 +2,7 @@
 /* Answers to the kernel, by libfuse. */
 #include "reply.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
@@ -150,6 +151,16 @@ void reply_write(struct req *req, size_t size)
 void reply_readlink(struct req *req, const char *target)
 {
 	(void)fuse_reply_readlink(native(req), target);
+}
+
+void reply_xattr(struct req *req, const char *value, size_t len, size_t size)
+{
+	if (!size)
+		(void)fuse_reply_xattr(native(req), len);
+	else if (len > size)
+		reply_err(req, -ERANGE);
+	else
+		reply_buf(req, value, len);
 }
 
 void reply_statfs(struct req *req, const struct statvfs *st)

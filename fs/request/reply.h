@@ -65,6 +65,8 @@ void reply_buf_at_once(struct req *req, const void *data, size_t size);
 /* Is what is being said such an answer? For who passes it on. */
 bool reply_is_at_once(void);
 void reply_write(struct req *req, size_t size);
+/* An extended attribute, asked for with @size bytes of room; 0: how long it is. */
+void reply_xattr(struct req *req, const char *value, size_t len, size_t size);
 void reply_readlink(struct req *req, const char *target);
 void reply_statfs(struct req *req, const struct statvfs *st);
 void reply_lseek(struct req *req, uint64_t offset);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vm/base/log.h"
+#include "author.h"
 #include "fs.h"
 #include "intake.h"
 #include "job.h"
@@ -251,6 +252,16 @@ static void on_logged(void *data, const struct sandbox_logged *what)
 		connlog_add(s, what);
 }
 
+static void on_secrets(void *data, const struct problem *problem)
+{
+	struct session *s = told(data);
+
+	if (!s || !problem)
+		return;
+	session_problem(s, problem);
+	events_add(&s->fs->events, s, "secret", problem->cause);
+}
+
 static void on_connected(void *data, const char *name, uint16_t port)
 {
 	struct session *s = told(data);
@@ -446,6 +457,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .asked = on_asked,
 					      .unasked = on_unasked,
 					      .logged = on_logged,
+					      .secrets = on_secrets,
 					      .connected = on_connected,
 					      .ports = on_ports,
 					      .network_lost = on_network_lost,
@@ -508,9 +520,11 @@ static unsigned timeout_of(const struct session *s, const struct run *r)
 
 static int hand_over(struct session *s, struct run *r)
 {
+	const struct author author = author_of_run(s, r->number);
 	const struct sandbox_run run = {
 		.id = r->number,
 		.began = r->began,
+		.author = author.text,
 		.code = r->code.data,
 		.code_len = r->code.len,
 		.cwd = r->cwd,
@@ -584,12 +598,22 @@ static bool pump_save(struct session *s)
 	return false;
 }
 
+/* What was accepted when there was something left of the quota, and has not begun. */
+static void refuse_past_quota(struct session *s)
+{
+	struct problem why;
+
+	if ((s->nqueued || launch_pending(s)) && quota_begin(s->fs, s->uid, &why) < 0)
+		binding_refuse_all(s, &why);
+}
+
 void binding_pump(struct session *s)
 {
 	touch_head(s);
 	if (s->dead || s->changes.committing || s->saving.of || pump_save(s) ||
 	    s->pause.state != PAUSE_NONE)
 		return;
+	refuse_past_quota(s);
 	if (s->reset_asked && s->sandbox && !s->active) {
 		s->fs->watch->stirs(s);
 		if (sandbox_reset(s->sandbox) == 0)

@@ -145,6 +145,7 @@ static int check_new(const struct session *s, const char *name, const struct che
 		     const struct saved *saved, struct problem *why)
 {
 	const unsigned most = s->fs->conf->max_checkpoints;
+	int e;
 
 	if (!plain_name_ok(name)) {
 		problem_set(why, PROBLEM_BAD_NAME, PLAIN_NAME_FIX,
@@ -162,7 +163,8 @@ static int check_new(const struct session *s, const char *name, const struct che
 			    "there are %u checkpoints already, which is the most", most);
 		return -EDQUOT;
 	}
-	return check_room(s, saved, why);
+	e = quota_checkpoint(s->fs, s, failed != NULL, why);
+	return e < 0 ? e : check_room(s, saved, why);
 }
 
 /* ---- one of them ---- */
@@ -267,6 +269,7 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->life = s->life;
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
+	cp->ordinal = s->runs_before + s->last_ran;
 	cp->unwritten = s->fs->keeping;
 	if (!cp->unwritten)
 		tell(s, cp, "whole", "");

@@ -42,6 +42,7 @@ struct checkpoint {
 	bool leaving;	      /* somebody removes it with all that is in it, see names_unlink() */
 	struct timespec time; /* when it was asked for, later: when it was saved */
 	uint32_t run;	      /* the last before it; 0: none */
+	uint32_t ordinal;     /* how many runs made it what it is, see session.h */
 	uint32_t behind;      /* while it is SAVING: not before that run; see saving.h */
 	struct saved *saved;  /* reference */
 	uint32_t life;	      /* of the session, of which that is (session.h) */

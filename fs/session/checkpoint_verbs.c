@@ -160,6 +160,7 @@ int session_restore(struct session *s, const char *name)
 		session_set_origin(s, NULL);
 		s->asleep.copy = false;
 	}
+	s->runs_before = cp->ordinal - s->last_number;
 	binding_cut(s, &back);
 	asleep_return(s, saved_ref(cp->saved));
 	if (!awake)

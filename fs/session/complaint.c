@@ -7,6 +7,7 @@
 
 #include "fs.h"
 #include "node.h"
+#include "quota.h"
 #include "session.h"
 
 /* Without the standing one. */
@@ -97,8 +98,8 @@ static bool explain_job(const struct node *dir, int err, struct problem *p)
 	return true;
 }
 
-static void explain(const struct fs *fs, const struct node *dir, const char *name, int err,
-		    struct problem *p)
+static void explain(const struct fs *fs, const struct node *dir, const char *name, uid_t uid,
+		    int err, struct problem *p)
 {
 	if (explain_job(dir, err, p))
 		return;
@@ -118,11 +119,8 @@ static void explain(const struct fs *fs, const struct node *dir, const char *nam
 			problem_quote(name).text);
 		break;
 	case -EDQUOT:
-		problem_set(p, PROBLEM_TOO_MANY_SESSIONS,
-			    "Remove one: rmdir of its directory; and close what is open of "
-			    "removed ones.",
-			    "\"%s\": this user has as many sessions as are allowed",
-			    problem_quote(name).text);
+		(void)quota_session(fs, uid, p);
+		problem_wrap(p, p->code, p->fix, "\"%s\": %s", problem_quote(name).text, p->cause);
 		break;
 	case -ENOSPC:
 		problem_set(p, PROBLEM_TOO_MANY_SESSIONS,
@@ -170,6 +168,6 @@ void complaint_mkdir(struct fs *fs, const struct node *dir, const char *name, ui
 	if (err == -EEXIST || (err == 0 && (!old || !old->problem.code)))
 		return;
 	if (err < 0 && (err != -ENOSPC || audit_may(fs, 0, &p) == 0))
-		explain(fs, dir, name, err, &p);
+		explain(fs, dir, name, uid, err, &p);
 	complaint_tell(fs, uid, &p);
 }

@@ -120,6 +120,12 @@ static void set_origin(struct session *s, const struct fork *f)
 	session_set_origin(s, &o);
 }
 
+/* The last run before what is, or will be, saved. */
+static uint32_t behind_of(const struct fork *f)
+{
+	return f->cp ? f->cp->behind : f->source->last_number;
+}
+
 void fork_begin(struct session *s, const struct fork *f)
 {
 	struct saved *saved = saved_of(f);
@@ -129,6 +135,8 @@ void fork_begin(struct session *s, const struct fork *f)
 
 	assert(!s->sandbox && !s->asleep.saved && !s->saving.of);
 	set_origin(s, f);
+	s->runs_before =
+		f->cp && f->cp->saved ? f->cp->ordinal : source->runs_before + behind_of(f);
 	snprintf(words, sizeof(words), "copy of %s", s->settings.from);
 	events_add(&s->fs->events, s, "fork", words);
 	asleep_begin(s, saved ? saved_ref(saved) : NULL);
@@ -136,7 +144,7 @@ void fork_begin(struct session *s, const struct fork *f)
 	touch_session(s);
 	s->asleep.copy = true;
 	if (!saved) {
-		behind = f->cp ? f->cp->behind : source->last_number;
+		behind = behind_of(f);
 		if (source->saving.of) { /* it gets what that one gets */
 			behind = source->saving.behind;
 			source = source->saving.of;

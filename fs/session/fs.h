@@ -10,6 +10,7 @@
 #include <time.h>
 #include <uv.h>
 
+#include "account.h"
 #include "agent/files/lockbook.h"
 #include "audit.h"
 #include "complaint.h"
@@ -43,6 +44,8 @@ struct fs_stats {
 	uint64_t denied; /* by networks */
 	uint64_t requests;
 	uint64_t saved, saves_failed, wakes; /* sandboxes */
+	uint64_t cpu_us, net_bytes;	     /* by sandboxes of all users */
+	uint64_t over_quota;		     /* refusals because of quotas */
 	struct timings timings;
 };
 
@@ -100,13 +103,16 @@ struct fs {
 	struct lockbook locks; /* on nodes not served by the agent, see nodelock.h */
 	struct events events;
 	struct complaints complaints;
-	uid_t caller;	     /* of the current request */
-	struct who who;	     /* likewise; not known while there is none */
-	struct audit *audit; /* NULL: nothing is */
-	uint64_t request;    /* the kernel's number of it */
-	uint64_t kh;	     /* likewise, if it polls: by which the kernel knows who does; else 0 */
-	uint32_t fresh;	     /* for node_fresh() */
-	struct depot depot;  /* of output */
+	struct accounts accounts;
+	struct roster_sum all_disk; /* as of one user, of all; for quota_count.c */
+	bool enforce;		    /* somebody has gone on too far: see quota_enforce() */
+	uid_t caller;		    /* of the current request */
+	struct who who;		    /* likewise; not known while there is none */
+	struct audit *audit;	    /* NULL: nothing is */
+	uint64_t request;	    /* the kernel's number of it */
+	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
+	uint32_t fresh;	    /* for node_fresh() */
+	struct depot depot; /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */

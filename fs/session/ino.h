@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_SESSION_INO_H
 #define XSBX_FS_SESSION_INO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -113,9 +114,16 @@ enum node_kind {
 	NODE_QUESTION_UNTIL,
 	NODE_QUESTION_DECISION,
 	NODE_QUESTION_STATUS,
-	NODE_QUESTION_DECIDED, /* the last: an heir of another version knows the others by their numbers */
+	NODE_QUESTION_DECIDED,
+	NODE_ROOT_QUOTA, /* `sub` is whose. The last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
+
+/* Is it a node of a session? */
+static inline bool ino_is_of_session(enum node_kind kind)
+{
+	return kind >= NODE_SESSION && kind != NODE_ROOT_PAGE && kind != NODE_ROOT_QUOTA;
+}
 
 /* Makes a number. @slot and @generation are of a session, or @slot a template's; 0 where there is
  * neither. */

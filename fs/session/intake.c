@@ -79,7 +79,10 @@ static bool keep_output(struct session *s, struct run *r, enum vm_stream stream,
 {
 	const bool had_lost = run_lost(r);
 
-	if (run_wants_disk(r, stream, len) && quota_disk_full(s->fs, s->uid))
+	struct problem why;
+
+	if (run_wants_disk(r, stream, len) &&
+	    (quota_disk_full(s->fs, s->uid) || quota_disk(s->fs, s->uid, len, &why) < 0))
 		run_stop_keeping(r, stream, -EDQUOT);
 	run_output(r, stream, bytes, len);
 	return run_lost(r) && !had_lost;

@@ -26,6 +26,9 @@ struct keeping {
 	/* A long output is to be brought back, for fetch.h: fetch_brought() is the answer. */
 	void (*bring)(struct session *s, struct run *r, unsigned which);
 
+	/* Somebody has used something: fs->accounts is to be there at the next mount. */
+	void (*spent)(struct fs *fs);
+
 	/* What is removed, and on the disk still, for who writes records: all of these, by what is embedded in them. @last: the one
 	 * before, or NULL. */
 	struct touch *(*next_removal)(const struct fs *fs, struct touch *last);
@@ -45,6 +48,7 @@ struct kept {
 	bool refused; /* on another list: it could not be written, and is tried again later */
 	int err; /* why it could not be written, and was told; 0: what there is of it is on the disk */
 	uint64_t sum;	  /* of what was written last, 0: nothing */
+	uint64_t bytes;	  /* of its record there */
 	unsigned storing; /* saved things of it that are on their way to the disk */
 	TAILQ_ENTRY(session) link;
 };

@@ -6,6 +6,7 @@
 
 #include "fs.h"
 #include "touch.h"
+#include "author.h"
 #include "job.h"
 #include "vm/base/log.h"
 
@@ -117,10 +118,12 @@ static int hand_over(struct job *j)
 	const struct job_settings *with = &j->settings;
 	const struct session *s = j->s;
 	const struct run *r = j->front.latest;
+	const struct author author = author_of_job(s, j->name);
 	const uint64_t limit = s->fs->conf->output_bytes;
 	const struct sandbox_job job = {
 		.id = r->id,
 		.began = r->began,
+		.author = author.text,
 		.argv = {with->argv.data, (uint32_t)with->argv.len},
 		.code = {r->code.data, (uint32_t)r->code.len},
 		.language = with->language ? with->language : "",

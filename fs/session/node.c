@@ -26,7 +26,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 			return -ESTALE;
 		n.template_index = slot;
 		n.t = &fs->conf->template[slot];
-	} else if (n.kind >= NODE_SESSION && n.kind != NODE_ROOT_PAGE) {
+	} else if (ino_is_of_session(n.kind)) {
 		n.s = session_by_slot(fs, slot, ino_generation(ino));
 		if (!n.s)
 			return -ESTALE;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -76,7 +77,79 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 /* Bytes of all that is saved of all users' sessions, of each user once; UINT64_MAX: out of memory. */
 uint64_t quota_saved_total(const struct fs *fs);
 
+/* ... as far as max_saved is concerned. Return: likewise. */
+int quota_max_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		    struct problem *why);
+
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);
+
+/* ---- quota_saved.c ---- */
+
+/* As quota_saved() finds it, of one user; with @more of @of beside it, or NULL and NULL. */
+uint64_t quota_saved_by(const struct fs *fs, uid_t uid, const struct session *of,
+			const struct saved *more);
+
+/* ---- quota_count.c: what users have at once ---- */
+
+/*
+ * Theory of operation
+ * -------------------
+ * [quota] says what a user may have (fs/config/quota.h), and [quota all] what all may have together. What there is at any moment
+ * is counted where it is: sessions in the roster, sandboxes and memory by vm/host/admission (who is past these waits for a place),
+ * and here checkpoints and the disk: what is saved, outputs and code of runs, records in state_dir. What is used up by and by,
+ * and comes again with the next day, has accounts (account.h).
+ *
+ * Past a limit nothing begins; what there is stays. So everything that may need more asks here before it begins.
+ */
+
+/* May @uid have one more session? Return: 0, or -EDQUOT with @why. */
+int quota_session(const struct fs *fs, uid_t uid, struct problem *why);
+
+/* May @s have one more checkpoint, beside @instead of them that go? Return: likewise. */
+int quota_checkpoint(const struct fs *fs, const struct session *s, unsigned instead,
+		     struct problem *why);
+
+/* Bytes that are kept of a user, or (NULL) of all. */
+uint64_t quota_disk_used(const struct fs *fs, const uid_t *uid);
+unsigned quota_checkpoints_used(const struct fs *fs, const uid_t *uid);
+
+/* Is there room on the disk for @more of @uid? Return: 0, or -EDQUOT with @why. */
+int quota_disk(struct fs *fs, uid_t uid, uint64_t more, struct problem *why);
+
+/* ---- quota_day.c: what users have a day ---- */
+
+/* May a run or a job of @uid begin? Not if he, or all, have used up the processor time of the day, or the disk.
+ * Return: 0, or -EDQUOT with @why. */
+int quota_begin(struct fs *fs, uid_t uid, struct problem *why);
+
+/* Seconds until the next day begins; and when that is. */
+uint64_t quota_day_left(const struct fs *fs, struct tm *ret_next);
+
+/* A user's sandboxes have used processors for so long. Nothing follows before the alarm rings. */
+void quota_cpu_add(struct fs *fs, uid_t uid, uint64_t us);
+
+/**
+ * quota_net_left() - How many bytes may a user's sandboxes still send and receive today?
+ * @fs: Mount
+ * @uid: User
+ *
+ * What all may have together counts as well. Return: Bytes, UINT64_MAX: there is no limit; 0: nothing more.
+ */
+uint64_t quota_net_left(const struct fs *fs, uid_t uid);
+
+/* They have sent and received so many, which were not counted yet. */
+void quota_net_add(struct fs *fs, uid_t uid, uint64_t bytes);
+
+/* Why there is nothing left: for whoever refuses a connection. */
+void quota_net_problem(const struct fs *fs, uid_t uid, struct problem *why);
+
+/* Have they used so much more than a day's processor time that what goes on is to be ended? */
+bool quota_is_far_over(const struct fs *fs, uid_t uid, struct problem *why);
+
+/* ---- enforce.c: by the alarm ---- */
+
+/* Ends what goes on of those who are far over, if there may be some. */
+void quota_enforce(struct fs *fs);
 
 #endif

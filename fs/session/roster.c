@@ -88,6 +88,22 @@ struct roster_user *roster_user(const struct roster *ro, uid_t uid)
 	return NULL;
 }
 
+#define SUM_WORTH 16u /* a sum over so many sessions is made each time */
+
+bool roster_sum_fits(struct roster_sum *sum, uint64_t more, uint64_t limit)
+{
+	if (!sum->left || sum->bytes > limit || more > limit - sum->bytes)
+		return false;
+	sum->left--;
+	sum->bytes += more;
+	return true;
+}
+
+void roster_sum_know(const struct roster *ro, struct roster_sum *sum, uint64_t bytes)
+{
+	*sum = (struct roster_sum){.bytes = bytes, .left = (ro->n - ro->nfree) / SUM_WORTH};
+}
+
 /* Return: their entry, a new one if they have none; NULL if out of memory. */
 static struct roster_user *take_user(struct roster *ro, uid_t uid)
 {

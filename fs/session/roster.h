@@ -27,7 +27,7 @@ struct roster_sum {
 struct roster_user {
 	uid_t uid;
 	unsigned n, removed; /* both 0: nobody's entry */
-	struct roster_sum texts, saved;
+	struct roster_sum texts, saved, disk;
 };
 
 /*
@@ -93,6 +93,11 @@ void roster_forget(struct roster *ro, const struct session *s);
 /* What is known of a user, until sessions come or go; NULL: they have none, not even a removed
  * one. */
 struct roster_user *roster_user(const struct roster *ro, uid_t uid);
+
+/* Is it certainly no more than @limit with @more? Return: false, if that is to be found out. */
+bool roster_sum_fits(struct roster_sum *sum, uint64_t more, uint64_t limit);
+/* It was found out that it is @bytes now. */
+void roster_sum_know(const struct roster *ro, struct roster_sum *sum, uint64_t bytes);
 
 /* How many sessions a user has; @removed: of those that are removed, and not freed. */
 unsigned roster_of(const struct roster *ro, uid_t uid, bool removed);

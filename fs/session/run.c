@@ -193,7 +193,7 @@ void run_lost_problem(const struct run *r, struct problem *ret_p)
 		err == -ENOMEM ? "Free some memory, and run it again."
 		: err == -EDQUOT
 			? "Remove runs or sessions with long output, and run it again: one user's "
-			  "may take three quarters of the disk."
+			  "may take three quarters of the disk, and what the root's `quota` says."
 			: "Make room on the disk of spool_dir, or mend it, and run it again.",
 		"output of %s could not be kept: %s; its files end with an error where it is "
 		"missing",

@@ -10,6 +10,7 @@
 
 #include "fs.h"
 #include "job.h"
+#include "quota.h"
 #include "touch.h"
 #include "vm/base/problem.h"
 
@@ -152,11 +153,9 @@ int session_create(struct fs *fs, unsigned template_index, const char *name, uid
 		return -EEXIST;
 	if (fs->conf->template[template_index].gone)
 		return -ENOENT;
-	if (fs->conf->max_sessions &&
-	    (roster_of(&fs->roster, uid, false) >= fs->conf->max_sessions ||
-	     roster_of(&fs->roster, uid, true) >= fs->conf->max_sessions))
-		return -EDQUOT;
-	e = audit_may(fs, 0, &why);
+	e = quota_session(fs, uid, &why);
+	if (e == 0)
+		e = audit_may(fs, 0, &why);
 	if (e < 0)
 		return e;
 	slot = roster_reserve(&fs->roster, uid);
@@ -267,6 +266,8 @@ int session_check_damaged(struct session *s)
 
 int session_may_begin(const struct session *s, const struct buf *text, struct problem *why)
 {
+	int e;
+
 	if (s->dead)
 		return -ESTALE;
 	if (s->on_disk.damaged || s->state == SESSION_CLOSED) {
@@ -277,7 +278,8 @@ int session_may_begin(const struct session *s, const struct buf *text, struct pr
 		problem_set(why, PROBLEM_UNMOUNTED, "", "xsbxfs is ending");
 		return -ESTALE;
 	}
-	return audit_may_run(s, text, why);
+	e = quota_begin(s->fs, s->uid, why);
+	return e < 0 ? e : audit_may_run(s, text, why);
 }
 
 int session_may_submit(const struct session *s, const struct buf *code, struct problem *why)

@@ -118,8 +118,11 @@ struct session {
 	LIST_HEAD(kept_runs, run) kept_runs;
 	struct run_list runs, queue;
 	unsigned nruns, nqueued;
-	uint32_t last_number;	     /* of the newest run, 0: none yet */
-	uint32_t last_ran;	     /* ... of the last that was executed */
+	uint32_t last_number; /* of the newest run, 0: none yet */
+	uint32_t last_ran;    /* ... of the last that was executed */
+	/* What is added to the number of a run for how many made its sandbox what it is: more if that is a copy's, or from a
+	 * checkpoint. Modulo 2^32. */
+	uint32_t runs_before;
 	uint32_t removed_runs;	     /* by the history's limits, or by rmdir */
 	uint64_t first_event;	     /* number of the first that may be its */
 	struct waitlist events_wait; /* readers of its `events` */
@@ -271,7 +274,7 @@ struct run *session_add_run(struct session *s, struct buf *code, const struct ti
 /* A run of a named run, from which it has its standard input. Return: as session_submit(). */
 int session_submit_named(struct session *s, struct buf *code, const struct timespec *mtime,
 			 struct job *j);
-/* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -errno. */
+/* Makes sure that there is a sandbox, or that one is starting. Return: 0, -ESTALE (closed), -EDQUOT, -errno. */
 int session_start(struct session *s);
 struct run *session_run(struct session *s, uint32_t number);
 /* Removes a run from the history; a run that has not ended goes on. Return: 0, -ENOENT. */

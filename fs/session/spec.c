@@ -77,6 +77,7 @@ int spec_of_session(struct spec *spec, const struct session *s)
 	sandbox->nenv = list_env(s->fs, st, spec->env);
 	sandbox->allow = spec->allow;
 	sandbox->policy = network_policy(s, st);
+	sandbox->before = s->runs_before;
 	sandbox->ad_hoc = is_ad_hoc(st, base);
 	return spec->allow ? 0 : -ENOMEM;
 }

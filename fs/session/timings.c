@@ -47,6 +47,7 @@ static const char *const file_ops[VM_NFILEOPS] = {
 	[VM_LOCK] = "lock",
 	[VM_TEST_LOCK] = "test_lock",
 	[VM_DROP_LOCKS] = "drop_locks",
+	[VM_ORIGIN] = "origin",
 };
 
 static const char *state_name(unsigned i)

@@ -8,6 +8,7 @@
 #include "fs.h"
 #include "job.h"
 #include "node.h"
+#include "quota.h"
 #include "session.h"
 #include "touch.h"
 
@@ -106,8 +107,14 @@ int session_submit_late(struct session *s, struct buf *code, const struct timesp
 
 int session_start(struct session *s)
 {
+	struct problem why;
+
 	if (s->dead || s->state == SESSION_CLOSED || s->on_disk.damaged || s->fs->ending)
 		return -ESTALE;
+	if (!s->sandbox && quota_is_far_over(s->fs, s->uid, &why)) {
+		session_problem(s, &why);
+		return -EDQUOT;
+	}
 	if (s->saving.of) { /* there is nothing to begin from yet */
 		touch_session(s);
 		s->asleep.wake = true;

@@ -72,7 +72,7 @@ static int scratch_stat(const struct node *n, struct stat *st)
 /* Is it one of the root's that everybody has one of his own of? */
 static bool is_callers(enum node_kind kind)
 {
-	return kind == NODE_ROOT_ERROR || kind == NODE_ROOT_PAGE;
+	return kind == NODE_ROOT_ERROR || kind == NODE_ROOT_PAGE || kind == NODE_ROOT_QUOTA;
 }
 
 int dir_stat(const struct node *n, struct stat *ret_st)
@@ -88,7 +88,7 @@ int dir_stat(const struct node *n, struct stat *ret_st)
 	uint64_t size = 0;
 	int e;
 
-	assert(n->s || n->kind < NODE_SESSION || n->kind == NODE_ROOT_PAGE);
+	assert(n->s || !ino_is_of_session(n->kind));
 	if (is_callers(n->kind))
 		st.st_uid = n->sub;
 	if (n->kind == NODE_FILES) {

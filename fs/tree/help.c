@@ -224,8 +224,9 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"directions.\n"
 		"- Settings: `cat config`; `echo 'timeout_s = 60' >> config`. Only before the "
 		"first run:\n"
-		"  `memory_mb`, `cpus`, `packages`, `warmup`, `network`, variables (`env.NAME = "
-		"value`).\n"
+		"  `memory_mb`, `cpus`, `packages`, `warmup`, `seed`, `clock`, `network`, "
+		"variables "
+		"(`env.A = b`).\n"
 		"- Packages: `packages = pandas==2.3.3`, of npm `lodash@4.17.21`; at first, they "
 		"are waited for.\n"
 		"- A server inside listens at 0.0.0.0: `ports = 8080`; `cat ports` says where it "
@@ -236,11 +237,10 @@ static int root_rules(const struct conf *c, struct buf *out)
 		"- code: 1 MiB; output: %s each for stdout and stderr, the rest is dropped and\n"
 		"  `runs/N/status.json` says so; kept: the last %u runs and %s of a session\n"
 		"- memory: %s; processors: %s; time of a run: %s\n"
-		"\nMore: `doctor` (is this host in order?), `isolation` (what is enforced), "
-		"`status.html` (browser),\n"
+		"\nMore: `doctor` (is this host in order?), `isolation` (what holds), `quota` "
+		"(yours), `status.html`,\n"
 		"`status.json`, `events` (`tail -n 20`), `metrics`; in each session `README.md`; "
-		"man 5 "
-		"xsbxfs.\n",
+		"man 5 xsbxfs.\n",
 		network_words(c), PLAIN_NAME_MAX, c->template[0].name, bytes(c->output_bytes).text,
 		c->history_runs, bytes(c->history_bytes).text,
 		limit(c->limits.max_memory_mb, " MiB").text, limit(c->limits.max_cpus, "").text,
@@ -341,7 +341,8 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"| `net/log` | every connection that has ended, as JSON Lines |\n"
 		"| `ports` | forwarded ports: `guest host url` |\n"
 		"| `files/` | the working directory of the code, live in both directions; where "
-		"`git` refuses it, it says how to make an exception |\n%s"
+		"`git` refuses it, it says how to make an exception; `getfattr -n "
+		"user.xsbxfs.origin` tells which run or job changed a file last |\n%s"
 		"| `files.events` | what changes there while you read, from either side |\n"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"

@@ -198,6 +198,14 @@ int metrics_render(const struct node *n, struct buf *out)
 	runs(fs, out);
 	single(out, "output_bytes_total", "counter", "Bytes of output received from sandboxes.",
 	       fs->stats.output_bytes);
+	head(out, "cpu_seconds_total", "counter",
+	     "Seconds of the host's processors that sandboxes have used.");
+	buf_printf(out, "xsbxfs_cpu_seconds_total %.3f\n", (double)fs->stats.cpu_us / 1e6);
+	single(out, "net_bytes_total", "counter",
+	       "Bytes that sandboxes have sent and received through networks.",
+	       fs->stats.net_bytes);
+	single(out, "over_quota_total", "counter",
+	       "What was refused because a user had used up a quota.", fs->stats.over_quota);
 	single(out, "net_denied_total", "counter", "What networks of sandboxes refused.",
 	       fs->stats.denied);
 	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);

@@ -19,6 +19,7 @@ void text_read(struct handle *h, struct req *req, size_t size, uint64_t offset, 
 /* The contents of nodes. Each appends to @out. Return: 0 or -errno. */
 int text_error(const struct node *n, struct buf *out);
 int text_complaint(const struct node *n, struct buf *out);
+int text_quota(const struct node *n, struct buf *out);
 int text_state(const struct node *n, struct buf *out);
 int text_summary(const struct node *n, struct buf *out); /* of a job, or a named run */
 int text_session_summary(const struct node *n, struct buf *out);

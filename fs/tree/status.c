@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON nodes. Keys are added, not renamed: programs read these. */
 #include "nodes.h"
+#include "quota_node.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -418,15 +419,16 @@ int status_root(const struct node *n, struct buf *out)
 			      "failed", (json_int_t)st.failed, "warm", (json_int_t)st.warm,
 			      "snapshot", (json_int_t)st.snapshot, "cold", (json_int_t)st.cold);
 	return status_put(
-		out, json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
-			       "s:o, s:b}",
-			       "version", XSBX_VERSION, "log_level", log_level_str(log_level()),
-			       "uptime_s", (json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000),
-			       "accelerator", status_string(st.accel), "accelerator_why",
-			       status_string(st.accel_why), "qemu", status_string(st.qemu),
-			       "templates", templates, "sessions", sessions_json(fs), "admission",
-			       admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
-			       (json_int_t)st.pooled, "still", (json_int_t)st.still, "snapshots",
-			       snapshots, "store", store_json(fs), "survives",
-			       turn_is_on(fs->touched.turn) && !fs->unheld));
+		out,
+		json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
+			  "s:o, s:o, s:b}",
+			  "version", XSBX_VERSION, "log_level", log_level_str(log_level()),
+			  "uptime_s", (json_int_t)((uv_now(fs->loop) - fs->started_ms) / 1000),
+			  "accelerator", status_string(st.accel), "accelerator_why",
+			  status_string(st.accel_why), "qemu", status_string(st.qemu), "templates",
+			  templates, "sessions", sessions_json(fs), "admission",
+			  admission_json(fs, &st), "sandboxes", sandboxes, "pooled",
+			  (json_int_t)st.pooled, "still", (json_int_t)st.still, "snapshots",
+			  snapshots, "store", store_json(fs), "quota", quota_json(fs, fs->caller),
+			  "survives", turn_is_on(fs->touched.turn) && !fs->unheld));
 }

@@ -337,6 +337,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_CHECKPOINT_ERROR] = {TEXT("error", NODE_CHECKPOINT, 0400, text_checkpoint_error,
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
+	[NODE_ROOT_QUOTA] = {TEXT("quota", NODE_ROOT, 0400, text_quota, events_time)},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 	[NODE_NET_RULES] = {"rules", NODE_NET, FILE_ | 0600, &config_ops, text_rules, config_time,
 			    .truncate = truncate_list},

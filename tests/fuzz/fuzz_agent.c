@@ -292,7 +292,7 @@ static void holders_reap(void)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(fuzz.dying); i++) {
 		if (fuzz.dying[i])
-			(void)jobs_reaped(&fuzz.agent.jobs, holder_pid(i));
+			(void)jobs_reaped(&fuzz.agent.jobs, holder_pid(i), 0);
 		fuzz.dying[i] = false;
 	}
 }

@@ -10,7 +10,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Return: whether it was refused; *@ret_passed: how much passed before. */
-static bool feed(uint16_t port, bool look, const uint8_t *data, size_t size, size_t step, size_t *ret_passed)
+static bool feed(uint16_t port, bool look, const uint8_t *data, size_t size, size_t step,
+		 size_t *ret_passed)
 {
 	struct guard g = guard_for(port, look);
 	size_t passed = 0, have = 0;

@@ -94,8 +94,8 @@ static void on_authority(void *data, const uint8_t *der, size_t len)
 static void on_asked(void *data, const struct net_asked *m)
 {
 	(void)data;
-	printf("asked %u %s %s %s %u %s %u %u\n", m->header.id, word(m->method), m->scheme, m->host, m->port, word(m->path),
-	       m->rule, m->first);
+	printf("asked %u %s %s %s %u %s %u %u\n", m->header.id, word(m->method), m->scheme, m->host,
+	       m->port, word(m->path), m->rule, m->first);
 }
 
 static void on_unasked(void *data, uint32_t id, unsigned why)
@@ -107,10 +107,11 @@ static void on_unasked(void *data, uint32_t id, unsigned why)
 static void on_logged(void *data, const struct net_logged *m)
 {
 	(void)data;
-	printf("logged method=%s scheme=%s version=%s host=%s port=%u path=%s status=%u in=%" PRIu64 " out=%" PRIu64
-	       " refused=%u rule=%u first=%u secret=%s lost=%u reason=%s\n",
-	       word(m->method), m->scheme, word(m->version), m->host, m->port, word(m->path), m->status, m->bytes_in, m->bytes_out,
-	       m->refused, m->rule, m->first, word(m->secret), m->lost, net_reason_str(m->reason));
+	printf("logged method=%s scheme=%s version=%s host=%s port=%u path=%s status=%u in=%" PRIu64
+	       " out=%" PRIu64 " refused=%u rule=%u first=%u secret=%s lost=%u reason=%s\n",
+	       word(m->method), m->scheme, word(m->version), m->host, m->port, word(m->path),
+	       m->status, m->bytes_in, m->bytes_out, m->refused, m->rule, m->first, word(m->secret),
+	       m->lost, net_reason_str(m->reason));
 }
 
 static void on_secret(void *data, const struct net_secret_read *m)
@@ -262,8 +263,9 @@ static bool set_policy(const char *line, int *ret, char *why)
 		policy.ask = policy.ask_s > 0;
 	else if (sscanf(line, "learn %u", &on) == 1)
 		policy.learn = on;
-	else if (sscanf(line, "budget %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, &policy.most.bytes, &policy.most.requests,
-			&policy.most.connections, &policy.rate) == 4)
+	else if (sscanf(line, "budget %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			&policy.most.bytes, &policy.most.requests, &policy.most.connections,
+			&policy.rate) == 4)
 		;
 	else if (sscanf(line, "trust %199s", path) == 1)
 		return (*ret = pass_file(NULL, path)), true;
@@ -331,9 +333,15 @@ static void on_input(uv_poll_t *poll, int status, int events)
 
 int main(int argc, char **argv)
 {
-	static const struct gateway_events events = {
-		.ready = on_ready, .denied = on_denied, .stats = on_stats, .ended = on_ended, .authority = on_authority,
-		.asked = on_asked, .unasked = on_unasked, .logged = on_logged, .secret = on_secret};
+	static const struct gateway_events events = {.ready = on_ready,
+						     .denied = on_denied,
+						     .stats = on_stats,
+						     .ended = on_ended,
+						     .authority = on_authority,
+						     .asked = on_asked,
+						     .unasked = on_unasked,
+						     .logged = on_logged,
+						     .secret = on_secret};
 	const struct gateway_config cfg = {.events = &events, .dialer = &dialer, .owner = 1};
 	char number[12], *args[32] = {argv[1], (char *)"--control", number};
 	int sv[2], n = 3, i, status;

@@ -75,7 +75,7 @@ struct backend_events {
 	void (*console)(void *data, const void *bytes, size_t len);
 	/* It has failed to start, or has ended; at most once. backend_ops.destroy is still due. */
 	void (*down)(void *data, const struct problem *problem);
-	/* The answer to backend_ops.destroy: everything is released, and the pointer is invalid. */
+	/* The answer to backend_ops.destroy: everything is released, and the pointer is invalid as soon as this returns. */
 	void (*destroyed)(void *data);
 	/* Its record says something else. May be NULL. */
 	void (*touched)(void *data);
@@ -97,6 +97,8 @@ struct backend_info {
 	const struct jail_report *report; /* state of its jail, or NULL */
 	int kept;		   /* descriptor kept from its jail, or -1; owned by the backend */
 	struct cgroup_stat *stats; /* counters of its jail, or NULL */
+	uint64_t
+		used_us; /* processor time of all of it, once it has ended; else 0, also if that is not known */
 };
 
 /* @error is NULL if the machine was saved. */

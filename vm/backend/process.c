@@ -267,7 +267,8 @@ static void process_info(struct backend *b, struct backend_info *ret_info)
 					  .kept = pid ? b->agent.program.child.kept : -1,
 					  .pid = pid,
 					  .report = pid ? &b->agent.program.child.report : NULL,
-					  .stats = pid ? &b->agent.program.child.stats : NULL};
+					  .stats = pid ? &b->agent.program.child.stats : NULL,
+					  .used_us = b->agent.program.child.used_us};
 }
 
 static int process_take_card(struct backend *b, bool *ret_stream)

@@ -258,6 +258,7 @@ static void qemu_info(struct backend *b, struct backend_info *ret_info)
 		.accel = b->kvm ? "kvm" : "tcg",
 		.pid = runs ? b->child.pid : 0,
 		.report = runs ? &b->child.report : NULL,
+		.used_us = b->child.used_us,
 	};
 }
 

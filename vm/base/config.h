@@ -64,6 +64,14 @@ struct vm_packages {
 /* What builds images: on the PATH where xsbxfs is installed, and in its sources. */
 #define IMAGES_COMMAND "xsbxfs-images (in the sources, scripts/images)"
 
+/* What one user may have at once, if it is not what others may. 0: no limit but that of all. */
+struct vm_user {
+	uid_t uid;
+	unsigned max_vms, memory_mb;
+};
+
+#define VM_AS_OTHERS UINT32_MAX /* ... or what others may */
+
 struct vm_config {
 	const char *cache_dir;	 /* contains images/templates/NAME */
 	const char *shared_dir;	 /* likewise, made by root for all; NULL: none */
@@ -78,8 +86,13 @@ struct vm_config {
 		key_command; /* for a shell: tells the key of what is kept; NULL: it is in a file */
 	const char *image_builder; /* program that builds missing images, or "none" */
 	bool heir;		   /* nothing is started yet: vm_host_go() */
-	unsigned max_vms;	 /* admission: sandboxes at once; 0: derived from memory and CPUs */
-	unsigned max_vms_user;	 /* of one user; 0: all, or three quarters if `shared` */
+	unsigned max_vms;      /* admission: sandboxes at once; 0: derived from memory and CPUs */
+	unsigned max_vms_user; /* of one user; 0: all, or three quarters if `shared` */
+	unsigned
+		memory_mb; /* of all sandboxes, where that is less than what the host gives; 0: no limit */
+	unsigned memory_mb_user;     /* of one user's; 0: all, or three quarters if `shared` */
+	const struct vm_user *users; /* for whom others count; must outlive the vm */
+	size_t nusers;
 	bool shared;		 /* by several users: none of them may take everything */
 	unsigned memory_percent; /* of the host's memory that may be committed; 0: 200 */
 	unsigned cpu_percent;	 /* of its processors; 0: 200 */

@@ -44,6 +44,10 @@
 	X(MKDIR, TOO_MANY_SESSIONS, "too-many-sessions", LATER, \
 	  "The user, or the mount, has as many sessions as may be.", \
 	  "Remove some.") \
+	X(MKDIR, OVER_QUOTA, "over-quota", LATER, \
+	  "The user, or all together, have used up what they may have: of a day's processor time, of the " \
+	  "disk, of checkpoints, of a day's network.", \
+	  "Wait until it begins anew, or remove something; the `quota` of the root shows how much there is.") \
 	X(MKDIR, NOT_HERE, "not-here", NO, \
 	  "No directory can be made there. Of a setting: it is for processes, and this is a " \
 	  "machine.", \
@@ -122,6 +126,9 @@
 	X(INPUT, DROPPED, "dropped", YES, \
 	  "There was no memory to make a run of the code; or a job, or a named run, had its code already, from another writer.", \
 	  "Write it again; make another job.") \
+	X(INPUT, ORIGIN_FIXED, "origin-fixed", NO, \
+	  "The attribute `user.xsbxfs.origin` was to be set, or removed. It says who changed a file last.", \
+	  "Nobody sets it; cp, rsync and tar are told to leave out extended attributes.") \
 	X(INPUT, TOO_MANY_FILES, "too-many-files", NO, \
 	  "There are 64 files beside the nodes.", \
 	  "Keep files below `files/`.") \
@@ -321,6 +328,9 @@
 	X(END, NETWORK_LOST, "network-lost", NO, \
 	  "The filter of its network has ended; the sandbox lives.", \
 	  "Copy what you need, and make a new session.") \
+	X(END, NO_SECRET, "no-secret", LATER, \
+	  "The value of a secret could not be read, or is none; requests that need it are refused, or go with the value of before.", \
+	  "Put right what is named; it is read again by itself.") \
 	X(RUNS, TIMEOUT, "timeout", NO, \
 	  "It took longer than `timeout_s`.", \
 	  "Raise that, or write 0.") \

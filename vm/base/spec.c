@@ -112,6 +112,8 @@ int spec_copy(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	s.policy.rules = text(src->policy.rules, &bad);
 	s.policy.secrets = text(src->policy.secrets, &bad);
 	s.policy.secrets_file = text(src->policy.secrets_file, &bad);
+	s.seed = text(src->seed, &bad);
+	s.clock = text(src->clock, &bad);
 	s.work = src->work ? text(src->work, &bad) : NULL;
 	s.cpus = MAX(src->cpus, 1u);
 	s.nenv = s.npaths = s.nports = s.ntemplate_env = 0;
@@ -136,8 +138,9 @@ int spec_copy_kind(struct sandbox_spec *dst, const struct sandbox_spec *src)
 	s.env = src->template_env;
 	s.nenv = src->ntemplate_env;
 	s.limits = src->template_limits;
-	s.allow = NULL;
+	s.allow = s.seed = s.clock = NULL;
 	s.policy = (struct net_policy){0};
+	s.before = 0;
 	s.nports = 0;
 	return spec_copy(dst, &s);
 }
@@ -147,7 +150,8 @@ void spec_free(struct sandbox_spec *s)
 	const char *const texts[] = {s->name,	      s->label.who,	 s->image,
 				     s->language,     s->packages,	 s->warmup,
 				     s->allow,	      s->work,		 s->policy.first,
-				     s->policy.rules, s->policy.secrets, s->policy.secrets_file};
+				     s->policy.rules, s->policy.secrets, s->policy.secrets_file,
+				     s->seed,	      s->clock};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free((char *)texts[i]);

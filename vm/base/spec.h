@@ -113,7 +113,10 @@ struct sandbox_spec {
 	 * is made after its packages were imported, as far as they can be. NULL, "" or
 	 * SPEC_WARMUP_OFF: neither. */
 	const char *warmup;
-	bool alone; /* without a template: neither snapshots nor a pool */
+	/* What of it is to be the same in another one, see exact.h; "" or NULL: nothing. */
+	const char *seed, *clock;
+	uint32_t before; /* runs before its first one, in what it is a copy of; for `seed` */
+	bool alone;	 /* without a template: neither snapshots nor a pool */
 	struct vm_pool pool;
 	bool ad_hoc; /* differs from its template: a snapshot is made only if it is requested again */
 };

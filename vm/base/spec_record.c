@@ -55,6 +55,9 @@ enum {
 	TAG_USED_REQUESTS,
 	TAG_USED_CONNECTIONS,
 	TAG_SECRETS_FILE,
+	TAG_SEED,
+	TAG_CLOCK,
+	TAG_BEFORE,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -87,6 +90,7 @@ static const struct record_member members[] = {
 	MEMBER(policy.used.requests, TAG_USED_REQUESTS, UINT64_MAX),
 	MEMBER(policy.used.connections, TAG_USED_CONNECTIONS, UINT64_MAX),
 	MEMBER(policy.rate, TAG_NET_RATE, UINT64_MAX),
+	MEMBER(before, TAG_BEFORE, UINT32_MAX),
 };
 
 static const struct {
@@ -105,6 +109,8 @@ static const struct {
 	{TAG_SECRETS_FILE, offsetof(struct sandbox_spec, policy.secrets_file)},
 	{TAG_PACKAGES, offsetof(struct sandbox_spec, packages)},
 	{TAG_WARMUP, offsetof(struct sandbox_spec, warmup)},
+	{TAG_SEED, offsetof(struct sandbox_spec, seed)},
+	{TAG_CLOCK, offsetof(struct sandbox_spec, clock)},
 };
 
 static void put_pair(struct buf *out, unsigned tag, const char *name, const char *value, bool flag)

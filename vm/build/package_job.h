@@ -53,6 +53,8 @@ struct package_job {
 	char line[160];		 /* the last line of output */
 	struct package_ask *ask; /* not an installation, but a query; owned */
 	bool prepared;		 /* for a template that is prepared before it is used */
+	bool of_user; /* it has its turn as one of those of `user`; else as one of templates */
+	uid_t user;
 	uint64_t started_at, ended_at;
 	struct problem problem; /* why it failed */
 };

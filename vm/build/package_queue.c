@@ -142,8 +142,11 @@ struct package_job *package_job_choose(struct package_jobs *in)
 		for (const struct package_ask *a = job->ask; a; a = a->next)
 			consider(in, job, a->owner, &c);
 	}
-	if (c.job)
+	if (c.job) {
+		c.job->of_user = c.user != TEMPLATES;
+		c.job->user = c.user;
 		serve(in, c.user);
+	}
 	return c.job;
 }
 

@@ -195,6 +195,18 @@ const char *pack_target(const struct pack *p, uint32_t entry)
 	return S_ISLNK(p->entries[entry].mode) ? p->map + p->entries[entry].target_at : NULL;
 }
 
+const char *pack_origin(const struct pack *p, uint32_t entry)
+{
+	const struct pack_entry *e = file_of(p, entry);
+
+	return e->origin_at ? p->map + e->origin_at : NULL;
+}
+
+bool pack_has_origins(const struct pack *p)
+{
+	return p->origins;
+}
+
 /* ---- content ---- */
 
 /* The first extent of @e that ends behind @offset; all that follow do, too. */

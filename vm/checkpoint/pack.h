@@ -68,6 +68,10 @@ void pack_list(const struct pack *p, uint32_t dir, uint64_t offset,
 	       bool (*put)(void *data, const char *name, uint32_t entry, uint64_t offset),
 	       void *data);
 
+/* Who wrote it, as the sandbox says; or NULL. Is that known of any? */
+const char *pack_origin(const struct pack *p, uint32_t entry);
+bool pack_has_origins(const struct pack *p);
+
 /* Target of a link, which is as the sandbox wrote it: not to be trusted. Return: it, or NULL if it
  * is none. */
 const char *pack_target(const struct pack *p, uint32_t entry);

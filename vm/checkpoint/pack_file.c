@@ -20,7 +20,7 @@
  */
 
 #define MAGIC	 "xsbxpack"
-#define VERSION	 3u /* 2: without inode numbers */
+#define VERSION	 4u /* 3: without who wrote what; 2: and without inode numbers */
 #define HEADER	 (8u + 4 * 4 + 8)
 #define LEVEL	 1 /* zstd */
 #define BUF_SIZE (1u << 20)
@@ -89,7 +89,7 @@ static int get_header(struct source *from, struct header *ret)
 	if (memcmp(magic, MAGIC, sizeof(magic)) != 0)
 		return -EBADMSG;
 	version = get_u32(&in);
-	if (version != VERSION && version != 2u)
+	if (version > VERSION || version < 2u)
 		return -EPROTONOSUPPORT;
 	*ret = (struct header){0};
 	ret->flaws.changed = get_u32(&in);

@@ -18,7 +18,8 @@ struct pack_entry {
 		uint64_t target_at; /* in the records */
 	};
 	int64_t mtime;
-	uint64_t number; /* its inode number in the sandbox; 0: not known */
+	uint64_t number;    /* its inode number in the sandbox; 0: not known */
+	uint64_t origin_at; /* of who wrote it, in the records; 0: not known */
 	uint32_t mtime_ns;
 	uint32_t mode;
 	uint32_t parent, next; /* `next`: in the same directory, or PACK_NONE */
@@ -56,6 +57,7 @@ struct pack {
 	uint32_t nslots;
 	uint64_t key;
 	struct pack_flaws flaws;
+	bool origins; /* there are some */
 };
 
 /* The hash of a name in a directory. */

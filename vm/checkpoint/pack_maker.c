@@ -38,6 +38,7 @@ struct pack_maker {
 	uint64_t bytes;
 	bool done;	     /* the root was left */
 	uint32_t unnumbered; /* the last entry, where NUMBER may come, or PACK_NONE */
+	uint32_t unwritten;  /* likewise, ORIGIN */
 	uint32_t file;	     /* to which DATA belongs, or PACK_NONE */
 	uint64_t file_end;   /* of its last extent */
 	uint32_t depth;	     /* directories that it is in */
@@ -79,7 +80,7 @@ int pack_maker_new(const struct pack_limits *limits, struct pack_maker **ret_mak
 	}
 	m->pack = p;
 	m->limits = *limits;
-	m->file = m->unnumbered = PACK_NONE;
+	m->file = m->unnumbered = m->unwritten = PACK_NONE;
 	p->refs = 1;
 	p->fd = memfd_create("xsbx-pack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	r = p->fd < 0 ? -errno : slots_init(p, 64);
@@ -267,7 +268,7 @@ static int add_other(struct pack_maker *m, const struct pack_record *r, const ui
 
 	if (err < 0)
 		return err;
-	m->unnumbered = m->pack->n - 1;
+	m->unnumbered = m->unwritten = m->pack->n - 1;
 	if (r->kind == PACK_DIR)
 		return add_dir(m, e);
 	e->size = r->size;
@@ -292,6 +293,16 @@ static int add_number(struct pack_maker *m, uint64_t number)
 	return 0;
 }
 
+static int add_origin(struct pack_maker *m, uint64_t at)
+{
+	if (m->unwritten == PACK_NONE)
+		return -EPROTO;
+	m->pack->entries[m->unwritten].origin_at = at;
+	m->pack->origins = true;
+	m->unwritten = PACK_NONE;
+	return 0;
+}
+
 static int add_record(struct pack_maker *m, const struct pack_record *r, const uint8_t *payload,
 		      uint64_t base)
 {
@@ -303,7 +314,9 @@ static int add_record(struct pack_maker *m, const struct pack_record *r, const u
 		return add_data(m, r, base + (uint64_t)(r->data - payload));
 	if (r->kind == PACK_NUMBER)
 		return add_number(m, r->number);
-	m->unnumbered = PACK_NONE;
+	if (r->kind == PACK_ORIGIN)
+		return add_origin(m, base + (uint64_t)((const uint8_t *)r->name - payload));
+	m->unnumbered = m->unwritten = PACK_NONE;
 	m->file = PACK_NONE;
 	if (r->kind == PACK_UP) {
 		m->done = --m->depth == 0;

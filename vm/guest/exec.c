@@ -333,6 +333,19 @@ int exec_take_output(struct guest *g, struct exec *x, const struct proto_header 
 
 /* ---- the seam ---- */
 
+void exec_name(struct guest *g, uint32_t id, const char *author)
+{
+	struct channel_frame *f;
+
+	if (!author || g->version < PROTO_VERSION_ORIGIN)
+		return;
+	f = channel_frame_new(PROTO_AUTHOR, id, 4 + strlen(author));
+	if (!f)
+		return; /* then it is nobody */
+	put_str(&f->out, proto_cstr(author));
+	channel_push(&g->channel, f, CHANNEL_CONTROL);
+}
+
 static void exec_init(struct exec *x, const struct sandbox_run *run)
 {
 	*x = (struct exec){
@@ -376,6 +389,7 @@ int guest_run(struct guest *g, const struct sandbox_run *run)
 	log_trace(&g->label, "guest", "sends the code, %zu bytes", run->code_len);
 	g->exec.oom_kills = exec_oom_kills(g);
 	proto_run_pack(&f->out, &r);
+	exec_name(g, run->id, run->author);
 	g->exec.ticket = channel_push(&g->channel, f, CHANNEL_CONTROL);
 	g->late.on = false;
 	guest_deadline(g, run->timeout_ms ? (uint64_t)run->timeout_ms + run->grace_ms : 0);

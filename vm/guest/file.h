@@ -37,6 +37,7 @@ enum vm_file_op {
 	VM_TEST_LOCK,
 	VM_DROP_LOCKS,
 	VM_CANCEL_LOCK,
+	VM_ORIGIN,
 	VM_NFILEOPS,
 };
 
@@ -116,8 +117,9 @@ struct vm_statfs {
 struct vm_file_reply {
 	uint64_t node, handle, offset;
 	struct vm_attr attr;
-	const void *data; /* READ; READLINK: the target, not terminated */
-	size_t size;	  /* bytes of @data; WRITE: bytes written */
+	const void *
+		data; /* READ; READLINK: the target, not terminated; ORIGIN: text, printable, likewise */
+	size_t size; /* bytes of @data; WRITE: bytes written */
 	const struct vm_dirent *entries;
 	size_t nentries;
 	struct vm_statfs statfs;

@@ -42,6 +42,7 @@ enum answer {
 	A_CREATED, /* an entry and a handle */
 	A_ATTRIBUTES,
 	A_TARGET,
+	A_TEXT,
 	A_HANDLE,
 	A_OFFSET,
 	A_TRANSFER, /* what was read or written */
@@ -82,6 +83,7 @@ static const struct {
 	[VM_TEST_LOCK] = {PROTO_F_TEST_LOCK, A_LOCK, {LOCK}},
 	[VM_DROP_LOCKS] = {PROTO_F_DROP_LOCKS, A_NOTHING, {HANDLE, OWNER}},
 	[VM_CANCEL_LOCK] = {PROTO_F_CANCEL_LOCK, A_NONE, {TOKEN, UNDO}},
+	[VM_ORIGIN] = {PROTO_F_ORIGIN, A_TEXT, {NODE}},
 };
 static_assert(ARRAY_SIZE(ops) == VM_NFILEOPS, "a row for each operation");
 
@@ -329,6 +331,13 @@ int file_wire_reply(enum vm_file_op op, struct proto_in *in, struct vm_file_repl
 		s = get_str(in, PROTO_LINK_MAX);
 		if (s.len == 0 || memchr(s.data, '\0', s.len))
 			r = -EIO;
+		ret_reply->data = s.data;
+		ret_reply->size = s.len;
+		break;
+	case A_TEXT:
+		s = get_str(in, PROTO_ORIGIN_MAX);
+		for (uint32_t i = 0; i < s.len; i++)
+			r = s.data[i] < ' ' || s.data[i] > '~' ? -EIO : r;
 		ret_reply->data = s.data;
 		ret_reply->size = s.len;
 		break;

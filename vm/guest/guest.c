@@ -13,7 +13,9 @@
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 #include "vm/checkpoint/point.h"
+#include "vm/host/host.h"
 #include "vm/image/layer.h"
+#include "vm/jail/cgroup_stat.h"
 
 /*
  * Theory of operation
@@ -373,6 +375,8 @@ int guest_file(struct guest *g, const struct vm_file *req, vm_file_fn fn, void *
 {
 	if (g->phase != GUEST_UP && g->phase != GUEST_RESET)
 		return -ESTALE;
+	if (req->op == VM_ORIGIN && g->version < PROTO_VERSION_ORIGIN)
+		return -ENODATA;
 	if (!g->usage_stale)
 		guest_touch(g); /* it may be answered from what is known */
 	g->usage_stale = true;
@@ -498,6 +502,20 @@ void guest_info(const struct guest *g, struct guest_info *ret_info)
 	ret_info->goes_on = g->still.why;
 	if (g->backend)
 		g->ops->info(g->backend, &ret_info->backend);
+}
+
+/* Where no control group counts it, time of processes that have ended and were waited for by nobody is missed. */
+uint64_t guest_used_us(const struct guest *g)
+{
+	struct backend_info b = {0};
+	uint64_t us = 0;
+
+	if (!g->backend)
+		return g->used_us;
+	g->ops->info(g->backend, &b);
+	if (!(b.stats && cgroup_stat_used_us(b.stats, &us)) && b.pid > 0)
+		(void)host_used_us(g->all->host, b.pid, &us);
+	return MAX(us, b.used_us);
 }
 
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage)

@@ -305,6 +305,10 @@ struct guest_info {
 /* @g: or NULL: nothing is known then. */
 void guest_info(const struct guest *g, struct guest_info *ret_info);
 
+/* Processor time that it has taken from the host so far, in microseconds: of QEMU, or of all processes in its jail, as the host
+ * counts it; its agent is not asked. Also in `closed`. */
+uint64_t guest_used_us(const struct guest *g);
+
 /* The last known usage. Return: 0 or -ENODATA. */
 int guest_usage(const struct guest *g, struct sandbox_usage *ret_usage);
 

@@ -8,6 +8,7 @@
 
 #include "channel_record.h"
 #include "internal.h"
+#include "vm/base/exact.h"
 #include "vm/base/log.h"
 #include "vm/base/problem.h"
 #include "vm/checkpoint/point.h"
@@ -171,6 +172,7 @@ static void send_setup(struct guest *g)
 	};
 	struct channel_frame *f;
 	size_t size = 256;
+	bool fixed = false;
 
 	for (size_t i = 0; i < g->spec.nenv; i++) {
 		setup.env[i].name = proto_cstr(g->spec.env[i].name);
@@ -178,6 +180,11 @@ static void send_setup(struct guest *g)
 		size += 8 + setup.env[i].name.len + setup.env[i].value.len;
 	}
 	guest_files_limits(g, &setup.files_bytes, &setup.files_inodes);
+	if (exact_seed(g->spec.seed, &setup.seed) > 0)
+		setup.exact |= PROTO_EXACT_SEED;
+	if (exact_clock(g->spec.clock, &setup.clock_ns, &fixed) > 0)
+		setup.exact |= PROTO_EXACT_CLOCK | (fixed ? PROTO_EXACT_FIXED : 0);
+	setup.before = g->spec.before;
 	log_trace(&g->label, "guest", "asks for an interpreter: %s", g->spec.language);
 	f = channel_frame_new(PROTO_SETUP, 0, size);
 	if (f)
@@ -528,6 +535,7 @@ static void on_destroyed(void *data)
 {
 	struct guest *g = data;
 
+	g->used_us = guest_used_us(g);
 	g->backend = NULL;
 	guest_part_closed(g);
 }

@@ -177,6 +177,7 @@ struct guest {
 	struct sandbox_usage usage;
 	bool usage_known;
 	bool usage_stale; /* something has changed since it was requested */
+	uint64_t used_us; /* see guest_used_us(); once its backend is gone */
 };
 
 /* Makes one, without a backend. Return: as guest_new(). */
@@ -268,6 +269,9 @@ int exec_on_exit(struct guest *g, const struct proto_header *h, struct proto_in 
 
 /* Is it late for longer than anybody waits for the agent, or for those who hold its output? */
 bool exec_late_over(const struct guest *g, const struct exec *x, struct starved *late);
+
+/* The run or job @id, which is sent next, is called @author where somebody asks who wrote a file; NULL: nothing. */
+void exec_name(struct guest *g, uint32_t id, const char *author);
 
 /* Unpacks EXIT, and fills in all of the result that it tells. Return: 0 or -EPROTO. */
 int exec_take_exit(struct proto_in *in, struct proto_exit *ret_e, struct vm_result *ret_r);

@@ -312,6 +312,7 @@ int guest_job(struct guest *g, const struct sandbox_job *job)
 	j->overdue = overdue_at(g, job);
 	TAILQ_INSERT_TAIL(&g->jobs, j, link);
 	g->njobs++;
+	exec_name(g, job->id, job->author);
 	j->exec.ticket = channel_push(&g->channel, f, CHANNEL_CONTROL);
 	log_trace(&g->label, "guest", "sends job %x", job->id & ~SANDBOX_JOB_ID);
 	return 0;

@@ -82,6 +82,8 @@ int guest_pack(struct guest *g)
 		return -ENOMEM;
 	}
 	f->header.flags = PROTO_F_NUMBERS;
+	if (g->version >= PROTO_VERSION_ORIGIN)
+		f->header.flags |= PROTO_F_ORIGINS;
 	put_u64(&f->out, limits.bytes);
 	put_u32(&f->out, limits.entries);
 	log_trace(&g->label, "guest", "asks for all files");
@@ -145,6 +147,8 @@ int guest_unpack(struct guest *g, struct pack *p)
 
 	if (!is_free(g))
 		return -EBUSY;
+	if (pack_has_origins(p) && g->version < PROTO_VERSION_ORIGIN)
+		return -EPROTONOSUPPORT;
 	f = channel_frame_new(PROTO_UNPACK, ++g->pack.id, 0);
 	if (!f)
 		return -ENOMEM;

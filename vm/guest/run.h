@@ -13,8 +13,9 @@
 enum vm_stream { VM_STDOUT, VM_STDERR, VM_NSTREAMS };
 
 struct sandbox_run {
-	uint32_t id;	/* number of the run, from 1 */
-	uint64_t began; /* log_now() when it was received, for the log; or 0 */
+	uint32_t id;	    /* number of the run, from 1 */
+	uint64_t began;	    /* log_now() when it was received, for the log; or 0 */
+	const char *author; /* what it is called where somebody asks who wrote a file; or NULL */
 	const void *code;
 	size_t code_len;      /* copied during the call */
 	const char *cwd;      /* for it alone: absolute or below the working directory; or NULL */
@@ -36,6 +37,7 @@ static inline bool sandbox_is_job(uint32_t id)
 struct sandbox_job {
 	uint32_t id;	       /* from SANDBOX_JOB_ID; not used before in this sandbox */
 	uint64_t began;	       /* as above */
+	const char *author;    /* as above */
 	struct proto_str argv; /* words, or empty: `code` is executed */
 	struct proto_str code; /* of `language`; without one a shell's, or as its first line says */
 	const char *language;  /* or "" */

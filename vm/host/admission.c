@@ -36,16 +36,26 @@ static bool is_own(enum admission_lack lack)
 	return lack == LACK_OWN_PLACE || lack == LACK_OWN_MEMORY;
 }
 
-static uint64_t owner_memory(const struct admission *a)
+static struct admission_owner limits_of(const struct admission *a, uid_t owner)
 {
-	const uint64_t own = a->limits.owner_memory_mb;
+	const struct admission_limits *l = &a->limits;
+
+	for (size_t i = 0; i < l->nowners; i++)
+		if (l->owners[i].owner == owner)
+			return l->owners[i];
+	return (struct admission_owner){owner, l->owner_places, l->owner_memory_mb};
+}
+
+static uint64_t owner_memory(const struct admission *a, uid_t owner)
+{
+	const uint64_t own = limits_of(a, owner).memory_mb;
 
 	return own && own < a->limits.memory_mb ? own : a->limits.memory_mb;
 }
 
 bool admission_possible(const struct admission *a, const struct ticket *t)
 {
-	return a->limits.places > 0 && t->memory_mb <= owner_memory(a);
+	return a->limits.places > 0 && t->memory_mb <= owner_memory(a, t->owner);
 }
 
 bool admission_queue_room(const struct admission *a, uid_t owner)
@@ -98,12 +108,23 @@ static struct holding holding_of(const struct admission *a, uid_t owner)
 static enum admission_lack own_lack(const struct admission *a, const struct ticket *t)
 {
 	const struct holding h = holding_of(a, t->owner);
+	const unsigned places = limits_of(a, t->owner).places;
+	const uint64_t memory_mb = owner_memory(a, t->owner);
 
-	if (a->limits.owner_places && h.places >= a->limits.owner_places)
+	if (places && h.places >= places)
 		return LACK_OWN_PLACE;
-	if (h.memory_mb + t->memory_mb > owner_memory(a) && owner_memory(a) < a->limits.memory_mb)
+	if (h.memory_mb + t->memory_mb > memory_mb && memory_mb < a->limits.memory_mb)
 		return LACK_OWN_MEMORY;
 	return LACK_NOTHING;
+}
+
+void admission_of(const struct admission *a, uid_t owner, struct admission_owner *ret_may,
+		  struct admission_owner *ret_has)
+{
+	const struct holding h = holding_of(a, owner);
+
+	*ret_may = limits_of(a, owner);
+	*ret_has = (struct admission_owner){owner, h.places, h.memory_mb};
 }
 
 /* Whose turn it is, of the owners who were not looked at in this pass. */

@@ -5,6 +5,7 @@
 #define XSBX_VM_HOST_ADMISSION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -39,6 +40,13 @@ enum admission_lack {
 	ADMISSION_NLACKS,
 };
 
+/* What one owner may have; 0: no limit. */
+struct admission_owner {
+	uid_t owner;
+	unsigned places;
+	uint64_t memory_mb;
+};
+
 /* Constant, set by the embedding struct. 0 means no limit where noted. */
 struct admission_limits {
 	unsigned places;
@@ -46,10 +54,13 @@ struct admission_limits {
 	unsigned owner_places;	  /* of one owner; 0: all */
 	uint64_t memory_mb;	  /* budget of all sandboxes */
 	uint64_t owner_memory_mb; /* of one owner; 0: all */
-	unsigned queue;		  /* most that may wait; 0: no limit */
-	unsigned owner_queue;	  /* of one owner; 0: no limit */
-	uint64_t floor_mb;	  /* of the host's memory, to be left free */
-	unsigned pressure;	  /* hundredths of a percent at which nothing is admitted */
+	const struct admission_owner
+		*owners; /* for whom other limits count than these two; not owned */
+	size_t nowners;
+	unsigned queue;	      /* most that may wait; 0: no limit */
+	unsigned owner_queue; /* of one owner; 0: no limit */
+	uint64_t floor_mb;    /* of the host's memory, to be left free */
+	unsigned pressure;    /* hundredths of a percent at which nothing is admitted */
 };
 
 /* The present state; set before admission_next() and admission_room(). */
@@ -106,6 +117,10 @@ enum admission_lack admission_why(const struct admission *a, const struct ticket
 
 /* Its position in the queue; 1 is the next to be served. */
 unsigned admission_turn(const struct admission *a, const struct ticket *t);
+
+/* What an owner may have: 0 where there is no limit but that of all; and what he has. @ret_has->owner is set, too. */
+void admission_of(const struct admission *a, uid_t owner, struct admission_owner *ret_may,
+		  struct admission_owner *ret_has);
 
 /* Does an owner wait for another reason than his own limit? Then free resources go to waiting
  * tickets. */

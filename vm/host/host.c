@@ -387,6 +387,44 @@ int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms)
 	return 0;
 }
 
+/* Adds what /proc says of one process to @us. Return: 0 or -errno. */
+static int used_by(const struct host *h, int pid, uint64_t *us)
+{
+	const uint64_t tick = 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long long own, sys, theirs, theirs_sys;
+	char text[TEXT_MAX];
+	const char *p;
+	int r = slurp(h, text, "/proc/%d/stat", pid);
+
+	if (r < 0)
+		return r;
+	/* "PID (NAME) STATE ...": it has chosen its name, in which anything may be. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+			 &own, &sys, &theirs, &theirs_sys) != 4)
+		return -ENODATA;
+	*us += (own + sys + theirs + theirs_sys) * tick;
+	return 0;
+}
+
+int host_used_us(const struct host *h, int pid, uint64_t *ret_us)
+{
+	struct family f = {{pid}, 1};
+	struct demand d = {0};
+	uint64_t us = 0;
+	int r = used_by(h, pid, &us);
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < f.n; i++) {
+		(void)demand_of(h, f.pid[i], &f, &d);
+		if (i)
+			(void)used_by(h, f.pid[i], &us);
+	}
+	*ret_us = us;
+	return 0;
+}
+
 int host_waited_ms(const struct host *h, int pid, uint64_t *ret_ms)
 {
 	struct demand d = {0};

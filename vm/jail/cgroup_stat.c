@@ -57,16 +57,25 @@ uint64_t cgroup_stat_note_oom(struct cgroup_stat *g)
 	return g->oom_noted;
 }
 
-bool cgroup_stat_demand_ms(const struct cgroup_stat *g, uint64_t *ret_ms)
+bool cgroup_stat_used_us(const struct cgroup_stat *g, uint64_t *ret_us)
 {
-	uint64_t used, waited = 0;
 	char text[512];
 
 	if (!read_again(g->fd[CGROUP_STAT_CPU], text, sizeof(text)))
 		return false;
 	/* Version 1 has nanoseconds, and nothing else. */
-	if (!number_behind(text, "usage_usec ", &used))
-		used = strtoull(text, NULL, 10) / 1000;
+	if (!number_behind(text, "usage_usec ", ret_us))
+		*ret_us = strtoull(text, NULL, 10) / 1000;
+	return true;
+}
+
+bool cgroup_stat_demand_ms(const struct cgroup_stat *g, uint64_t *ret_ms)
+{
+	uint64_t used, waited = 0;
+	char text[512];
+
+	if (!cgroup_stat_used_us(g, &used))
+		return false;
 	/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12" */
 	if (read_again(g->fd[CGROUP_STAT_WAIT], text, sizeof(text)))
 		(void)number_behind(text, "total=", &waited);

@@ -30,6 +30,10 @@ uint64_t cgroup_stat_oom_kills(const struct cgroup_stat *g);
 /* The same; it is remembered, to tell later kills from these. */
 uint64_t cgroup_stat_note_oom(struct cgroup_stat *g);
 
+/* Microseconds of processor time that all processes of it have used, also those that have ended. Return: false if that is not
+ * counted. */
+bool cgroup_stat_used_us(const struct cgroup_stat *g, uint64_t *ret_us);
+
 /**
  * cgroup_stat_demand_ms() - Get the processor time that was used, and waited for
  * @g: Of its jail

@@ -193,8 +193,9 @@ static const char *const refused[] = {
  * own files are in memory; where they are not, it has fsync. They do nothing, with success. */
 static const char idle[] = "sync syncfs";
 
-/* personality(2) values that change nothing that matters: 32-bit name, no randomisation, query. */
-static const unsigned personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
+/* personality(2) values that change nothing that matters to others: 32-bit, the name of an old version, addresses that are
+ * not random (as debuggers want them, and sessions with a seed), query. */
+static const unsigned personalities[] = {0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff};
 
 static const int families[] = {AF_UNIX, AF_INET, AF_INET6};
 

@@ -26,6 +26,7 @@ static const size_t part_size[] = {
 	[ORDER_POINT] = sizeof(struct order_point),
 	[ORDER_LOCAL] = sizeof(struct order_local),
 	[ORDER_TRACE] = 0,
+	[ORDER_SECRET] = sizeof(struct order_secret),
 };
 static_assert(ARRAY_SIZE(part_size) == ORDER_NPROGRAMS, "a size for each program");
 
@@ -130,6 +131,14 @@ static int local(const struct order_local *l, const struct order_limits *most)
 		       : -EBADMSG;
 }
 
+static int secret(const struct order_secret *s)
+{
+	/* Names of secrets are plain names. */
+	if (!memchr(s->name, '\0', sizeof(s->name)) || !plain_name_ok(s->name))
+		return -EBADMSG;
+	return s->owner != NO_ID && s->group != NO_ID ? 0 : -EPERM;
+}
+
 static int check(const struct order *o, const struct order_limits *most)
 {
 	switch ((enum order_program)o->program) {
@@ -150,6 +159,7 @@ static int check(const struct order *o, const struct order_limits *most)
 	case ORDER_CHANGES: return changes(&o->changes, most);
 	case ORDER_POINT: return point(&o->point, most);
 	case ORDER_LOCAL: return local(&o->local, most);
+	case ORDER_SECRET: return secret(&o->secret);
 	case ORDER_NPROGRAMS: break;
 	}
 	return -EPERM;
@@ -176,6 +186,7 @@ size_t order_fds(const struct order *o)
 	case ORDER_TRACE:
 	case ORDER_LOCAL: return 2;
 	case ORDER_FILTER:
+	case ORDER_SECRET:
 	case ORDER_CHANGES: return 3;
 	case ORDER_POINT: return o->point.whole ? 4 : 3;
 	case ORDER_NPROGRAMS: break;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "vm/base/digest.h"
+#include "vm/base/secret_use.h"
 #include "vm/base/util.h"
 
 #define ORDER_NAME    (PLAIN_NAME_MAX + 1) /* size of a sandbox or image name, with the terminator */
@@ -31,6 +32,7 @@ enum order_program {
 	ORDER_POINT, /* no program: copies a machine's memory; talk, stream, devices; with `whole`, base: see ram_copy.h */
 	ORDER_LOCAL, /* the agent without a jail, in a daemon built for tests; stream, console */
 	ORDER_TRACE, /* xsbxfs-trace; spans, words */
+	ORDER_SECRET, /* no program: fetches a value, see secret_source.h; request, value, words */
 	ORDER_NPROGRAMS,
 };
 
@@ -122,6 +124,11 @@ struct order_point {
 	uint64_t address; /* where QEMU has it */
 };
 
+struct order_secret {
+	char name[SECRET_NAME_MAX + 4];
+	uint32_t owner, group; /* of the session */
+};
+
 struct order_local {
 	char layer[DIGEST_HEX];
 	char place[7]; /* unique part of its directory's name */
@@ -139,6 +146,7 @@ struct order {
 		struct order_changes changes;
 		struct order_point point;
 		struct order_local local;
+		struct order_secret secret;
 	};
 };
 

@@ -34,7 +34,9 @@
  * a machine's disk, a list of changes.
  * If several users have sessions, and root has mounted, it can lie about the owner of a session,
  * which only the daemon learns from the kernel. So it can act as any user, but only within the
- * directories that templates open for writing, and as root only in those owned by root.
+ * directories that templates open for writing, and as root only in those owned by root. It can have a
+ * secret fetched, which goes into a pipe of its own making, and a command that an owner has written into
+ * his file run.
  */
 
 #define MEMORY_MAX_MB (1u << 20) /* the most that a session can ask for, see fs/config/key.c */
@@ -222,6 +224,7 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 #endif
 	};
 	seal_vm(p, cfg->vm, &bad);
+	policy_seal_secrets(p, &cfg->vm->secrets, &bad);
 	p->view = calloc(cfg->nviews + 1, sizeof(*p->view));
 	/* What shows nothing has no number: there may be more of these by the next daemon, or fewer, as images come and go. */
 	for (size_t i = 0; p->view && i < cfg->nviews; i++) {
@@ -260,6 +263,7 @@ void policy_free(struct policy *p)
 		free(v->work);
 	}
 	free(p->view);
+	policy_free_secrets(p);
 	free(p);
 }
 

@@ -51,6 +51,13 @@ void policy_free(struct policy *p);
  */
 int policy_find_view(const struct policy *p, const struct sandbox_spec *spec);
 
+/* Called in the spawner when it begins: what secrets came by the environment is nowhere else from then on. @policy: struct
+ * policy. */
+void policy_settle(const void *policy);
+
+/* Wipes these values, in a process that needs no spawner. */
+void policy_forget(struct policy *p);
+
 /* A checksum of what it permits: views have the same numbers in policies of which it is the same.
  * Return: 0 or -ENOMEM. */
 int policy_sum(const struct policy *p, char ret_sum[DIGEST_HEX]);

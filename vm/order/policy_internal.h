@@ -21,6 +21,11 @@ struct sealed_view {
 	bool roots, roots_groups; /* all of that belongs to root, to root's group */
 };
 
+/* What a variable had: its place in `values`, with its zero. */
+struct sealed_value {
+	size_t at, len;
+};
+
 /* Paths are absolute. "": the program was not found, or is not wanted. */
 struct policy {
 	struct order_limits most;
@@ -41,7 +46,18 @@ struct policy {
 	size_t nplaces;
 	struct sealed_view *view;
 	size_t nviews;
+	struct vm_secrets secrets;  /* the administrator's */
+	struct sealed_value *value; /* of each, in `values` */
+	char *values;		    /* a mapping; or NULL */
+	size_t values_size, values_used;
 };
+
+/* policy_secrets.c. The values of variables are taken out of the environment. */
+void policy_seal_secrets(struct policy *p, const struct vm_secrets *from, bool *bad);
+void policy_free_secrets(struct policy *p);
+
+/* The administrator's secret of this name, or NULL. @ret_value: of one that came by the environment; or NULL. */
+const struct vm_secret *policy_secret(const struct policy *p, const char *name, const char **ret_value);
 
 /**
  * policy_layer() - Find the files of a layer

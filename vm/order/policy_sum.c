@@ -24,6 +24,18 @@ static void put_view(struct buf *out, const struct sealed_view *v)
 	put(out, NULL); /* an image, in policies of older daemons */
 }
 
+/* Never a value. */
+static void put_secret(struct buf *out, const struct vm_secret *s)
+{
+	put(out, s->name);
+	put(out, s->argument);
+	put(out, s->hosts);
+	record_u64(out, 6, s->from);
+	record_u64(out, 6, s->refresh_s);
+	for (size_t i = 0; i < s->nusers; i++)
+		record_u64(out, 7, s->users[i]);
+}
+
 /* Not where images are: there may be more of them by now. */
 static void put_policy(struct buf *out, const struct policy *p)
 {
@@ -48,6 +60,8 @@ static void put_policy(struct buf *out, const struct policy *p)
 		record_u64(out, 5, i);
 		put_view(out, &p->view[i]);
 	}
+	for (size_t i = 0; i < p->secrets.n; i++)
+		put_secret(out, &p->secrets.secret[i]);
 }
 
 int policy_sum(const struct policy *p, char ret_sum[DIGEST_HEX])

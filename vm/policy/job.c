@@ -613,7 +613,7 @@ static int packages_job(const struct policy *p, const struct order_packages *o,
 }
 
 /* With the rights of the user, who has written it into the configuration. */
-static int key_job(const struct policy *p, struct spawn_job *job)
+static void pass_user(struct spawn_job *job)
 {
 	static const char *const names[] = {
 		"HOME",
@@ -625,11 +625,16 @@ static int key_job(const struct policy *p, struct spawn_job *job)
 		"CREDENTIALS_DIRECTORY",
 	};
 
+	pass(job, names, ARRAY_SIZE(names));
+}
+
+static int key_job(const struct policy *p, struct spawn_job *job)
+{
 	if (!p->key_command)
 		return -ENOENT;
 	policy_args(job, "/bin/sh", "-c", p->key_command);
 	add_target(job, STDOUT_FILENO);
-	pass(job, names, ARRAY_SIZE(names));
+	pass_user(job);
 	job->flags = SPAWN_TOOL;
 	return 0;
 }
@@ -651,6 +656,7 @@ static int job_of(const struct policy *p, const struct order *o, struct spawn_jo
 	case ORDER_TRACE: return trace_job(p, job);
 	case ORDER_IMAGE: add_output(job); return image_job(p, &o->image, job);
 	case ORDER_KEY: return key_job(p, job);
+	case ORDER_SECRET: pass_user(job); return secret_job(p, &o->secret, job);
 	case ORDER_PACKAGES: add_output(job); return packages_job(p, &o->packages, job);
 	case ORDER_LOCAL:
 #ifdef XSBX_LOCAL_BACKEND

@@ -8,6 +8,7 @@
 #include "vm/base/util.h"
 
 struct order_local;
+struct order_secret;
 struct policy;
 struct spawn_job;
 
@@ -26,6 +27,8 @@ int policy_job(const void *policy, const void *order, size_t len, size_t nfds,
 	       struct spawn_job *ret_job);
 
 /* ---- for those that make jobs ---- */
+
+int secret_job(const struct policy *p, const struct order_secret *o, struct spawn_job *job);
 
 /* Adds arguments, up to NULL, or a variable; the strings have to stay. */
 void policy_add_args(struct spawn_job *job, const char *const *args);

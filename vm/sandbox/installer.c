@@ -173,8 +173,11 @@ static int run(void *data)
 	in->view = (struct vm_install){!run, job->key, job->need.host ? "" : job->need.image,
 				       job->need.language};
 	r = sandbox_new(in->vm, &spec, &run_events, in, &in->sandbox);
-	if (r == 0)
-		package_jobs_watch_start(in->jobs);
+	if (r < 0)
+		return r;
+	in->sandbox->meter.free = !job->of_user;
+	in->sandbox->meter.payer = job->user;
+	package_jobs_watch_start(in->jobs);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "installer.h"
+#include "meter.h"
 #include "restore.h"
 #include "save.h"
 #include "vm/backend/backend.h"
@@ -59,11 +60,14 @@ struct vm {
 	unsigned admission_s;
 	unsigned max_points; /* machines' memories that are saved in memory */
 	struct admission admission;
+	struct admission_owner *owners; /* with limits of their own */
 	struct slots slots;
 	struct host host;
 	struct host_reading reading;
-	uint64_t read_at;   /* ms of the loop's clock */
-	uv_timer_t recheck; /* while someone waits for a resource whose release is not notified */
+	uint64_t read_at;    /* ms of the loop's clock */
+	uv_timer_t metering; /* while there are sandboxes; see meter.c */
+	unsigned meterings;  /* how often */
+	uv_timer_t recheck;  /* while someone waits for a resource whose release is not notified */
 
 	struct saved_packs packs; /* while records are read */
 	struct sandbox_list sandboxes;
@@ -129,6 +133,7 @@ struct sandbox {
 	struct save save;
 	struct layer *layer;	   /* of its packages; or NULL */
 	struct template *template; /* holds a reference; or NULL */
+	struct meter meter;
 	struct ticket ticket;
 	struct slot slot; /* HELD while a run or a job is there; WAITING only while READY */
 	struct guest *guest;
@@ -137,6 +142,12 @@ struct sandbox {
 	uint64_t asked_at, admitted_at; /* ms of the loop's clock, or 0 */
 	TAILQ_ENTRY(sandbox) link;
 };
+
+/* Does it run anything? Else its processors are others'. */
+static inline bool sandbox_computes(const struct sandbox *s)
+{
+	return s->state == SANDBOX_RUNNING || (s->guest && guest_has_jobs(s->guest));
+}
 
 /* ---- sandbox.c ---- */
 
@@ -192,9 +203,6 @@ void sandbox_on_digests(struct sandbox *s);
 /* ---- start.c ---- */
 
 extern const struct guest_events sandbox_guest_events;
-
-/* Does it run anything? Else its processors are others'. */
-bool sandbox_computes(const struct sandbox *s);
 
 /* Its run is over: lines about @s name none. */
 void sandbox_unlabel(struct sandbox *s);

@@ -44,6 +44,7 @@ static void part_gone(struct network *n)
 		return;
 	close_card(n);
 	network_free_policy(n);
+	free(n->sources_for);
 	free(n);
 	s->network = NULL;
 	ops->closed(s);
@@ -347,6 +348,8 @@ int network_make(struct sandbox *s, const struct network_ops *ops)
 	n->owner = dialer_process_new_owner(&s->vm->dialer_process);
 	n->user = spec->owner;
 	n->nopen = 1;
+	n->part_gone = part_gone;
+	network_secrets_init(n);
 	s->network = n;
 	s->nopen++;
 	return 0;
@@ -369,6 +372,7 @@ void network_close(struct sandbox *s)
 		return;
 	n->closing = true;
 	network_end_ports(n);
+	network_secrets_close(n);
 	if (n->gateway)
 		gateway_close(steal_ptr(n->gateway), on_gateway_closed, n);
 	child_kill(&n->filter.child);

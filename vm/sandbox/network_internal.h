@@ -14,6 +14,8 @@
 
 enum port_state { PORT_FREE, PORT_BINDING, PORT_BOUND };
 
+struct net_source;
+
 struct port {
 	struct network *network;
 	enum port_state state;
@@ -44,7 +46,12 @@ struct network {
 	bool trust_sent; /* the filter has the certificates by which it judges servers */
 	bool vouched;	 /* the guest has that of the filter's authority; see network_policy.c */
 	bool lost;	/* the filter has ended, and is not restarted */
-	unsigned nopen; /* the filter, the gateway, and one until network_close() */
+	TAILQ_HEAD(, net_source) sources; /* of its secrets; see network_secrets.c */
+	char *sources_for;		  /* for which uses and file they are; or NULL */
+	uv_timer_t refresh;
+	bool has_timer;
+	void (*part_gone)(struct network *n); /* one of: */
+	unsigned nopen; /* the filter, the gateway, the timer, what fetches secrets, and one until network_close() */
 };
 
 /* Makes one without ports, which its spec's are. Return: 0, or as network_new(). */
@@ -79,6 +86,17 @@ void network_policy_events(struct gateway_events *events);
 
 /* Is the guest told all that it has to know before programs run in it? */
 bool network_is_vouched(const struct network *n);
+
+/* ---- its secrets: network_secrets.c ---- */
+
+void network_secrets_init(struct network *n);
+void network_secrets_close(struct network *n);
+
+/* Has the values of all secrets that the policy names sent to the filter. @anew: also if nothing has changed */
+void network_secrets_send(struct network *n, bool anew);
+
+/* A value has come there, or not. */
+void network_secret_read(void *network, const struct net_secret_read *what);
 
 /* ---- its ports: network_ports.c ---- */
 

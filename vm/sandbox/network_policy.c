@@ -143,9 +143,13 @@ int network_copy_policy(struct network *n, const char *allow, const struct net_p
 int network_send_policy(struct network *n)
 {
 	char why[VM_WHY_MAX];
-	const int r = send_trust(n);
+	int r = send_trust(n);
 
-	return r < 0 ? r : gateway_policy(n->gateway, n->allow, &n->policy, why);
+	if (r == 0)
+		r = gateway_policy(n->gateway, n->allow, &n->policy, why);
+	if (r == 0)
+		network_secrets_send(n, true);
+	return r;
 }
 
 static int check_policy(const char *allow, const struct net_policy *policy, char *why)
@@ -176,6 +180,8 @@ int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy
 		r = network_copy_policy(n, allow, policy);
 	if (r == 0 && n->gateway)
 		r = send_trust(n);
+	if (r == 0 && n->gateway)
+		network_secrets_send(n, false);
 	return r;
 }
 
@@ -261,4 +267,5 @@ void network_policy_events(struct gateway_events *events)
 	events->asked = on_asked;
 	events->unasked = on_unasked;
 	events->logged = on_logged;
+	events->secret = network_secret_read;
 }

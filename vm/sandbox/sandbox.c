@@ -144,18 +144,32 @@ static void wait_for_packages(struct sandbox *s, const struct layer_need *need)
 	}
 }
 
+static void can_never(struct sandbox *s)
+{
+	struct admission_owner may, has;
+	char own[80] = "";
+
+	admission_of(&s->vm->admission, s->ticket.owner, &may, &has);
+	if (may.memory_mb)
+		snprintf(own, sizeof(own), ", and those of this user %llu",
+			 (unsigned long long)may.memory_mb);
+	sandbox_failf(
+		s, PROBLEM_NO_PLACE,
+		may.memory_mb ? "Ask for less memory (memory_mb); the administrator sets the "
+				"quota (memory_mb)."
+			      : "Ask for less memory (memory_mb).",
+		"a sandbox of %u MiB, which needs %u of the host, can never have a place: all "
+		"sandboxes together may have %llu MiB%s",
+		s->spec.memory_mb, s->ticket.memory_mb,
+		(unsigned long long)s->vm->admission.limits.memory_mb, own);
+}
+
 static void wait_for_place(struct sandbox *s)
 {
 	struct vm *vm = s->vm;
 
 	if (!admission_possible(&vm->admission, &s->ticket)) {
-		sandbox_failf(s, PROBLEM_NO_PLACE, "Ask for less memory (memory_mb).",
-			      "a sandbox of %u MiB can never have a place: all sandboxes together "
-			      "may have %llu MiB%s",
-			      s->spec.memory_mb, (unsigned long long)vm->admission.limits.memory_mb,
-			      vm->admission.limits.owner_memory_mb
-				      ? ", and those of one user three quarters of it"
-				      : "");
+		can_never(s);
 		return;
 	}
 	if (!admission_queue_room(&vm->admission, s->ticket.owner)) {
@@ -294,7 +308,7 @@ int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 	s->work.run = sandbox_on_work;
 	s->wait.done = on_waited;
 	s->wait.progress = on_progress;
-	s->wait.owner = s->ticket.owner = s->slot.owner = spec->owner;
+	s->wait.owner = s->ticket.owner = s->slot.owner = s->meter.payer = spec->owner;
 	s->ticket.admitted = on_admitted;
 	s->slot.held = on_slot;
 	s->slot.cpus = s->spec.cpus * 100;
@@ -310,6 +324,7 @@ void sandbox_enter(struct sandbox *s)
 	s->deadline.data = s;
 	s->nopen++;
 	TAILQ_INSERT_TAIL(&s->vm->sandboxes, s, link);
+	meter_start(s->vm);
 }
 
 int sandbox_new(struct vm *vm, const struct sandbox_spec *spec, const struct sandbox_events *events,

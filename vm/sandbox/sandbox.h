@@ -77,6 +77,8 @@ struct sandbox_events {
 	void (*unasked)(void *data, uint32_t id, unsigned why);
 	/* A connection or a request has ended. */
 	void (*logged)(void *data, const struct sandbox_logged *what);
+	/* The value of a secret could not be had: `problem` says which and why. NULL: all there are have one again. */
+	void (*secrets)(void *data, const struct problem *problem);
 	/* It has made a connection. @name: or address; printable, without blanks */
 	void (*connected)(void *data, const char *name, uint16_t port);
 	/* The result of sandbox_ports() has changed. */

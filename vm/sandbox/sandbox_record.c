@@ -48,6 +48,9 @@ enum {
 	TAG_REPORTED,
 	TAG_SAVING,
 	TAG_PROBLEM, /* with which it ends */
+	TAG_METER_BASE,
+	TAG_METER_TOLD,
+	TAG_METER_BYTES,
 };
 
 #define MEMBER(member, tag, max) RECORD_MEMBER(struct sandbox, member, tag, max)
@@ -58,6 +61,9 @@ static const struct record_member members[] = {
 	MEMBER(admitted_at, TAG_ADMITTED_AT, UINT64_MAX),
 	MEMBER(introduced, TAG_INTRODUCED, 1),
 	MEMBER(still, TAG_STILL, 1),
+	MEMBER(meter.base_us, TAG_METER_BASE, UINT64_MAX),
+	MEMBER(meter.told_us, TAG_METER_TOLD, UINT64_MAX),
+	MEMBER(meter.told_bytes, TAG_METER_BYTES, UINT64_MAX),
 };
 
 /* ---- writing ---- */

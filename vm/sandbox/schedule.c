@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Admits sandboxes and runs: the budgets, the state of the host, and the reasons for waiting. */
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 
 #include "vm/base/rlimit.h"
 #include "vm/jail/cgroup_stat.h"
@@ -62,6 +64,26 @@ static unsigned three_quarters(unsigned n)
 	return MAX(n - n / 4, 1u);
 }
 
+/* Who may have what others may not. Return: 0 or -ENOMEM. */
+static int take_owners(struct vm *vm, const struct vm_config *cfg, struct admission_limits *l)
+{
+	if (!cfg->nusers)
+		return 0;
+	vm->owners = calloc(cfg->nusers, sizeof(*vm->owners));
+	if (!vm->owners)
+		return -ENOMEM;
+	for (size_t i = 0; i < cfg->nusers; i++) {
+		const struct vm_user *u = &cfg->users[i];
+
+		vm->owners[i] = (struct admission_owner){
+			u->uid, u->max_vms == VM_AS_OTHERS ? l->owner_places : u->max_vms,
+			u->memory_mb == VM_AS_OTHERS ? l->owner_memory_mb : u->memory_mb};
+	}
+	l->owners = vm->owners;
+	l->nowners = cfg->nusers;
+	return 0;
+}
+
 int schedule_init(struct vm *vm, const struct vm_config *cfg)
 {
 	struct admission_limits l = {.pressure = PRESSURE_MOST};
@@ -80,6 +102,8 @@ int schedule_init(struct vm *vm, const struct vm_config *cfg)
 
 	l.memory_mb = vm->reading.total_mb * MEMORY_PERCENT / 100 *
 		      (cfg->memory_percent ? cfg->memory_percent : OVERCOMMIT) / 100;
+	if (cfg->memory_mb)
+		l.memory_mb = MIN(l.memory_mb, (uint64_t)cfg->memory_mb);
 	l.floor_mb = floor_mb(vm, cfg);
 	l.places = cfg->max_vms;
 	if (!l.places)
@@ -90,7 +114,12 @@ int schedule_init(struct vm *vm, const struct vm_config *cfg)
 	l.owner_places = cfg->max_vms_user;
 	if (!l.owner_places && cfg->shared)
 		l.owner_places = three_quarters(l.places);
-	l.owner_memory_mb = cfg->shared ? l.memory_mb - l.memory_mb / 4 : 0;
+	l.owner_memory_mb = cfg->memory_mb_user;
+	if (!l.owner_memory_mb && cfg->shared)
+		l.owner_memory_mb = l.memory_mb - l.memory_mb / 4;
+	r = take_owners(vm, cfg, &l);
+	if (r < 0)
+		return r;
 	l.queue = cfg->queue;
 	l.owner_queue = cfg->queue_user;
 	admission_init(&vm->admission, &l);
@@ -101,6 +130,7 @@ int schedule_init(struct vm *vm, const struct vm_config *cfg)
 void schedule_fini(struct vm *vm)
 {
 	host_close(&vm->host);
+	free(vm->owners);
 }
 
 /* ---- the host ---- */
@@ -204,12 +234,14 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 {
 	const struct admission *a = &s->vm->admission;
 	const unsigned long long used = a->memory_used_mb, sealed = a->now.sealed_mb;
+	struct admission_owner may, has;
 
 	*ret_fix = LEAVE_SOME ", or wait longer (admission_timeout_s).";
 	if (s->ops->needs_image && !s->vm->backends.probe.done) {
 		explain_probe(&s->vm->backends.probe, ret_why, size);
 		return;
 	}
+	admission_of(a, s->ticket.owner, &may, &has);
 	switch (admission_why(a, &s->ticket)) {
 	case LACK_PLACE:
 		*ret_fix = LEAVE_SOME ", or raise max_vms or admission_timeout_s.";
@@ -219,9 +251,9 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 			snprintf(ret_why, size, "all %u places are taken", a->limits.places);
 		break;
 	case LACK_OWN_PLACE:
-		*ret_fix = LEAVE_SOME ".";
+		*ret_fix = LEAVE_SOME "; the administrator sets the quota (machines).";
 		snprintf(ret_why, size, "the user has %u sandbox%s, which is the most for one",
-			 a->limits.owner_places, a->limits.owner_places == 1 ? "" : "es");
+			 may.places, may.places == 1 ? "" : "es");
 		break;
 	case LACK_MEMORY:
 		snprintf(ret_why, size,
@@ -231,10 +263,14 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 			 s->ticket.memory_mb);
 		break;
 	case LACK_OWN_MEMORY:
-		*ret_fix = LEAVE_SOME ", or ask for less memory (memory_mb).";
+		*ret_fix =
+			LEAVE_SOME ", or ask for less memory (memory_mb); the administrator sets "
+				   "the quota (memory_mb).";
 		snprintf(ret_why, size,
-			 "the user's sandboxes have too much of the %llu MiB one user may have",
-			 (unsigned long long)a->limits.owner_memory_mb);
+			 "the user's sandboxes have %llu of the %llu MiB one user may have, and "
+			 "this one needs %u",
+			 (unsigned long long)has.memory_mb, (unsigned long long)may.memory_mb,
+			 s->ticket.memory_mb);
 		break;
 	case LACK_HOST_MEMORY:
 		*ret_fix = "Free memory on the host, close sessions that are not needed, or lower "
@@ -294,6 +330,21 @@ bool sandbox_waits(const struct sandbox *s, struct sandbox_wait *ret_wait)
 		return false;
 	wait_for_processor(s, ret_wait);
 	return true;
+}
+
+void vm_user(const struct vm *vm, uid_t uid, struct vm_user_status *ret_status)
+{
+	struct admission_owner may, has;
+
+	admission_of(&vm->admission, uid, &may, &has);
+	*ret_status = (struct vm_user_status){
+		.sandboxes = has.places,
+		.memory_mb = has.memory_mb,
+		.most = may.places ? MIN(may.places, vm->admission.limits.places)
+				   : vm->admission.limits.places,
+		.most_mb = may.memory_mb ? MIN(may.memory_mb, vm->admission.limits.memory_mb)
+					 : vm->admission.limits.memory_mb,
+	};
 }
 
 void vm_admission(struct vm *vm, struct vm_admission *ret_admission)

@@ -48,11 +48,6 @@ void sandbox_unlabel(struct sandbox *s)
 	s->label.began = 0;
 }
 
-bool sandbox_computes(const struct sandbox *s)
-{
-	return s->state == SANDBOX_RUNNING || (s->guest && guest_has_jobs(s->guest));
-}
-
 /* It may have run the last it had to. */
 static void leave_processors(struct sandbox *s)
 {
@@ -69,6 +64,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 
 	if (proto_is_job(run)) {
 		leave_processors(s);
+		meter_look(s);
 		tell_owner(s, exit, run, result);
 		return;
 	}
@@ -79,6 +75,7 @@ static void on_exit_of_run(void *data, uint32_t run, const struct vm_result *res
 	if (s->state == SANDBOX_RUNNING)
 		sandbox_set_state(s, SANDBOX_READY);
 	leave_processors(s);
+	meter_look(s); /* who sees the end of a run sees what it took */
 	tell_owner(s, exit, run, result);
 }
 
@@ -190,6 +187,7 @@ static void on_guest_closed(void *data, const struct problem *problem)
 	struct sandbox *s = data;
 
 	(void)problem;
+	meter_over(s);
 	s->guest = NULL;
 	if (s->state != SANDBOX_CLOSING)
 		boot(s);
@@ -271,6 +269,7 @@ static bool fits(const struct template *t, const struct sandbox_spec *spec)
 static void receive(struct sandbox *s, enum sandbox_start start, enum sandbox_state state)
 {
 	s->nopen++;
+	meter_begin(s);
 	s->start = start;
 	s->was_up = state == SANDBOX_READY;
 	s->admitted_at = s->asked_at;

@@ -75,6 +75,7 @@ static void end(struct sandbox *s, const struct problem *problem)
 	s->state = SANDBOX_CLOSING;
 	leave_saved(s);
 	sandbox_touch(s);
+	meter_look(s);
 	save_cancel(&s->save);
 	network_let_go(s);
 	if (s->guest && problem)

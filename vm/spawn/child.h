@@ -60,6 +60,8 @@ struct child {
 	int kept;		   /* likewise: the kept directory of its jail, or -1 */
 	bool no_card;		   /* in `failed`: its jail's network card could not be made */
 	uint64_t oom_kills; /* from `exited` on: processes of its jail killed by the OOM killer */
+	uint64_t
+		used_us; /* likewise: processor time that it and its jail have used, in microseconds; 0: not known */
 	const struct log_label *label; /* for the log; may change; or NULL */
 	TAILQ_ENTRY(child) link;
 	void (*started)(struct child *c); /* may be NULL */

@@ -23,6 +23,7 @@ enum {
 	TAG_DOOMED,
 	TAG_ENDED, /* as from wait(2), behind it: */
 	TAG_OOM_KILLS,
+	TAG_USED_US,
 };
 
 enum { TAG_LAYER_STATE = 1, TAG_LAYER_VERSION, TAG_LAYER_ERROR, TAG_LAYER_VALUE };
@@ -61,6 +62,7 @@ void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 	if (c->ended) {
 		record_u64(out, TAG_ENDED, (uint32_t)c->status);
 		record_u64(out, TAG_OOM_KILLS, c->oom_kills);
+		record_u64(out, TAG_USED_US, c->used_us);
 	}
 	for (unsigned i = 0; i < JAIL_NLAYERS; i++)
 		put_layer(out, &c->report.layer[i]);
@@ -71,7 +73,7 @@ void child_put(const struct child *c, struct buf *out, struct fdbag *fds)
 /* What is read, before any descriptor is taken. */
 struct loader {
 	uint32_t id, pid, pidfd, kept, stat[CGROUP_STAT_NFILES], status;
-	uint64_t oom_noted, oom_kills;
+	uint64_t oom_noted, oom_kills, used_us;
 	unsigned nstats, nlayers;
 	bool doomed, ended;
 	struct jail_report report;
@@ -130,6 +132,7 @@ static int take_field(struct loader *l, const struct record_field *f)
 	case TAG_DOOMED: return record_get_bool(f, &l->doomed);
 	case TAG_ENDED: l->ended = true; return record_get_u32(f, UINT16_MAX, &l->status);
 	case TAG_OOM_KILLS: return record_get(f, 0, UINT64_MAX, &l->oom_kills);
+	case TAG_USED_US: return record_get(f, 0, UINT64_MAX, &l->used_us);
 	default: return 0;
 	}
 }
@@ -153,6 +156,7 @@ int child_take(struct spawner *sp, struct record_reader r, struct fdbag *fds, st
 	c->ended = l.ended;
 	c->status = (int)l.status;
 	c->oom_kills = l.oom_kills;
+	c->used_us = l.used_us;
 	c->pidfd = l.ended ? -1 : fdbag_take(fds, l.pidfd);
 	if (c->pidfd < 0 && !l.ended)
 		return -EBADMSG;

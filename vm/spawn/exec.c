@@ -149,13 +149,15 @@ void spawner_exec(const struct spawn_job *job, int status_fd, struct jail_cell *
 	if (job->jail)
 		child_jail(job, status_fd, cell, go);
 	/* No program is run, which would close what is not its own. */
-	if ((job->flags & (SPAWN_KVM_PROBE | SPAWN_TREE | SPAWN_RAM)) &&
+	if ((job->flags & (SPAWN_KVM_PROBE | SPAWN_TREE | SPAWN_RAM | SPAWN_SECRET)) &&
 	    close_range(JAIL_FDS_MAX, ~0u, 0) < 0)
 		_exit(127);
 	if (job->flags & SPAWN_KVM_PROBE)
 		kvm_probe_child(STDOUT_FILENO);
 	if (job->flags & SPAWN_RAM)
 		ram_copy_serve(&job->ram);
+	if (job->flags & SPAWN_SECRET)
+		secret_source_serve(&job->secret);
 	if (job->flags & SPAWN_TREE)
 		overlay_diff_serve(job->argv[0]);
 	execve(job->argv[0], (char *const *)job->argv, (char *const *)job->envp);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
@@ -65,17 +66,26 @@
  * is killed, which is the process that somebody started, the spawner ends the daemon: see guard.c.
  */
 
-static uint32_t oom_kills(const struct jail_cell *cell)
+/* What the groups of its jail have counted, which nobody can look at once they are removed. */
+static void last_look(const struct jail_cell *cell, struct spawn_note *note)
 {
 	struct cgroup_stat g = CGROUP_STAT_NONE;
-	uint64_t n;
+	uint64_t kills, us = 0;
 
 	if (!cell->taken)
-		return 0;
+		return;
 	jail_cgroup_watch(cell, &g);
-	n = cgroup_stat_oom_kills(&g);
+	kills = cgroup_stat_oom_kills(&g);
+	note->oom_kills = (uint32_t)MIN(kills, (uint64_t)UINT32_MAX);
+	if (cgroup_stat_used_us(&g, &us))
+		note->at = MAX(note->at, us);
 	cgroup_stat_close(&g);
-	return (uint32_t)MIN(n, UINT32_MAX);
+}
+
+static uint64_t time_us(const struct rusage *ru)
+{
+	return ((uint64_t)ru->ru_utime.tv_sec + (uint64_t)ru->ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)ru->ru_utime.tv_usec + (uint64_t)ru->ru_stime.tv_usec;
 }
 
 /* Return: one that can be waited for, or 0. */
@@ -86,15 +96,20 @@ static pid_t next_dead(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ? 0 : info.si_pid;
 }
 
-/* Of a child that has ended. Return: whether it is not there any more. */
-static bool collect(struct server *s, pid_t pid, int *ret_status)
+/* Of a child that has ended. @ret_us: or NULL; the processor time that it and those that it has waited for have used.
+ * Return: whether it is not there any more. */
+static bool collect(struct server *s, pid_t pid, int *ret_status, uint64_t *ret_us)
 {
+	struct rusage ru = {0};
+
 	const bool daemon = pid == s->daemon;
 
 	if (daemon)
 		atomic_store(&s->guarded->daemon, 0); /* while it has a number: it gets signals */
-	if (waitpid(pid, ret_status, WNOHANG) != pid)
+	if (wait4(pid, ret_status, WNOHANG, &ru) != pid)
 		return false;
+	if (ret_us)
+		*ret_us = time_us(&ru);
 	if (daemon) {
 		s->daemon = 0;
 		s->daemon_status = *ret_status;
@@ -102,17 +117,16 @@ static bool collect(struct server *s, pid_t pid, int *ret_status)
 	return true;
 }
 
-static void kid_over(struct server *s, struct kid *k, int status)
+static void kid_over(struct server *s, struct kid *k, int status, uint64_t us)
 {
 	struct spawn_note note = {
-		.op = SPAWN_NOTE_EXITED, .id = k->id, .pid = k->pid, .status = status};
+		.op = SPAWN_NOTE_EXITED, .id = k->id, .pid = k->pid, .status = status, .at = us};
 
 	s->about = k->id;
 	log_debug("process %d ended, %s %d", (int)k->pid, WIFSIGNALED(status) ? "signal" : "status",
 		  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	s->about = 0;
-	/* Nobody can look once its groups are removed. */
-	note.oom_kills = oom_kills(&k->cell);
+	last_look(&k->cell, &note);
 	kids_remove(&s->kids, k);
 	server_last_note(s, &note);
 }
@@ -121,6 +135,7 @@ static void reap(struct server *s)
 {
 	struct signalfd_siginfo info;
 	struct kin kin;
+	uint64_t us;
 	int status;
 	pid_t pid;
 
@@ -131,12 +146,12 @@ static void reap(struct server *s)
 		/* That it has begun is told before its end, and looked at while it has a number. */
 		if (k && k->birth)
 			server_settle(s, k, 0);
-		if (!collect(s, pid, &status))
+		if (!collect(s, pid, &status, &us))
 			continue;
 		heir_reaped(&s->heir, pid, status);
 		server_holder_reaped(s, pid);
 		if (k)
-			kid_over(s, k, status);
+			kid_over(s, k, status, us);
 	}
 	kin = server_kin(s);
 	kids_kill(&s->kids, &kin, false);
@@ -156,7 +171,7 @@ static void end_children(struct server *s, int ms)
 	while (kids_kill(&s->kids, &(struct kin){.daemon = s->daemon}, true) &&
 	       server_now() < end) {
 		pid = next_dead();
-		k = pid > 0 && collect(s, pid, &status) ? kids_find(&s->kids, pid) : NULL;
+		k = pid > 0 && collect(s, pid, &status, NULL) ? kids_find(&s->kids, pid) : NULL;
 		if (k)
 			kids_remove(&s->kids, k);
 		/* Orphans come without a signal. */
@@ -175,7 +190,7 @@ static void await_daemon(struct server *s)
 		return;
 	while (waitid(P_PID, (id_t)s->daemon, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
-	(void)collect(s, s->daemon, &status);
+	(void)collect(s, s->daemon, &status, NULL);
 }
 
 /* Until all of its threads are gone, of which one may wait for a disk. */
@@ -359,6 +374,8 @@ void spawner_serve(const struct spawner_rules *rules, int sock, int listener,
 		.guarded = kin->guarded,
 	};
 
+	if (rules->settle)
+		rules->settle(rules->data);
 	begin(&s, listener);
 	do {
 		while (turn(&s))

@@ -6,6 +6,7 @@
 #include "guard.h"
 #include "vm/jail/setup.h"
 #include "vm/task/ram_copy.h"
+#include "vm/task/secret_source.h"
 #include "spawner.h"
 #include "wire.h"
 
@@ -30,6 +31,7 @@ struct spawn_job {
 	size_t ntargets;
 	const struct jail_spec *jail; /* or NULL */
 	struct ram_copy ram;	      /* of SPAWN_RAM */
+	struct secret_source secret;  /* of SPAWN_SECRET */
 	int fds[SPAWN_FDS_MAX];	      /* of the request; not used by the rules */
 	size_t nfds;
 };

@@ -215,4 +215,6 @@ void server_judge(struct server *s, uint32_t id, const char *request, size_t len
 		spawn(s, id, job);
 	else
 		spawn_failed(s, id, &e);
+	if (job->secret.value)
+		explicit_bzero(job->secret.value, strlen(job->secret.value));
 }

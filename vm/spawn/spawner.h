@@ -19,6 +19,7 @@ struct spawner_rules {
 	int (*job)(const void *data, const void *request, size_t len, size_t nfds,
 		   struct spawn_job *ret_job);
 	const void *data;
+	void (*settle)(const void *data); /* called in it before all else; or NULL */
 	/* Absolute; detached at the end, if it is a dead mount of ours; or NULL. */
 	const char *mountpoint;
 	/* Absolute; removed with its contents if the daemon dies; or NULL. */

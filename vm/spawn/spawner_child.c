@@ -205,8 +205,10 @@ void child_hear(struct child *c, const struct spawn_note *note, int fds[SPAWN_NO
 			on_failed(c, note);
 		break;
 	case SPAWN_NOTE_EXITED:
-		if (!c->ended)
+		if (!c->ended) {
 			c->oom_kills = note->oom_kills;
+			c->used_us = note->at;
+		}
 		if (c->state == CHILD_RUNNING)
 			child_end(c, note->status);
 		else

@@ -59,6 +59,7 @@ enum spawn_op {
 #define SPAWN_SMALL_PAGES 0x10u /* no huge pages: its memory use is sparse */
 #define SPAWN_TREE	  0x20u /* no program: overlay_diff_serve() with the arguments */
 #define SPAWN_RAM	  0x40u /* no program: ram_copy_serve() with what the job says */
+#define SPAWN_SECRET	  0x80u /* no program: secret_source_serve() with what the job says */
 #define SPAWN_KVM_PROBE	  0x02u /* no program: run the accelerator probe, its verdict goes to 1 */
 
 struct spawn_request {
@@ -88,15 +89,17 @@ enum spawn_note_op {
 struct spawn_note {
 	uint32_t op, id;
 	int32_t pid;
-	int32_t error;		   /* FAILED, and HOLDER without a socket: -errno */
-	uint32_t step;		   /* FAILED: enum spawn_step; LOG: enum log_level */
-	int32_t status;		   /* EXITED: as from wait(2) */
-	uint32_t oom_kills;	   /* EXITED: processes of its jail killed by the OOM killer */
-	uint32_t stats;		   /* STARTED: bits of enum cgroup_stat_file */
-	uint32_t kept;		   /* STARTED: the kept directory follows these descriptors */
-	uint32_t jail_step;	   /* FAILED in SPAWN_STEP_JAIL: enum jail_step */
-	char what[JAIL_WHAT_MAX];  /* LOG: the line */
-	uint64_t at;		   /* LOG: log_now() of the line */
+	int32_t error;		  /* FAILED, and HOLDER without a socket: -errno */
+	uint32_t step;		  /* FAILED: enum spawn_step; LOG: enum log_level */
+	int32_t status;		  /* EXITED: as from wait(2) */
+	uint32_t oom_kills;	  /* EXITED: processes of its jail killed by the OOM killer */
+	uint32_t stats;		  /* STARTED: bits of enum cgroup_stat_file */
+	uint32_t kept;		  /* STARTED: the kept directory follows these descriptors */
+	uint32_t jail_step;	  /* FAILED in SPAWN_STEP_JAIL: enum jail_step */
+	char what[JAIL_WHAT_MAX]; /* LOG: the line */
+	/* LOG: log_now() of the line; EXITED: microseconds of processor time that it and its jail have
+	 * used, 0: not known, as by spawners of older versions. */
+	uint64_t at;
 	struct jail_report report; /* STARTED: layers of the jail in effect */
 };
 

@@ -4,6 +4,7 @@
 # backends: local vm
 from xsbx import *
 
+NODES = ["allow", "allowed", "denied", "log", "pending", "refused", "rules", "secrets"]
 ON = "network = on\nallow = old.test\n"
 
 
@@ -13,7 +14,7 @@ def allow(s):
 
 def off():
     s = Session("off")
-    same("what is there", sorted(os.listdir(s / "net")), ["allow", "denied"])
+    same("what is there", sorted(os.listdir(s / "net")), NODES)
     has("a way to turn it on", allow(s), "echo 'network = on' >> config")
     same("nothing was denied", s.text("net/refused"), "")
     same("no ports", s.text("ports"), "")
@@ -60,7 +61,7 @@ def shells():
          ["n.test", "o.test"])
     same("turning it off", after("echo 'network = off' >> ../config; grep -v '^#' allow || true"),
          allow(s).split())
-    same("nothing is left beside", sorted(os.listdir(s / "net")), ["allow", "denied"])
+    same("nothing is left beside", sorted(os.listdir(s / "net")), NODES)
 
 
 def editors():
@@ -81,7 +82,7 @@ def editors():
         same(f"{name}: {err!r}", status, 0)
         ok(f"{name} changed it", allow(s) != before and allow(s).count("\n") == 1, allow(s))
     for name in os.listdir(s / "net"):
-        ok("only a backup is left", name in ("allow", "denied", "allow~"), name)
+        ok("only a backup is left", name in (*NODES, "allow~"), name)
 
 
 def refused():

@@ -201,6 +201,40 @@ static void impossible_exits(void **state)
 	}
 }
 
+/* What is only there if it is asked for, behind all else. */
+static void exact_setup(void **state)
+{
+	const struct proto_setup setup = {.language = proto_cstr("raw"),
+					  .exact = PROTO_EXACT_SEED | PROTO_EXACT_CLOCK,
+					  .before = 3,
+					  .seed = 1ull << 63,
+					  .clock_ns = 5};
+	const size_t len = 4 + 4 + 8 + 8;
+	uint8_t bytes[256];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	struct proto_in in;
+
+	(void)state;
+	proto_setup_pack(&o, &setup);
+	in = (struct proto_in){bytes, bytes + o.len, false};
+	assert_int_equal(proto_setup_unpack(&in, &setup_got), 0);
+	assert_int_equal(setup_got.exact, setup.exact);
+	assert_int_equal(setup_got.before, 3);
+	assert_true(setup_got.seed == setup.seed && setup_got.clock_ns == 5);
+	in = (struct proto_in){bytes, bytes + o.len - len, false};
+	assert_int_equal(proto_setup_unpack(&in, &setup_got), 0);
+	assert_int_equal(setup_got.exact, 0);
+	for (size_t cut = 1; cut < len; cut++) {
+		in = (struct proto_in){bytes, bytes + o.len - cut, false};
+		assert_int_equal(proto_setup_unpack(&in, &setup_got), -EPROTO);
+	}
+	for (unsigned bad = 0; bad <= PROTO_EXACT_ALL + 1; bad += PROTO_EXACT_ALL + 1) {
+		bytes[o.len - len] = (uint8_t)bad;
+		in = (struct proto_in){bytes, bytes + o.len, false};
+		assert_int_equal(proto_setup_unpack(&in, &setup_got), -EPROTO);
+	}
+}
+
 static void too_many_variables(void **state)
 {
 	uint8_t bytes[64] = {0};
@@ -283,15 +317,11 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(header),
-		cmocka_unit_test(messages),
-		cmocka_unit_test(bad_cursor),
-		cmocka_unit_test(impossible_jobs),
-		cmocka_unit_test(impossible_exits),
-		cmocka_unit_test(full),
-		cmocka_unit_test(too_many_variables),
-		cmocka_unit_test(dirents),
-		cmocka_unit_test(names),
+		cmocka_unit_test(header),	    cmocka_unit_test(messages),
+		cmocka_unit_test(bad_cursor),	    cmocka_unit_test(impossible_jobs),
+		cmocka_unit_test(impossible_exits), cmocka_unit_test(full),
+		cmocka_unit_test(exact_setup),	    cmocka_unit_test(too_many_variables),
+		cmocka_unit_test(dirents),	    cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,19 +72,21 @@ void cleanser_finish(struct cleanser *c)
 	unlist(c);
 }
 
-void cleanse_prepare(struct net *net, int64_t now_ms, int *timeout_ms)
+void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), int *timeout_ms)
 {
+	const int64_t now_ms = net_clock_ms(CLOCK_MONOTONIC);
 	struct cleanser *c;
 
 	TAILQ_FOREACH(c, &net->secrets.cleansers, link) {
-		c->stalled = c->blocked || !proxy_wants(c->p, SIDE_HOST);
+		c->stalled = c->blocked || !listens(c->p);
 		if (!c->stalled)
 			net_wake_at(timeout_ms, now_ms, c->until_ms);
 	}
 }
 
-void cleanse_run(struct net *net, int64_t now_ms)
+void cleanse_run(struct net *net)
 {
+	const int64_t now_ms = net_clock_ms(CLOCK_MONOTONIC);
 	struct cleanser *c, *next;
 
 	for (c = TAILQ_FIRST(&net->secrets.cleansers); c; c = next) {

@@ -57,8 +57,8 @@ void cleanser_finish(struct cleanser *c);
 unsigned cleanse_head(const struct proxy *p, const struct exchange *x, struct head *head,
 		      bool trailer);
 
-/* To be called before and after poll(). */
-void cleanse_prepare(struct net *net, int64_t now_ms, int *timeout_ms);
-void cleanse_run(struct net *net, int64_t now_ms);
+/* To be called before and after poll(). @listens: is a connection's server listened to? */
+void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), int *timeout_ms);
+void cleanse_run(struct net *net);
 
 #endif

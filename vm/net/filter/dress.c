@@ -428,7 +428,7 @@ static bool comes_late(const struct exchange *x, size_t i)
 static int ask_openly(struct head *head)
 {
 	static const char *const hides[] = {"Accept-Encoding", "A-IM", "Range", "If-Range",
-					   "Sec-WebSocket-Extensions"};
+					    "Sec-WebSocket-Extensions"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hides); i++)
 		head_remove(head, hides[i]);

@@ -43,7 +43,8 @@
 
 #define HANDSHAKE_S 80 /* the stack gives up after 75 */
 #define MULTICAST4  0xe0000000
-#define REFUSED_MAX 512 /* names that have addresses, behind which those that are refused get none */
+#define REFUSED_MAX \
+	512	      /* names that have addresses, behind which those that are refused get none */
 #define REFUSED_TTL 1 /* seconds: the list may have it by then */
 
 static int find_half_open(const struct half_open *t, const struct frame *f, time_t now)

@@ -16,7 +16,9 @@
 #include "control.h"
 #include "forward.h"
 #include "authority.h"
+#include "cleanse.h"
 #include "net.h"
+#include "proxy.h"
 #include "stack.h"
 #include "tls.h"
 #include "vm/base/fdpass.h"
@@ -215,6 +217,11 @@ static void stop(struct net *net)
 	free(net->set.fds);
 }
 
+static bool listens_to_server(const struct proxy *p)
+{
+	return proxy_wants(p, SIDE_HOST);
+}
+
 /* One turn of the loop. Return: 0, or a reason to end. */
 static int turn(struct net *net)
 {
@@ -231,6 +238,7 @@ static int turn(struct net *net)
 	flow_prepare(net, &timeout_ms);
 	ask_prepare(net, &timeout_ms);
 	secrets_prepare(net, &timeout_ms);
+	cleanse_prepare(net, listens_to_server, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
 		stack_prepare(net->stack, &net->set, &timeout_ms);
@@ -254,7 +262,8 @@ static int turn(struct net *net)
 	forward_run(net);
 	ask_run(net);
 	flow_run(net);
-	secrets_run(net); /* behind it: what has come from servers is known */
+	secrets_run(net);
+	cleanse_run(net); /* behind flow_run(): what has come from servers is known */
 	return nic_flush(&net->nic);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanse.h"
 #include "net.h"
 #include "secret_value.h"
 #include "vm/base/util.h"
@@ -276,7 +275,6 @@ void secrets_prepare(struct net *net, int *timeout_ms)
 		e->place = pollset_add(&net->set, e->fd, POLLIN);
 		net_wake_at(timeout_ms, now, e->until_ms);
 	}
-	cleanse_prepare(net, now, timeout_ms);
 }
 
 void secrets_run(struct net *net)
@@ -293,5 +291,4 @@ void secrets_run(struct net *net)
 		else if (now >= e->until_ms)
 			settle(net, e, NET_SECRET_LATE, 0);
 	}
-	cleanse_run(net, now);
 }

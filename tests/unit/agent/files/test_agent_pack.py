@@ -19,8 +19,8 @@ import unittest
 
 from agent_fixture import HEADER, PACK, PACKED, RESET, UNPACK, UNPACKED, Case, integers, main, text
 
-EOF, FIRST, NUMBERS = 1, 2, 1
-DIR, FILE, DATA, LINK, SAME, OTHER, UP, NUMBER = range(1, 9)
+EOF, FIRST, NUMBERS, ORIGINS = 1, 2, 1, 2
+DIR, FILE, DATA, LINK, SAME, OTHER, UP, NUMBER, ORIGIN = range(1, 10)
 DATA_MAX = 128 << 10
 DEPTH_MAX = 1024
 MEASURE = os.environ.get('XSBX_MEASURE')
@@ -227,6 +227,43 @@ class Numbers(Packs):
                      dir_record() + record(NUMBER, b'1234') + end,
                      dir_record() + file_record('a', shared=True) + same_record('b', 1) + number + end,
                      dir_record() + dir_record('d') + end + number + end):
+            self.assertEqual(self.unpack(data)[0], errno.EBADMSG)
+
+
+def origin_record(text):
+    return record(ORIGIN, bytes([len(text)]) + text + b'\0')
+
+
+class Origins(Packs):
+    """Who wrote what goes along, for as long as nobody changes it."""
+
+    def origins(self):
+        error, _changed, _left_out, _path, got = self.pack(flags=ORIGINS)
+        self.assertEqual(error, 0)
+        found, name = {}, None
+        for kind, body in records(got):
+            if kind in (DIR, FILE, LINK, OTHER):
+                name = parse(body)[2].decode()
+            elif kind == ORIGIN:
+                found[name] = body[1:-1].decode()
+        return found
+
+    def test_through_another(self):
+        text = b'run 7 of demo:5 or client'
+        self.assertEqual(self.unpack(dir_record() + origin_record(b'run 1') + file_record('a') + origin_record(text) +
+                                     file_record('b') + origin_record(text) + file_record('c') + record(UP)), (0, ''))
+        self.assertEqual(self.origins(), {'': 'run 1', 'a': text.decode(), 'b': text.decode()})
+        time.sleep(0.05)
+        self.write('b', b'changed')
+        self.assertEqual(self.origins(), {'': 'run 1', 'a': text.decode()})  # by nobody who was announced
+        self.assertNotIn(ORIGIN, [kind for kind, _ in records(self.pack()[4])])  # unless it is asked for
+
+    def test_bad(self):
+        end = record(UP)
+        for data in (origin_record(b'x') + dir_record() + end, dir_record() + origin_record(b'') + end,
+                     dir_record() + record(ORIGIN, b'\x01x') + end, dir_record() + record(ORIGIN, b'\x05x\0') + end,
+                     dir_record() + origin_record(b'a\nb') + end,
+                     dir_record() + file_record('a', shared=True) + same_record('b', 1) + origin_record(b'x') + end):
             self.assertEqual(self.unpack(data)[0], errno.EBADMSG)
 
 

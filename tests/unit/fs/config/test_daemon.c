@@ -10,6 +10,7 @@
 
 #include "tests/unit/fixture/conf_fixture.h"
 #include "vm/base/arch.h"
+#include "vm/base/secret_list.h"
 
 static const struct {
 	const char *name, *image, *language;
@@ -33,7 +34,7 @@ static void test_defaults(void **state)
 	assert_true(c.history_bytes == 256u << 20);
 	assert_int_equal(c.history_runs, 100);
 	assert_int_equal(c.vm.max_vms, 0);
-	assert_int_equal(c.max_sessions, 1024);
+	assert_int_equal(c.quota.each.sessions, 1024);
 	assert_true(strncmp(c.vm.cache_dir, dir, strlen(dir)) == 0);
 	assert_int_equal(strncmp(c.spool_dir, c.vm.cache_dir, strlen(c.vm.cache_dir)), 0);
 	assert_string_equal(c.spool_dir + strlen(c.vm.cache_dir), "/spool");
@@ -155,6 +156,42 @@ static void test_file(void **state)
 	assert_int_equal(c.template[5].settings.spec.cpus, 2);
 	assert_string_equal(c.template[5].settings.spec.env[0].value, " x ");
 	conf_clear(&c);
+}
+
+static void test_policy(void **state)
+{
+	struct conf c;
+	const struct vm_secret *s;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[secret github]\nfrom = env TOKEN\nhosts = api.test\n"
+				       "users = 0 1001\n[limits]\nfirst_rules = deny * *:25\n"
+				       "max_net_bytes = 2G\nmax_net_requests = 0\n"
+				       "[secret other]\nfrom = file /x\nhosts = *.test\n"
+				       "[template python]\nnetwork = on\nrules = ask * a.test\n"
+				       "secrets = a.test bearer other\nnet_bytes = 1G\n"),
+			 0);
+	assert_int_equal(c.vm.secrets.n, 2);
+	s = secret_list_find(&c.vm.secrets, "github");
+	assert_true(s && s->from == VM_SECRET_ENV && s->nusers == 2 && !s->refresh_s);
+	assert_string_equal(s->argument, "TOKEN");
+	assert_string_equal(c.limits.first_rules, "deny * *:25");
+	assert_int_equal(c.limits.max_net_bytes, 2ull << 30);
+	assert_string_equal(c.template[1].settings.spec.policy.rules, "ask * a.test");
+	assert_int_equal(c.template[1].settings.spec.policy.most.bytes, 1u << 30);
+	/* No limit of their own is not within the administrator's. */
+	assert_int_equal(c.template[0].settings.spec.policy.most.bytes, 2ull << 30);
+	conf_clear(&c);
+	assert_refused("[secret]\n", "there is no section [secret]");
+	assert_refused("[secret a/b]\n", "t.conf:1: the name of a secret");
+	assert_refused("[secret x]\nfrom = file x\n", "t.conf:2: from: the path");
+	assert_refused("[secret x]\nvalue = y\n", "value: a secret has from, hosts, users");
+	assert_refused("[secret x]\nfrom = file /x\n", "[secret x]: hosts is missing");
+	assert_refused("[limits]\nfirst_rules = deny a.test\n", "methods and a place follow");
+	assert_refused("[limits]\nmax_net_requests = 1M\n", "not a whole number");
+	assert_refused("[template python]\nnetwork = on\nrules = permit * a\n",
+		       "begins with allow");
+	assert_refused("[template python]\nrules = deny * a\n", "with network = on");
 }
 
 static void test_file_mistakes(void **state)
@@ -368,6 +405,78 @@ static void test_example(void **state)
 	conf_clear(&c);
 }
 
+static void test_quotas(void **state)
+{
+	struct allowance a;
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(read_text(&c, "[quota]\nsessions = 5\nmachines = 2\ndisk = 1G\n"
+				       "[quota root]\ncpu_s_day = 60\nsessions = 0\n"
+				       "[quota 7] ; a number\nmachines = 1\n"
+				       "[quota 0]\nnet_bytes_day = 10K\n"
+				       "[ quota  all ]\nmachines = 9\nmemory_mb = 512\n"),
+			 0);
+	assert_int_equal(c.quota.n, 2);
+	a = quotas_of(&c.quota, 0); /* by its name and by its number */
+	assert_int_equal(a.sessions, 0);
+	assert_int_equal(a.machines, 2);
+	assert_int_equal(a.cpu_s_day, 60);
+	assert_true(a.disk == 1u << 30 && a.net_bytes_day == 10240);
+	assert_string_equal(quotas_name(&c.quota, 0), "root");
+	a = quotas_of(&c.quota, 7);
+	assert_int_equal(a.sessions, 5);
+	assert_int_equal(a.machines, 1);
+	assert_null(quotas_name(&c.quota, 7));
+	a = quotas_of(&c.quota, 8);
+	assert_int_equal(a.sessions, 5);
+	assert_int_equal(a.cpu_s_day, 0);
+	/* What sandboxes are admitted by. */
+	assert_int_equal(c.vm.max_vms, 9);
+	assert_int_equal(c.vm.memory_mb, 512);
+	assert_int_equal(c.vm.max_vms_user, 2);
+	assert_int_equal(c.vm.memory_mb_user, 0);
+	assert_int_equal(c.vm.nusers, 2);
+	assert_int_equal(c.vm.users[0].uid, 0);
+	assert_true(c.vm.users[0].max_vms == VM_AS_OTHERS);
+	assert_int_equal(c.vm.users[1].max_vms, 1);
+	conf_clear(&c);
+	/* The other names of these are the same keys. */
+	assert_int_equal(read_text(&c, "max_sessions = 3\nmax_vms = 4\nmax_vms_user = 5\n"
+				       "[quota]\nsessions = 6\n[quota all]\nmachines = 7\n"
+				       "[xsbxfs]\nmax_vms = 8\n"),
+			 0);
+	assert_int_equal(c.quota.each.sessions, 6);
+	assert_int_equal(c.quota.each.machines, 5);
+	assert_int_equal(c.vm.max_vms, 8);
+	conf_clear(&c);
+	assert_refused("[quota nobody-of-that-name]\n", "no user \"nobody-of-that-name\"");
+	assert_refused("[quota 4294967295]\n", "no user");
+	assert_refused("[quota 12x]\n", "no user");
+	assert_refused("[quota]\ncpus = 3\n", "no key \"cpus\" in [quota]");
+	assert_refused("[quota]\ndisk = much\n", "disk");
+	assert_refused("[quota]\nsessions = -1\n", "sessions");
+	assert_refused("cpu_s_day = 3\n", "belongs into a section [quota]");
+	assert_refused("[quotas]\n", "[quota all]");
+}
+
+static void test_many_quotas(void **state)
+{
+	struct buf text = {0};
+	struct conf c;
+
+	(void)state;
+	for (unsigned i = 0; i < QUOTA_USERS_MAX; i++)
+		(void)buf_printf(&text, "[quota %u]\nsessions = %u\n", i + 5, i);
+	assert_int_equal(read_text_len(&c, text.data, text.len), 0);
+	assert_int_equal(quotas_of(&c.quota, 1004).sessions, 999);
+	conf_clear(&c);
+	(void)buf_printf(&text, "[quota 4]\n");
+	(void)buf_append(&text, "", 1);
+	assert_refused(text.data, "more than 1024 users");
+	buf_clear(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,12 +485,15 @@ int main(void)
 		cmocka_unit_test(test_prepare),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_policy),
 		cmocka_unit_test(test_file_mistakes),
 		cmocka_unit_test(test_hostile_files),
 		cmocka_unit_test(test_long_value),
 		cmocka_unit_test(test_templates),
 		cmocka_unit_test(test_templates_within_limits),
 		cmocka_unit_test(test_network),
+		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_many_quotas),
 		cmocka_unit_test(test_example),
 	};
 

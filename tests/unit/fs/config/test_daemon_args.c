@@ -240,7 +240,7 @@ static void test_order_of_sources(void **state)
 	assert_int_equal(
 		load(&c, "-o", "boot_timeout_s=4", "-c", "a.conf", "mnt", "--config=b.conf"), 0);
 	assert_int_equal(c.vm.max_vms, 1);
-	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.quota.each.sessions, 2);
 	assert_int_equal(c.history_runs, 3);
 	assert_int_equal(c.vm.boot_s, 4);
 	conf_clear(&c);
@@ -271,7 +271,7 @@ static void test_tried(void **state)
 	assert_int_equal(load(&c, "--try-config", "nope.conf", "-c", "a.conf", "--try-config",
 			      "b.conf", "mnt"),
 			 0);
-	assert_int_equal(c.max_sessions, 2);
+	assert_int_equal(c.quota.each.sessions, 2);
 	assert_int_equal(c.history_runs, 3);
 	conf_clear(&c);
 	assert_int_equal(load(&c, "--try-config", "b.conf", "-c", "a.conf", "mnt"), 0);
@@ -301,6 +301,34 @@ static int load_again(struct conf *c, const struct buf *was, const char *const *
 			       why, sizeof(why));
 }
 
+/* A name may be another one's by now, or nobody's: an heir goes by what it meant at the mount. */
+static void test_users_again(void **state)
+{
+	const char *argv[] = {"xsbxfs", "-c", "one", "mnt", NULL};
+	struct buf was = {0}, other = {0};
+	struct conf c;
+	char *name;
+
+	(void)state;
+	write_file("one", "[quota root]\nsessions = 7\n");
+	assert_string_equal(load_args(&c, argv) ? why : "", "");
+	assert_int_equal(conf_put(&c, &was), 0);
+	conf_clear(&c);
+	/* As if it had another name, which this host does not know. */
+	for (size_t i = 0; i < was.len; i++) {
+		name = was.data + i;
+		if (was.len - i >= 4 && memcmp(name, "root", 4) == 0)
+			memcpy(name, "toor", 4);
+	}
+	assert_int_equal(load_again(&c, &was, argv), 0);
+	assert_int_equal(quotas_of(&c.quota, 0).sessions, 7);
+	assert_int_equal(conf_put(&c, &other), 0);
+	assert_int_equal(other.len, was.len);
+	conf_clear(&c);
+	buf_clear(&was);
+	buf_clear(&other);
+}
+
 /* What was read is not read again: it may be another one by now, and the mount point would not answer. */
 static void test_again(void **state)
 {
@@ -323,7 +351,7 @@ static void test_again(void **state)
 	assert_int_equal(load_again(&c, &was, argv), 0);
 	assert_string_equal(c.vm.accel, "tcg");
 	assert_int_equal(c.vm.max_vms, 2);
-	assert_int_equal(c.max_sessions, 6);
+	assert_int_equal(c.quota.each.sessions, 6);
 	assert_non_null(conf_template_find(&c, "a"));
 	assert_non_null(conf_template_find(&c, "b"));
 	snprintf(expected, sizeof(expected), "%s/mnt", dir);
@@ -338,7 +366,7 @@ static void test_again(void **state)
 		const struct buf half = {.data = was.data, .len = len};
 
 		if (load_again(&c, &half, argv) == 0)
-			assert_true(c.mountpoint && c.max_sessions != 6);
+			assert_true(c.mountpoint && c.quota.each.sessions != 6);
 		conf_clear(&c);
 	}
 	buf_clear(&was);
@@ -357,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_command_line_mistakes),
 		cmocka_unit_test(test_order_of_sources),
 		cmocka_unit_test(test_tried),
+		cmocka_unit_test(test_users_again),
 		cmocka_unit_test(test_again),
 	};
 

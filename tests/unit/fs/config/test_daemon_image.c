@@ -166,6 +166,7 @@ static void test_left_out(void **state)
 	static const char *const bad[][2] = {
 		{"[template python]\nlanguage = raw\n", "no other template than [template app]"},
 		{"[limits]\nallow_process = yes\n", "no section [limits]"},
+		{"[secret x]\nfrom = file /etc/shadow\n", "an image has no secrets"},
 		{"allow_process = yes\n", "nothing but its own template"},
 		{"cache_dir = /etc\n[template app]\nlanguage = raw\n",
 		 "nothing but its own template"},

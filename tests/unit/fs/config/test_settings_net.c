@@ -39,6 +39,30 @@ static void test_network(void **state)
 	assert_refused(f, "network = maybe", "invalid", "neither on nor off");
 }
 
+/* As with names: what goes with the network goes with it, and what a text does not mention stays. */
+static void test_rules(void **state)
+{
+	struct fixture *f = *state;
+	const struct net_policy *p = &f->s.spec.policy;
+
+	assert_refused(f, "rules = deny * a", "network-off", "with network = on");
+	assert_refused(f, "secrets = a bearer x", "network-off", "secrets: ");
+	assert_int_equal(parse(f, "network = on\nrules = deny  get,PUT A.org/x*  ask * b # no"), 0);
+	assert_string_equal(p->rules, "deny GET,PUT A.org/x* ask * b");
+	assert_int_equal(parse(f, "secrets = a.org bearer x b header X-Y z"), 0);
+	assert_string_equal(p->rules, "deny GET,PUT A.org/x* ask * b");
+	assert_string_equal(p->secrets, "a.org bearer x b header X-Y z");
+	assert_refused(f, "rules = deny * a allow", "invalid",
+		       "rule 2: allow: methods and a place");
+	assert_refused(f, "secrets = a bearer", "invalid", "the name of a secret is missing");
+	assert_refused(f, "secrets_file = x", "invalid", "no absolute path");
+	assert_refused(f, "ask_s = 0", "invalid", "too small");
+	assert_refused(f, "net_rate = fast", "invalid", "is not a size");
+	assert_int_equal(parse(f, "network = off"), 0);
+	assert_string_equal(p->rules, "");
+	assert_string_equal(p->secrets, "");
+}
+
 static void test_long_allow(void **state)
 {
 	struct fixture *f = *state;
@@ -201,7 +225,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(fn, settings_fixture_setup, settings_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_network),	 TEST(test_long_allow),	    TEST(test_ports),
-		TEST(test_this_machine), TEST(test_network_limits),
+		TEST(test_this_machine), TEST(test_network_limits), TEST(test_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

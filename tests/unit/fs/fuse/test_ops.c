@@ -6,6 +6,7 @@
 
 #include "tests/unit/fixture/fixture.h"
 #include "fs/fuse/ops.h"
+#include "fs/session/author.h"
 
 #define TOP "python/demo/"
 
@@ -66,6 +67,75 @@ static void test_setattr_of_a_file(void **state)
 	st.st_gid = getgid() + 1;
 	assert_error(setattr(fx_ino(fx, "python"), &st, FUSE_SET_ATTR_GID), -EPERM);
 	fx_close(fx, &f);
+}
+
+static struct req *getxattr(uint64_t ino, const char *name, size_t size)
+{
+	struct req *req = req_new(0);
+
+	ops.getxattr(req_native(req), ino, name, size);
+	return req;
+}
+
+/* The agent's words, of which those of the session's own are short. */
+static struct req *origin_of(struct sandbox *s, uint64_t ino, size_t size, const char *said)
+{
+	const struct vm_file_reply reply = {.data = said, .size = strlen(said)};
+	struct req *r = getxattr(ino, "user.xsbxfs.origin", size);
+
+	assert_int_equal(s->file[0].rq.op, VM_ORIGIN);
+	fake_answer(s, 0, &reply);
+	return r;
+}
+
+static void test_who_wrote_a_file(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = fx_ready(fx);
+	struct file f = open_file(fx, s);
+	char said[PROTO_ORIGIN_MAX + 32];
+	struct req *r;
+
+	snprintf(said, sizeof(said), "%s or client", author_of_run(fx_demo(fx), 7).text);
+	r = origin_of(s, f.ino, 100, said);
+	assert_int_equal(r->kind, ANSWER_BUF);
+	assert_string_equal(r->data, "run 7 or client");
+	r = origin_of(s, f.ino, 0, said);
+	assert_int_equal(r->kind, ANSWER_XATTR);
+	assert_int_equal(r->size, strlen("run 7 or client"));
+	assert_error(origin_of(s, f.ino, 5, said), -ERANGE);
+	assert_error(origin_of(s, f.ino, 100, ""), -ENODATA);
+	r = getxattr(f.ino, "user.xsbxfs.origin", 100);
+	fake_answer(s, -EIO, NULL);
+	assert_error(r, -EIO);
+	/* Nobody asks the agent for others. */
+	assert_error(getxattr(f.ino, "security.capability", 100), -EOPNOTSUPP);
+	assert_error(getxattr(fx_ino(fx, TOP "in"), "user.xsbxfs.origin", 100), -ENODATA);
+	assert_error(getxattr(fx_ino(fx, "python"), "user.xsbxfs.origin", 100), -ENODATA);
+	assert_int_equal(s->nfiles, 0);
+	assert_null(ops.listxattr);
+	fx_close(fx, &f);
+}
+
+static void test_origin_is_fixed(void **state)
+{
+	struct fixture *fx = *state;
+	const uint64_t ino = fx_ino(fx, TOP "files");
+	struct req *r = req_new(0);
+
+	ops.setxattr(req_native(r), ino, "user.xsbxfs.origin", "run 1", 5, 0);
+	assert_error(r, -EPERM);
+	fx_expect_error(fx, TOP, "origin-fixed");
+	r = req_new(0);
+	ops.removexattr(req_native(r), ino, "user.xsbxfs.origin");
+	assert_error(r, -EPERM);
+	r = req_new(0);
+	ops.setxattr(req_native(r), ino, "user.other", "x", 1, 0);
+	assert_error(r, -EOPNOTSUPP);
+	r = req_new(0);
+	ops.removexattr(req_native(r), ino, "user.other");
+	assert_error(r, -EOPNOTSUPP);
+	assert_error(getxattr(ino, "user.xsbxfs.origin", 9), -ENODATA); /* nothing is there yet */
 }
 
 static void test_setattr_of_fixed_nodes(void **state)
@@ -180,6 +250,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_setattr_of_a_file),
+		fx_test(test_who_wrote_a_file),
+		fx_test(test_origin_is_fixed),
 		fx_test(test_setattr_of_fixed_nodes),
 		fx_test(test_setattr_of_files_without_a_sandbox),
 		fx_test(test_space_and_seeking),

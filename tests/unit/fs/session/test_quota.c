@@ -151,11 +151,152 @@ static void test_woken(void **state)
 	saved_unref(more);
 }
 
+static void test_sessions(void **state)
+{
+	struct fixture *fx = *state;
+	struct quotas *q = &fx->conf.quota;
+	struct problem why;
+	struct session *s;
+
+	q->each.sessions = 2;
+	assert_int_equal(quota_session(fx->fs, MINE, &why), 0);
+	assert_int_equal(session_create(fx->fs, 1, "a", MINE, MINE, &s), 0);
+	assert_int_equal(session_create(fx->fs, 1, "b", MINE, MINE, &s), 0);
+	assert_int_equal(session_create(fx->fs, 1, "c", MINE, MINE, &s), -EDQUOT);
+	assert_int_equal(quota_session(fx->fs, MINE, &why), -EDQUOT);
+	assert_int_equal(why.code, PROBLEM_TOO_MANY_SESSIONS);
+	assert_non_null(strstr(why.cause, "2 sessions of 2"));
+	assert_non_null(strstr(why.fix, "administrator"));
+	assert_int_equal(session_create(fx->fs, 1, "c", MINE + 1, MINE, &s), 0);
+	/* All together; the fixture has one. */
+	q->all.sessions = 4;
+	assert_int_equal(quota_session(fx->fs, MINE + 2, &why), -EDQUOT);
+	assert_non_null(strstr(why.cause, "all users together"));
+	q->each.sessions = 0;
+	assert_int_equal(session_create(fx->fs, 1, "d", MINE, MINE, &s), -EDQUOT);
+	q->all.sessions = 0;
+	assert_int_equal(session_create(fx->fs, 1, "d", MINE, MINE, &s), 0);
+}
+
+static void test_checkpoints(void **state)
+{
+	struct fixture *fx = *state;
+	struct checkpoint *cp;
+	struct problem why;
+
+	make(fx);
+	fx->conf.max_checkpoints = 5;
+	fx->conf.checkpoint_bytes = UINT64_MAX;
+	fx->conf.quota.each.checkpoints = 3;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(
+			checkpoint_new(sessions[i / 2], i % 2 ? "b" : "a", NULL, &cp, &why), 0);
+	assert_int_equal(quota_checkpoints_used(fx->fs, &(uid_t){MINE}), 3);
+	assert_int_equal(checkpoint_new(sessions[7], "c", NULL, &cp, &why), -EDQUOT);
+	assert_int_equal(why.code, PROBLEM_OVER_QUOTA);
+	assert_non_null(strstr(why.cause, "3 checkpoints of 3"));
+	checkpoint_remove(sessions[0], checkpoint_find(sessions[0], "a"));
+	assert_int_equal(checkpoint_new(sessions[7], "c", NULL, &cp, &why), 0);
+	fx->conf.quota.each.checkpoints = 0;
+	fx->conf.quota.all.checkpoints = 3;
+	assert_int_equal(checkpoint_new(sessions[8], "c", NULL, &cp, &why), -EDQUOT);
+	assert_non_null(strstr(why.cause, "all users together"));
+}
+
+static void test_disk(void **state)
+{
+	struct fixture *fx = *state;
+	const uid_t mine = MINE;
+	struct problem why;
+	unsigned n = 0;
+
+	make(fx);
+	fx->conf.quota.each.disk = 10 * 1500;
+	for (unsigned i = 0; i < 10; i++) {
+		struct saved *saved = fake_saved_new(500, true);
+
+		assert_int_equal(quota_saved(fx->fs, sessions[i], saved, &why), 0);
+		asleep_begin(sessions[i], saved);
+		n++;
+	}
+	assert_int_equal(quota_disk_used(fx->fs, &mine), 10 * 1500);
+	assert_int_equal(quota_disk(fx->fs, MINE, 1, &why), -EDQUOT);
+	assert_int_equal(why.code, PROBLEM_OVER_QUOTA);
+	assert_int_equal(quota_saved(fx->fs, sessions[20], NULL, &why), -EDQUOT);
+	assert_int_equal(quota_begin(fx->fs, MINE, &why), -EDQUOT);
+	/* A copy takes nothing. */
+	assert_int_equal(quota_saved(fx->fs, sessions[20], sessions[1]->asleep.saved, &why), 0);
+	assert_int_equal(quota_disk(fx->fs, MINE + 1, 1, &why), 0);
+	/* The records in state_dir count, too. */
+	asleep_end(sessions[0]);
+	assert_int_equal(quota_disk(fx->fs, MINE, 1500, &why), 0);
+	sessions[0]->on_disk.bytes = 1;
+	assert_int_equal(quota_disk(fx->fs, MINE, 1500, &why), -EDQUOT);
+	assert_int_equal(quota_disk(fx->fs, MINE, 1499, &why), 0);
+	sessions[0]->on_disk.bytes = 0;
+	/* All together. */
+	fx->conf.quota.each.disk = 0;
+	fx->conf.quota.all.disk = 1500;
+	assert_int_equal(quota_disk(fx->fs, MINE + 1, 1, &why), -EDQUOT);
+	assert_non_null(strstr(why.cause, "all users together"));
+	for (unsigned i = 1; i < n; i++)
+		asleep_end(sessions[i]);
+	assert_int_equal(quota_disk(fx->fs, MINE + 1, 1, &why), 0);
+}
+
+static void test_processors(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem why;
+
+	quota_cpu_add(fx->fs, MINE, 999999);
+	assert_int_equal(quota_begin(fx->fs, MINE, &why), 0); /* there is no limit */
+	fx->conf.quota.each.cpu_s_day = 1;
+	assert_int_equal(quota_begin(fx->fs, MINE, &why), 0);
+	quota_cpu_add(fx->fs, MINE, 1);
+	assert_int_equal(quota_begin(fx->fs, MINE, &why), -EDQUOT);
+	assert_int_equal(why.code, PROBLEM_OVER_QUOTA);
+	assert_non_null(strstr(why.cause, "1 seconds of processors today, of 1"));
+	assert_non_null(strstr(why.cause, "begins anew at 00:00 UTC, in "));
+	assert_int_equal(quota_begin(fx->fs, MINE + 1, &why), 0);
+	/* What goes on is let be for a while. */
+	assert_false(quota_is_far_over(fx->fs, MINE, &why) || fx->fs->enforce);
+	quota_cpu_add(fx->fs, MINE, 2000000);
+	assert_true(quota_is_far_over(fx->fs, MINE, &why) && fx->fs->enforce);
+	assert_false(quota_is_far_over(fx->fs, MINE + 1, &why));
+	fx->conf.quota.all.cpu_s_day = 3;
+	assert_int_equal(quota_begin(fx->fs, MINE + 1, &why), -EDQUOT);
+	assert_non_null(strstr(why.cause, "all users'"));
+}
+
+static void test_bytes(void **state)
+{
+	struct fixture *fx = *state;
+	struct problem why;
+
+	assert_true(quota_net_left(fx->fs, MINE) == UINT64_MAX);
+	fx->conf.quota.each.net_bytes_day = 1000;
+	quota_net_add(fx->fs, MINE, 400);
+	assert_int_equal(quota_net_left(fx->fs, MINE), 600);
+	fx->conf.quota.all.net_bytes_day = 500;
+	assert_int_equal(quota_net_left(fx->fs, MINE), 100);
+	assert_int_equal(quota_net_left(fx->fs, MINE + 1), 100);
+	quota_net_add(fx->fs, MINE, 700);
+	assert_int_equal(quota_net_left(fx->fs, MINE), 0);
+	quota_net_problem(fx->fs, MINE, &why);
+	assert_non_null(strstr(why.cause, "1100 bytes today, of 1000"));
+	assert_int_equal(quota_net_left(fx->fs, MINE + 1), 0);
+	quota_net_problem(fx->fs, MINE + 1, &why);
+	assert_non_null(strstr(why.cause, "all users'"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_texts), fx_test(test_others), fx_test(test_saved),
-		fx_test(test_bases), fx_test(test_woken),
+		fx_test(test_texts),	   fx_test(test_others), fx_test(test_saved),
+		fx_test(test_bases),	   fx_test(test_woken),	 fx_test(test_sessions),
+		fx_test(test_checkpoints), fx_test(test_disk),	 fx_test(test_processors),
+		fx_test(test_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

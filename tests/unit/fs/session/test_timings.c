@@ -79,7 +79,7 @@ static void test_names(void **state)
 	assert_int_equal(a.at[TIMING_RUN],
 			 2 * (TIMING_STATES - 1)); /* who was refused took no time */
 	assert_int_equal(a.at[TIMING_JOB], TIMING_STATES - 1);
-	assert_int_equal(a.at[TIMING_FILE], 3 * 23);
+	assert_int_equal(a.at[TIMING_FILE], 3 * 24);
 	assert_non_null(strstr(buf_str(&a.text), "{start=\"saved\",backend=\"other\"}"));
 	assert_non_null(strstr(buf_str(&a.text), "{language=\"other\",state=\"lost\"}"));
 	assert_non_null(strstr(buf_str(&a.text), "{op=\"drop_locks\",by=\"saved\"}"));

@@ -15,7 +15,7 @@ static void test_listings(void **state)
 	struct fixture *fx = *state;
 
 	assert_string_equal(fx_ls(fx, ""), "README.md status.json isolation doctor metrics events "
-					   "error ctl status.html python raw ");
+					   "error ctl status.html quota python raw ");
 	assert_string_equal(fx_ls(fx, "python"), "template.json README.md demo ");
 	assert_string_equal(fx_ls(fx, "raw"), "template.json README.md ");
 	assert_string_equal(fx_ls(fx, "python/demo"),

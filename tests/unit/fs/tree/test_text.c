@@ -86,6 +86,7 @@ static void test_all_or_nothing(void **state)
 	fake_exit(fx_run(fx, "x"), VM_DONE, 0);
 	assert_int_equal(fx_mkdir(fx, TOP "jobs/x"), 0);
 	assert_int_equal(session_checkpoint(fx_demo(fx), "x", false, &cp), 0);
+	fake_asks(fake_sandbox(), 1, "GET", "https", "api.test", 443, "/", 0);
 	for (int k = 0; k < NODE_NKINDS; k++) {
 		const enum node_kind kind = (enum node_kind)k;
 		struct node n = {
@@ -97,6 +98,7 @@ static void test_all_or_nothing(void **state)
 		n.s = fx_demo(fx);
 		n.r = n.s->front.latest;
 		n.job = job_find(n.s, "x", false);
+		n.question = question_find(n.s, 1);
 		n.front = k >= NODE_JOB && k <= NODE_JOB_CTL ? &n.job->front : &n.s->front;
 		assert_int_equal(node_render(&n, &whole), 0);
 		for (size_t limit = 1; limit < whole.len; limit += 61) {

@@ -244,7 +244,8 @@ static void reach_is(const struct rules *rules, const char *host, uint16_t port,
 {
 	const struct rule_reach r = rules_reach(rules, host, port);
 
-	if (r.look != look || (r.may_allow || r.may_ask) != may || r.answer.verb != verb || r.answer.rule != rule)
+	if (r.look != look || (r.may_allow || r.may_ask) != may || r.answer.verb != verb ||
+	    r.answer.rule != rule)
 		fail_msg("%s:%u: look %d, may %d, verb %u, rule %u", host, (unsigned)port, r.look,
 			 r.may_allow || r.may_ask, (unsigned)r.answer.verb, r.answer.rule);
 }

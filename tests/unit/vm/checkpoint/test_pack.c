@@ -524,10 +524,85 @@ static void wrong_numbers(void **state)
 	refused(-EPROTO); /* of one that was left */
 }
 
+static const char *origin_at(const struct pack *p, const char *name)
+{
+	uint32_t entry;
+
+	assert_int_equal(pack_lookup(p, PACK_ROOT, name, &entry), 0);
+	return pack_origin(p, entry);
+}
+
+/* Who wrote what, likewise. */
+static void origins(void **state)
+{
+	struct pack *p;
+
+	(void)state;
+	records_dir("");
+	records_number(1);
+	records_origin("client");
+	records_file("one", 5, true);
+	records_number(77);
+	records_origin("run 1 of demo:5 or job a");
+	records_data(0, "hello", 5);
+	records_file("two", 0, false);
+	records_same("again", 1);
+	records_symlink_to("link", "x");
+	records_origin("run 2");
+	records_up();
+	assert_int_equal(records_make(&p), 0);
+	assert_true(pack_has_origins(p));
+	assert_string_equal(pack_origin(p, PACK_ROOT), "client");
+	assert_string_equal(origin_at(p, "one"), "run 1 of demo:5 or job a");
+	assert_string_equal(origin_at(p, "again"), "run 1 of demo:5 or job a");
+	assert_null(origin_at(p, "two"));
+	assert_string_equal(origin_at(p, "link"), "run 2");
+	pack_unref(p);
+	records_begin(NULL);
+	records_dir("");
+	records_up();
+	assert_int_equal(records_make(&p), 0);
+	assert_false(pack_has_origins(p));
+	pack_unref(p);
+}
+
+static void wrong_origins(void **state)
+{
+	static const char *const texts[] = {"", "a\nb", "\x7f", "\x80"};
+	char long_one[PROTO_ORIGIN_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		records_dir("");
+		records_origin(texts[i]);
+		records_up();
+		refused(-EPROTO);
+	}
+	memset(long_one, 'x', sizeof(long_one) - 1);
+	long_one[sizeof(long_one) - 1] = '\0';
+	records_dir("");
+	records_origin(long_one);
+	records_up();
+	refused(-EPROTO);
+	records_dir("");
+	records_origin("run 1");
+	records_origin("run 2");
+	records_up();
+	refused(-EPROTO); /* two of one */
+	records_dir("");
+	records_file("one", 0, true);
+	records_same("again", 1);
+	records_origin("run 1");
+	records_up();
+	refused(-EPROTO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(inode_numbers, records_begin),
+		cmocka_unit_test_setup(origins, records_begin),
+		cmocka_unit_test_setup(wrong_origins, records_begin),
 		cmocka_unit_test_setup(wrong_numbers, records_begin),
 		cmocka_unit_test_setup(looks, records_begin),
 		cmocka_unit_test_setup(lists, records_begin),

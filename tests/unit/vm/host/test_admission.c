@@ -371,6 +371,52 @@ static void burst(void **state)
 	assert_int_equal(served_before_one, 1); /* the first place that was given back */
 }
 
+/* Some may have more than others, some less, some as much as there is. */
+static void owners(void **state)
+{
+	static const struct admission_owner own[] = {{2, 3, 30}, {3, 0, 0}, {4, 1, 1000}};
+	const struct admission_limits l = {.places = 10,
+					   .starting = 10,
+					   .memory_mb = 100,
+					   .owner_places = 2,
+					   .owner_memory_mb = 50,
+					   .owners = own,
+					   .nowners = 3};
+	struct ticket t[8] = {{1, 10}, {1, 10}, {2, 10}, {2, 10},
+			      {2, 10}, {3, 10}, {3, 10}, {3, 10}};
+	const struct ticket big = {1, 51}, big_2 = {2, 31}, big_3 = {3, 100}, big_4 = {4, 101};
+	struct admission_owner may, has;
+	struct admission a;
+
+	(void)state;
+	admission_init(&a, &l);
+	assert_false(admission_possible(&a, &big));
+	assert_false(admission_possible(&a, &big_2));
+	assert_true(admission_possible(&a, &big_3));
+	assert_false(admission_possible(&a, &big_4)); /* whoever he is, that is all there is */
+	for (unsigned i = 0; i < 8; i++)
+		admission_wait(&a, &t[i]);
+	for (unsigned i = 0; i < 8; i++)
+		assert_non_null(admission_next(&a));
+	assert_false(admission_own_room(&a, 1, 10));
+	assert_false(admission_own_room(&a, 2, 10));
+	assert_true(admission_own_room(&a, 3, 10));
+	admission_of(&a, 1, &may, &has);
+	assert_int_equal(may.places, 2);
+	assert_int_equal(may.memory_mb, 50);
+	assert_int_equal(has.places, 2);
+	assert_int_equal(has.memory_mb, 20);
+	admission_of(&a, 2, &may, &has);
+	assert_int_equal(may.places, 3);
+	assert_int_equal(has.memory_mb, 30);
+	admission_of(&a, 3, &may, &has);
+	assert_int_equal(may.places, 0);
+	assert_int_equal(has.places, 3);
+	admission_of(&a, 9, &may, &has);
+	assert_int_equal(may.places, 2);
+	assert_int_equal(has.places, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,7 +426,7 @@ int main(void)
 		cmocka_unit_test(one_by_one), cmocka_unit_test(host_memory),
 		cmocka_unit_test(pressure),   cmocka_unit_test(snapshots),
 		cmocka_unit_test(busy),	      cmocka_unit_test(burst),
-		cmocka_unit_test(held),
+		cmocka_unit_test(held),	      cmocka_unit_test(owners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

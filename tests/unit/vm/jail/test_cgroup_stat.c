@@ -53,6 +53,8 @@ static void version_1(void **state)
 	assert_int_equal(cgroup_stat_oom_kills(&g), 3);
 	assert_true(cgroup_stat_demand_ms(&g, &ms));
 	assert_int_equal(ms, 1234);
+	assert_true(cgroup_stat_used_us(&g, &ms));
+	assert_int_equal(ms, 1234567);
 	/* What was read once is read again. */
 	assert_int_equal(cgroup_stat_oom_kills(&g), 3);
 	cgroup_stat_close(&g);
@@ -73,6 +75,8 @@ static void version_2(void **state)
 				      "full avg10=0.00 avg60=0.00 avg300=0.00 total=9000000\n");
 	assert_true(cgroup_stat_demand_ms(&g, &ms));
 	assert_int_equal(ms, 2500);
+	assert_true(cgroup_stat_used_us(&g, &ms)); /* what it waited for it has not used */
+	assert_int_equal(ms, 2000000);
 	cgroup_stat_close(&g);
 }
 

@@ -255,7 +255,7 @@ static void system_calls(void **state)
 		"t('stream', c.socket, 2, 1, 0)\n"
 		"t('route', c.socket, 16, 3, 0)\n"
 		"t('netfilter', c.socket, 16, 3, 12)\n"
-		"t('personality', c.personality, 0x0040000)\n"
+		"t('personality', c.personality, 0x0400000)\n"
 		"t('bind-remount', c.mount, 0, b'/', 0, 0x1020, 0)\n";
 	const struct jail_spec spec = jail_fixture_usual();
 	struct jail_fixture_result r;

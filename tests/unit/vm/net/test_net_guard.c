@@ -17,7 +17,8 @@
 #define GOOD "GET / HTTP/1.1\r\n" HOST "\r\n"
 
 /* Feeds all of it as a flow does, in pieces of @step. Return: how much passed, or -EACCES. */
-static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsigned *reason, enum guard_kind *ret_kind)
+static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsigned *reason,
+		   enum guard_kind *ret_kind)
 {
 	struct guard g = guard_for(port, look);
 	const size_t len = strlen(text);
@@ -107,11 +108,13 @@ static void sniffed_requests(void **state)
 
 			assert_int_equal(kind, GUARD_PROXY);
 			assert_true(n == -EACCES || n == (int)strspn(requests[i], "\r\n"));
-			assert_int_equal(feed_at(80, true, requests[i], steps[s], &reason, &kind), 0);
+			assert_int_equal(feed_at(80, true, requests[i], steps[s], &reason, &kind),
+					 0);
 			assert_int_equal(kind, GUARD_PROXY);
 		}
 		for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
-			assert_int_equal(feed_at(8080, false, other[i], steps[s], &reason, &kind), strlen(other[i]));
+			assert_int_equal(feed_at(8080, false, other[i], steps[s], &reason, &kind),
+					 strlen(other[i]));
 			assert_true(kind == GUARD_OPEN || kind == GUARD_SNIFF);
 			assert_int_equal(feed_at(80, true, other[i], steps[s], &reason, &kind), 0);
 			assert_true(kind == GUARD_OTHER || kind == GUARD_LOOK);

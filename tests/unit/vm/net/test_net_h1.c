@@ -65,19 +65,22 @@ static void good(void **state)
 	(void)state;
 	passes(GOOD, 1);
 	passes(GOOD GOOD GOOD, 3);
-	arrives("GET http://web.test/x HTTP/1.1\r\n" HOST "\r\n", 1, "GET /x HTTP/1.1\r\n" HOST "\r\n");
+	arrives("GET http://web.test/x HTTP/1.1\r\n" HOST "\r\n", 1,
+		"GET /x HTTP/1.1\r\n" HOST "\r\n");
 	passes("GET /x?y=%2f HTTP/1.1\r\nhost: Web.Test.:80\r\n\r\n", 1);
 	passes("OPTIONS * HTTP/1.1\r\n" HOST "X: \r\nY: \xc3\xa9\r\n\r\n", 1);
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\nGET /x HTTP" GOOD, 2);
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n" GOOD, 2);
-	arrives("GET / HTTP/1.1\r\n" HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n\r\n" GOOD, 2,
-		GOOD GOOD);
+	arrives("GET / HTTP/1.1\r\n" HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+					  "h2c\r\nHTTP2-Settings: AAMA\r\n\r\n" GOOD,
+		2, GOOD GOOD);
 	arrives("GET / HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n" GOOD, 2,
 		"GET / HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n" GOOD);
 	arrives("GET / HTTP/1.1\r\n" HOST "Connection: close, X\r\nX: y\r\n\r\n" GOOD, 1,
 		"GET / HTTP/1.1\r\n" HOST "X: y\r\nConnection: close\r\n\r\n");
 	/* Line ends are ours. */
-	arrives("\r\nGET / HTTP/1.1\n" HOST "X:\ta \n\r\n", 1, "GET / HTTP/1.1\r\n" HOST "X: a\r\n\r\n");
+	arrives("\r\nGET / HTTP/1.1\n" HOST "X:\ta \n\r\n", 1,
+		"GET / HTTP/1.1\r\n" HOST "X: a\r\n\r\n");
 }
 
 /* Chunks are as they came in, if that is not cut: then there are more of them, with the same bytes. */
@@ -87,8 +90,10 @@ static void chunks(void **state)
 	char text[300], expected[300];
 
 	(void)state;
-	snprintf(text, sizeof(text), "%s%s", head, "a;x=y\r\n0123456789\r\n00F\r\n0123456789abcde\r\n0\r\nA: b\r\nHost: c\r\n\r\n");
-	snprintf(expected, sizeof(expected), "%s%s", head, "a\r\n0123456789\r\nf\r\n0123456789abcde\r\n0\r\nA: b\r\n\r\n");
+	snprintf(text, sizeof(text), "%s%s", head,
+		 "a;x=y\r\n0123456789\r\n00F\r\n0123456789abcde\r\n0\r\nA: b\r\nHost: c\r\n\r\n");
+	snprintf(expected, sizeof(expected), "%s%s", head,
+		 "a\r\n0123456789\r\nf\r\n0123456789abcde\r\n0\r\nA: b\r\n\r\n");
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, text, strlen(text), sizeof(text));
 	assert_string_equal(said(SIDE_HOST), expected);
@@ -107,7 +112,8 @@ static void fails(const char *text, unsigned reason)
 		pf_say(SIDE_GUEST, text, strlen(text), steps[i]);
 		assert_string_equal(said(SIDE_HOST), "");
 		if (pf.denied != reason)
-			fail_msg("%s: %s, not %s", text, net_reason_str(pf.denied), net_reason_str(reason));
+			fail_msg("%s: %s, not %s", text, net_reason_str(pf.denied),
+				 net_reason_str(reason));
 		assert_non_null(strstr(said(SIDE_GUEST), "\r\nX-Xsbxfs: "));
 		assert_non_null(strstr(said(SIDE_GUEST), "\r\nConnection: close\r\n"));
 		assert_true(pf.proxy->over && !pf.proxy->dials);
@@ -206,12 +212,18 @@ static void two_readings(void **state)
 /* What is wrong with a body comes too late for an answer of ours, and cuts the connection. */
 static void bad_chunks(void **state)
 {
-	static const char *const bad[] = {"\r\n", "x\r\n", "-1\r\n", "0x1\r\nx", "fffffffffffffffff\r\n", "0\r\nno colon\r\n"};
+	static const char *const bad[] = {"\r\n",
+					  "x\r\n",
+					  "-1\r\n",
+					  "0x1\r\nx",
+					  "fffffffffffffffff\r\n",
+					  "0\r\nno colon\r\n"};
 	char text[300];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		snprintf(text, sizeof(text), "PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%s", bad[i]);
+		snprintf(text, sizeof(text),
+			 "PUT / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%s", bad[i]);
 		for (size_t k = 0; k < ARRAY_SIZE(steps); k++) {
 			pf_open("web.test", 80);
 			pf_say(SIDE_GUEST, text, strlen(text), steps[k]);
@@ -253,8 +265,10 @@ static void returns_as(const char *request, const char *text, bool ends, const c
 
 static void answers(void **state)
 {
-	static const char length[] = "HTTP/1.1 404 Not Found\r\nX: y\r\nContent-Length: 3\r\n\r\nabc";
-	static const char chunked[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+	static const char length[] =
+		"HTTP/1.1 404 Not Found\r\nX: y\r\nContent-Length: 3\r\n\r\nabc";
+	static const char chunked[] =
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
 	static const char bare[] = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
 
 	(void)state;
@@ -262,9 +276,12 @@ static void answers(void **state)
 	returns_as("HEAD / HTTP/1.1\r\n" HOST "\r\n", bare, false, bare);
 	returns_as(GOOD, "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", false,
 		   "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n");
-	returns_as(GOOD, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", false,
+	returns_as(GOOD,
+		   "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+		   false,
 		   "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n");
-	returns_as(GOOD, "HTTP/1.1 200 OK\r\n\r\nuntil the end", true, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end");
+	returns_as(GOOD, "HTTP/1.1 200 OK\r\n\r\nuntil the end", true,
+		   "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end");
 	assert_true(pf.proxy->over);
 	returns_as(GOOD, chunked, false, NULL);
 	assert_int_equal(pf.logged[0].status, 200);
@@ -353,7 +370,8 @@ static void judge(const char *line, bool allowed)
 
 static void rules(void **state)
 {
-	const struct net_policy policy = {.rules = "allow GET,HEAD api.test/v1/* deny * api.test/open/no* allow * api.test/open/*"};
+	const struct net_policy policy = {.rules = "allow GET,HEAD api.test/v1/* deny * "
+						   "api.test/open/no* allow * api.test/open/*"};
 
 	(void)state;
 	pf_teardown();
@@ -376,7 +394,8 @@ static void rules(void **state)
 static void ambiguous_paths(void **state)
 {
 	const struct net_policy policy = {.rules = "deny * api.test/x*"};
-	static const char *const paths[] = {"/v1/..%2fx", "/v1/..;/x", "/v1/%252e%252e/x", "/v1/..\\x", "/100%", "/a%00b"};
+	static const char *const paths[] = {"/v1/..%2fx", "/v1/..;/x", "/v1/%252e%252e/x",
+					    "/v1/..\\x",  "/100%",     "/a%00b"};
 	char text[200], line[200];
 
 	(void)state;
@@ -398,15 +417,18 @@ static void ambiguous_paths(void **state)
 
 static void told_why(void **state)
 {
-	const struct net_policy policy = {.first = "deny * api.test/root*", .rules = "deny DELETE api.test"};
-	static const char delete[] = "DELETE /x HTTP/1.1\r\n" API "\r\n", root[] = "GET /root HTTP/1.1\r\n" API "\r\n";
+	const struct net_policy policy = {.first = "deny * api.test/root*",
+					  .rules = "deny DELETE api.test"};
+	static const char delete[] = "DELETE /x HTTP/1.1\r\n" API "\r\n",
+			  root[] = "GET /root HTTP/1.1\r\n" API "\r\n";
 
 	(void)state;
 	pf_teardown();
 	pf_setup("api.test", &policy);
 	pf_open("api.test", 80);
 	pf_say(SIDE_GUEST, delete, strlen(delete), 1000);
-	assert_non_null(strstr(said(SIDE_GUEST), "rule 1 of net/rules denies it: deny DELETE api.test."));
+	assert_non_null(
+		strstr(said(SIDE_GUEST), "rule 1 of net/rules denies it: deny DELETE api.test."));
 	assert_non_null(strstr(said(SIDE_GUEST), "net/rules: allow DELETE api.test/x\n"));
 	assert_int_equal(pf.logged[0].rule, 1);
 	assert_false(pf.logged[0].first);
@@ -464,13 +486,16 @@ static void asked(void **state)
 
 static void websocket(void **state)
 {
-	static const char ask[] = "GET /ws HTTP/1.1\r\n" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-	static const char yes[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+	static const char ask[] =
+		"GET /ws HTTP/1.1\r\n" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+	static const char yes[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: "
+				  "websocket\r\nConnection: Upgrade\r\n\r\n";
 
 	(void)state;
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
-	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST
+					     "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
 	pf_say(SIDE_GUEST, "\1\2", 2, 2);
 	pf_say(SIDE_HOST, yes, strlen(yes), 7);
 	pf_say(SIDE_HOST, "\3\4", 2, 2);
@@ -492,10 +517,22 @@ static void websocket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),	TEST(chunks),	     TEST(other_hosts),	 TEST(two_readings),   TEST(bad_chunks), TEST(too_long),
-		TEST(answers),	TEST(short_answers), TEST(early_answer), TEST(unasked_answer), TEST(rules),	 TEST(told_why),
+		TEST(good),
+		TEST(chunks),
+		TEST(other_hosts),
+		TEST(two_readings),
+		TEST(bad_chunks),
+		TEST(too_long),
+		TEST(answers),
+		TEST(short_answers),
+		TEST(early_answer),
+		TEST(unasked_answer),
+		TEST(rules),
+		TEST(told_why),
 		TEST(ambiguous_paths),
-		TEST(withdrawn), TEST(asked),	     TEST(websocket),
+		TEST(withdrawn),
+		TEST(asked),
+		TEST(websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static struct {
 	pid_t pid;
 	unsigned nexited;
 	int status;
-	uint64_t oom_kills;
+	uint64_t oom_kills, used_us;
 	unsigned nwrites;
 } t;
 
@@ -78,6 +78,7 @@ static void on_exited(struct child *c, int status)
 	t.nexited++;
 	t.status = status;
 	t.oom_kills = c->oom_kills;
+	t.used_us = c->used_us;
 }
 
 static void begin(bool in_turns)
@@ -143,8 +144,11 @@ static void adopt(void)
 /* The spawner says so. */
 static void say(uint32_t id, int status, uint32_t oom_kills)
 {
-	const struct spawn_note note = {
-		.op = SPAWN_NOTE_EXITED, .id = id, .status = status, .oom_kills = oom_kills};
+	const struct spawn_note note = {.op = SPAWN_NOTE_EXITED,
+					.id = id,
+					.status = status,
+					.oom_kills = oom_kills,
+					.at = 77};
 
 	assert_int_equal(send(t.sock, &note, sizeof(note), 0), sizeof(note));
 }
@@ -185,6 +189,7 @@ static void behind_the_commit(void **state)
 	say_end(W_EXITCODE(7, 0), 3);
 	assert_int_equal(t.status, W_EXITCODE(7, 0));
 	assert_int_equal(t.oom_kills, 3);
+	assert_int_equal(t.used_us, 77);
 	assert_int_equal(t.nwrites, 0);
 	assert_false(hears_forget());
 	turn_over();
@@ -316,6 +321,7 @@ static void as_it_was(void **state)
 	say_end(W_EXITCODE(1, 0), 0);
 	assert_int_equal(t.status, SIGKILL);
 	assert_int_equal(t.oom_kills, 2);
+	assert_int_equal(t.used_us, 77);
 	assert_int_equal(next.stats.oom_noted, 1);
 	/* And once more. */
 	put(&next, &out);

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A session uses secrets that it cannot read: they arrive, and are nowhere but in the filter and where they come from."""
+# backends: process vm
+# timeout: 240
+# mount: none
+# log-allow: the daemon died|another one goes on
+from netland import *
+
+import signal
+import struct
+
+VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later", "last")}
+CONTROL = f"what-the-guest-knows-{os.urandom(6).hex()}"
+NEEDLE = re.compile("|".join((*VALUES.values(), CONTROL)).encode())
+VARIABLE = "XSBX_TEST_TOKEN"
+seen = []
+
+
+def private(name, text, mode=0o600):
+    path = f"{SCRATCH}/{name}"
+    write(path, text)
+    os.chmod(path, mode)
+    return path
+
+
+def section(name, source, hosts="web.test:8080", more=""):
+    return f"[secret {name}]\nfrom = {source}\nhosts = {hosts}\n{more}"
+
+
+def server(sock):
+    """Repeats what it is asked."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = sock.recv(65536)
+        if not part:
+            return
+        data += part
+    seen.append(data.decode())
+    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(data), data))
+
+
+maker = private("maker", f"#!/bin/sh\necho about $(head -n 1 {SCRATCH}/made) >&2\ncat {SCRATCH}/made\n", 0o700)
+conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {SCRATCH}/audit\n[limits]\nmax_allow = *\n" + \
+    section("filed", "file " + private("filed", VALUES["filed"] + "\n"), more="refresh_s = 1\n") + \
+    section("envd", "env " + VARIABLE) + \
+    section("made", "command " + maker, more="refresh_s = 600\n") + \
+    section("open", "file " + private("open", "anybody reads this", 0o644)) + \
+    section("link", f"file {SCRATCH}/link") + \
+    section("fails", "command /bin/false") + \
+    section("theirs", f"file {SCRATCH}/filed", more="users = 4711\n")
+os.symlink("filed", f"{SCRATCH}/link")
+private("made", VALUES["made"] + "\nexpires=7\n")
+land = Land(conf=conf, env={VARIABLE: VALUES["envd"]})
+land.lab.serve(land.lab.internet, WEB, 8080, server)
+land.lab.serve(land.lab.internet, OTHER, 8080, server)
+s = land.session("keeper", "network = on\nallow = web.test:8080 other.test:8080\ntimeout_s = 60\n"
+                 "secrets = web.test:8080/filed bearer filed web.test:8080/envd header X-Key envd "
+                 "web.test:8080/made query key made\n")
+FETCH = '''
+import urllib.request, urllib.error
+def fetch(url, **headers):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30).read().decode()
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.read().decode()}"
+'''
+
+
+def fetch(path, host="web.test", session=s):
+    """Return: what the guest gets, and what the server got."""
+    before = len(seen)
+    result = session.run(f"print(fetch('http://{host}:8080{path}'))")
+    return result.out + result.err, "".join(seen[before:])
+
+
+def arrives(name, path):
+    got, sent = fetch(path)
+    ok(f"{name}: the server gets it", VALUES[name] in sent, (got, sent))
+    ok(f"{name}: the guest does not", VALUES[name] not in got and "xsbx-secret" in got, got)
+
+
+def uses():
+    s.run(FETCH)
+    s.run(f"known = '{CONTROL}'.encode() * 3")
+    arrives("filed", "/filed")
+    arrives("envd", "/envd")
+    arrives("made", "/made")
+    got, sent = fetch("/filed", host="other.test")
+    ok("nothing goes to another host", sent and VALUES["filed"] not in sent and "Bearer" not in sent, (got, sent))
+    got, sent = fetch("/else")
+    ok("nothing goes to another path", sent and VALUES["filed"] not in sent and "Bearer" not in sent, (got, sent))
+    if os.path.exists(f"{s.path}/net/log"):
+        ok("net/log has the name of it", wait_for(lambda: '"secret":"filed"' in s.text("net/log").replace(" ", "")),
+           s.text("net/log")[-600:])
+
+
+def sources():
+    """What is no source is none, in words."""
+    for name, words in (("open", "can be used by others"), ("link", "is a link"), ("fails", "exit status 1")):
+        write(f"{s.path}/net/secrets", f"web.test:8080/{name} bearer {name}\n")
+        ok(f"{name}: it says why not", wait_for(lambda: words in s.text("error") and name in s.text("error")), s.text("error"))
+        got, sent = fetch(f"/{name}")
+        ok(f"{name}: nothing goes out", not sent and "502 " in got and "no value" in got, (got, sent))
+    for use in ("other.test:8080 bearer filed", "web.test bearer filed", "web.test:8080 bearer theirs", "web.test:8080 bearer none"):
+        try:
+            write(f"{s.path}/net/secrets", use + "\n")
+            ok(f"{use} is refused", False)
+        except OSError as error:
+            ok(f"{use} is refused", error.errno in (errno.EPERM, errno.EINVAL, errno.EACCES), error)
+    write(f"{s.path}/net/secrets", "web.test:8080/filed bearer filed\nweb.test:8080/envd header X-Key envd\n"
+          "web.test:8080/made query key made\n")
+
+
+def refreshed():
+    private("filed.new", VALUES["next"] + "\n")
+    os.rename(f"{SCRATCH}/filed.new", f"{SCRATCH}/filed")
+    ok("a file that was replaced is read again", wait_for(lambda: VALUES["next"] in fetch("/filed")[1]))
+    private("made", VALUES["later"] + "\n")
+    ok("a command is run again before its value expires", wait_for(lambda: VALUES["later"] in fetch("/made")[1]))
+    private("filed", VALUES["next"] + "\n", 0o644)
+    ok("one that can be read by others no more is said", wait_for(lambda: "secret filed" in s.text("error")), s.text("error"))
+    ok("... and the value of before is used", VALUES["next"] in fetch("/filed")[1])
+    private("filed", VALUES["next"] + "\n")
+
+
+def survived():
+    """The daemon dies: the filter has the values, and the next daemon has them read again."""
+    os.kill(daemon_of(land.mnt), signal.SIGKILL)
+    ok("another daemon is there", wait_for(lambda: s.text("state"), 20))
+    for name, path in (("next", "/filed"), ("envd", "/envd"), ("later", "/made")):
+        arrives(name, path)
+    private("filed", VALUES["last"] + "\n")
+    ok("a file is still read again", wait_for(lambda: VALUES["last"] in fetch("/filed")[1]))
+    os.mkdir(f"{s.path}/checkpoints/with")
+    ok("a checkpoint is made", wait_for(lambda: os.path.exists(f"{s.path}/checkpoints/with") and s.word() == "idle", 20))
+    s.ctl("reset")
+    s.run(FETCH)
+    s.run(f"known = '{CONTROL}'.encode() * 3")
+    arrives("envd", "/envd")
+    arrives("last", "/filed")
+
+
+def own_file():
+    path = private("own.conf", section("mine", "file " + private("own", VALUES["own"])) +
+                   section("filed", "command /bin/echo " + VALUES["own"]))
+    o = land.session("owner", "network = on\nallow = web.test:8080\ntimeout_s = 60\n"
+                     f"secrets_file = {path}\nsecrets = web.test:8080/mine bearer mine web.test:8080/filed bearer filed "
+                     "web.test:8080/envd bearer envd\n")
+    o.run(FETCH)
+    for name, value in (("mine", "own"), ("filed", "own"), ("envd", "envd")):
+        got, sent = fetch(f"/{name}", session=o)
+        ok(f"{name} of an owner's file", VALUES[value] in sent and VALUES[value] not in got, (got, sent, o.text("error")))
+    os.chmod(path, 0o640)
+    write(f"{o.path}/net/secrets", "web.test:8080/mine bearer mine\n")
+    ok("it has to be private", wait_for(lambda: "can be used by others" in o.text("error")), o.text("error"))
+    os.chmod(path, 0o600)
+    o.remove()
+
+
+# -- where they are not --
+
+def children(pid):
+    found = [pid]
+    for other in os.listdir("/proc"):
+        if not other.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if int(read(f"/proc/{other}/stat").rsplit(b")", 1)[1].split()[1]) == pid:
+                found += children(int(other))
+    return found
+
+
+def present(pid, begin, end):
+    """The parts of a mapping that are in memory: to read others would make them."""
+    with open(f"/proc/{pid}/pagemap", "rb", 0) as pagemap:
+        pagemap.seek(begin // 4096 * 8)
+        entries = struct.unpack(f"<{(end - begin) // 4096}Q", pagemap.read((end - begin) // 512))
+    at = None
+    for i, entry in enumerate((*entries, 0)):
+        there = entry >> 62
+        if there and at is None:
+            at = i
+        elif not there and at is not None:
+            yield begin + at * 4096, begin + i * 4096
+            at = None
+
+
+def search(file, begin, end, found, step=1 << 22):
+    tail = b""
+    while begin < end:
+        file.seek(begin)
+        data = file.read(min(step, end - begin))
+        if not data:
+            break
+        found |= set(NEEDLE.findall(tail + data))
+        tail = data[-100:]
+        begin += len(data)
+
+
+def search_memory(pid, found):
+    for mapping in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", read(f"/proc/{pid}/smaps").decode())[1:]:
+        begin, end = (int(x, 16) for x in mapping.split()[0].split("-"))
+        if mapping.split()[1][0] != "r" or not re.search(r"(Rss|Swap): +[1-9]", mapping):
+            continue
+        with open(f"/proc/{pid}/mem", "rb", 0) as mem:
+            for part in present(pid, begin, end):
+                with contextlib.suppress(OSError):
+                    search(mem, *part, found)
+
+
+def search_files(pid, found, known):
+    """Files in memory that it has open, mapped or not."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            if "memfd:" not in os.readlink(f"/proc/{pid}/fd/{fd}"):
+                continue
+            with open(f"/proc/{pid}/fd/{fd}", "rb", 0) as file:
+                inode, at = os.fstat(file.fileno()).st_ino, 0
+                while inode not in known:
+                    try:
+                        at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                    except OSError:
+                        break
+                    end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+                    search(file, at, end, found)
+                    at = end
+                known.add(inode)
+
+
+def memory_has(pid, known):
+    """What of all values is in its memory, files in memory, environment or command line?"""
+    found = set()
+    with contextlib.suppress(OSError):
+        for file in ("environ", "cmdline"):
+            found |= set(NEEDLE.findall(read(f"/proc/{pid}/{file}")))
+        search_memory(pid, found)
+        search_files(pid, found, known)
+    return {x.decode() for x in found}
+
+
+def role(pid):
+    with contextlib.suppress(OSError):
+        line = read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
+        return "filter" if b"--control" in line else read(f"/proc/{pid}/comm").decode().strip()
+    return "gone"
+
+
+def nowhere():
+    holders, controls, known = {}, set(), set()
+    for pid in children(land.daemon.pid):
+        name, got = role(pid), memory_has(pid, known)
+        if CONTROL in got:
+            controls.add(name)
+        for value in got - {CONTROL}:
+            holders.setdefault(name, set()).update(x for x in VALUES if VALUES[x] == value)
+    print("control found in", controls, "values in", holders, flush=True)
+    ok("control: what the guest knows is found", any("python" in x or "qemu" in x for x in controls), controls)
+    ok("control: the filter has the values", "filter" in holders, holders)
+    ok("nobody else has any", set(holders) <= {"filter", "xsbxfs-spawner"}, holders)
+    ok("the spawner has what came by the environment alone", holders.get("xsbxfs-spawner", set()) <= {"envd"}, holders)
+    values = {x.encode() for x in VALUES.values()}
+    allowed = {f"{SCRATCH}/{x}" for x in ("filed", "made", "maker", "own", "own.conf")}
+    hits, control = [], False
+    for top, dirs, files in os.walk(SCRATCH):
+        if top == land.mnt:
+            dirs[:] = []
+            continue
+        for file in files:
+            path = f"{top}/{file}"
+            if not os.path.isfile(path) or path in allowed or os.path.islink(path):
+                continue
+            data = read(path)
+            control = control or b"keeper" in data
+            if any(value in data for value in values):
+                hits.append(path)
+    same("no file has any", hits, [])
+    for node in ("config", "status.json", "net/log", "net/secrets", "net/refused", "error", "console"):
+        if os.path.exists(f"{s.path}/{node}"):
+            ok(f"{node} has none", not any(value.decode() in s.text(node) for value in values))
+    got = s.run("import glob\nprint(open('/proc/self/environ').read(), [k for k in globals()])").out
+    ok("the guest's environment has none", not any(value.decode() in got for value in values))
+
+
+main(uses, sources, refreshed, survived, own_file, nowhere, land.end)
