@@ -172,7 +172,7 @@ static void on_job_exit(struct session *s, uint32_t id, const struct vm_result *
 
 	if (!j || !j->inside || !job_going(j))
 		return;
-	binding_end_run(j->front.latest, result);
+	binding_end_run(s, j->front.latest, result);
 	job_over(j);
 	binding_pump(s);
 }
