@@ -3,6 +3,7 @@
 #ifndef XSBX_FS_SESSION_INO_H
 #define XSBX_FS_SESSION_INO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -99,9 +100,16 @@ enum node_kind {
 	NODE_CHECKPOINT_FILE, /* below that: an index, as of NODE_FILE, but into another table */
 	NODE_CHECKPOINT_ERROR,
 	NODE_ROOT_PAGE, /* `sub` is whose */
-	NODE_PAGE,	/* the last: an heir of another version knows the others by their numbers */
+	NODE_PAGE,
+	NODE_RUN_REPLAY, /* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
+
+/* Is it of a run, by whose number it is told? */
+static inline bool node_is_run(enum node_kind kind)
+{
+	return (kind >= NODE_RUN && kind <= NODE_RUN_WAIT) || kind == NODE_RUN_REPLAY;
+}
 
 /* Makes a number. @slot and @generation are of a session, or @slot a template's; 0 where there is
  * neither. */

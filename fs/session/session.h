@@ -23,6 +23,7 @@
 #include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "network.h"
+#include "rerun.h"
 #include "restoring.h"
 #include "run.h"
 #include "saving.h"
@@ -162,6 +163,8 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct kept on_disk;
+	struct rerun_base base; /* what of its state was saved */
+	struct rerun *rerun;	/* it is a replay; or NULL */
 	struct touch touch, touch_rest, touch_sandbox;
 };
 

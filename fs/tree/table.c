@@ -335,6 +335,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 	[NODE_CHECKPOINT_ERROR] = {TEXT("error", NODE_CHECKPOINT, 0400, text_checkpoint_error,
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
+	[NODE_RUN_REPLAY] = {"replay", NODE_RUN, FILE_ | 0400, &replay_ops, NULL, run_time,
+			     .size = replay_size},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 };
 
