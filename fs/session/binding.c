@@ -501,8 +501,10 @@ int binding_start(struct session *s)
 	assert(!s->sandbox && !s->dead && !s->saving.of);
 	if (e == 0)
 		from = asleep_wake(s, &e);
-	if (e == 0 && !from)
+	if (e == 0 && !from) {
 		session_live_anew(s);
+		s->base = (struct rerun_base){.anew = true};
+	}
 	s->binding = e < 0 ? NULL : calloc(1, sizeof(*s->binding));
 	if (!s->binding) {
 		spec_clear(&spec);
@@ -579,6 +581,8 @@ static void pump_run(struct session *s)
 		return;
 	}
 	touch_head(s);
+	r->base = s->base;
+	r->runs_before = s->runs_before;
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */

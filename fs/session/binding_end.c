@@ -97,8 +97,10 @@ void binding_finish(struct session *s, const struct vm_result *result)
 
 	touch_head(s);
 	s->active = NULL;
-	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
+	if (result->outcome != VM_REFUSED) { /* that one has not changed anything */
 		s->last_ran = r->number;
+		s->base = (struct rerun_base){0};
+	}
 	binding_end_run(s, r, result);
 	join_next(s);
 	if (problem_kept(&r->problem)->code)

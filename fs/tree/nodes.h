@@ -152,6 +152,9 @@ uint64_t connlog_node_size(const struct node *n);
 extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */
 uint64_t checkpoint_wait_size(const struct node *n);
 
+extern const struct handle_ops replay_ops; /* runs/N/replay */
+uint64_t replay_size(const struct node *n);
+
 extern const struct handle_ops changes_ops; /* files.changes */
 uint64_t changes_size(const struct node *n);
 

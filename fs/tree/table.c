@@ -348,6 +348,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
 	[NODE_ROOT_QUOTA] = {TEXT("quota", NODE_ROOT, 0400, text_quota, events_time)},
+	[NODE_RUN_REPLAY] = {"replay", NODE_RUN, FILE_ | 0400, &replay_ops, NULL, run_time,
+			     .size = replay_size},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 	[NODE_NET_RULES] = {"rules", NODE_NET, FILE_ | 0600, &config_ops, text_rules, config_time,
 			    .truncate = truncate_list},
