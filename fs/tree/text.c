@@ -125,6 +125,11 @@ int text_exit_code(const struct node *n, struct buf *out)
 	return run_has_status(n->r) ? buf_append(out, text, stream_status_text(n->r, text)) : -EIO;
 }
 
+int text_net_learned(const struct node *n, struct buf *out)
+{
+	return lessons_render(&n->s->lessons, out);
+}
+
 int text_refused(const struct node *n, struct buf *out)
 {
 	const struct netlog *log = &n->s->netlog;
@@ -134,6 +139,11 @@ int text_refused(const struct node *n, struct buf *out)
 	for (uint64_t i = first; i < log->next && r >= 0; i++)
 		r = buf_append(out, log->line[i % NETLOG_KEPT], strlen(log->line[i % NETLOG_KEPT]));
 	return r;
+}
+
+int text_learned(const struct node *n, struct buf *out)
+{
+	return learned_write(n->s, out);
 }
 
 int text_allow(const struct node *n, struct buf *out)
