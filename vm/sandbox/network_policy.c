@@ -162,8 +162,7 @@ static int check_policy(const char *allow, const struct net_policy *policy, char
 	return r;
 }
 
-int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy,
-		   char ret_why[static VM_WHY_MAX])
+int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX])
 {
 	struct network *n = s->network;
 	int r;
@@ -176,8 +175,7 @@ int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy
 		snprintf(ret_why, VM_WHY_MAX, NETWORK_LOST);
 		return -ENETDOWN;
 	}
-	r = n->gateway ? gateway_policy(n->gateway, allow, policy, ret_why)
-		       : check_policy(allow, policy, ret_why);
+	r = n->gateway ? gateway_policy(n->gateway, allow, policy, ret_why) : check_policy(allow, policy, ret_why);
 	if (r == 0)
 		r = network_copy_policy(n, allow, policy);
 	if (r == 0 && n->gateway)
@@ -192,8 +190,7 @@ int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[
 	const struct net_policy nothing = {0};
 	_cleanup_free_ char *list = strndup(text, len);
 
-	return list ? sandbox_policy(s, list, s->network ? &s->network->policy : &nothing, ret_why)
-		    : -ENOMEM;
+	return list ? sandbox_policy(s, list, s->network ? &s->network->policy : &nothing, ret_why) : -ENOMEM;
 }
 
 void sandbox_decide(struct sandbox *s, uint32_t id, bool allowed)
