@@ -4,7 +4,7 @@
 # backends: local vm
 from xsbx import *
 
-NODES = ["allow", "allowed", "denied", "log", "pending", "refused", "rules", "secrets"]
+NODES = ["allow", "allowed", "denied", "learned", "log", "pending", "refused", "rules", "secrets"]
 ON = "network = on\nallow = old.test\n"
 
 
