@@ -259,6 +259,39 @@ static void own_files(void **state)
 	fails("there is no secret of this name");
 }
 
+/* With the owner's rights, not with root's. */
+static void own_rights(void **state)
+{
+	struct secret_source what = {.name = "mine",
+				     .owner = 4711,
+				     .group = 4712,
+				     .mounter = 0,
+				     .envp = env,
+				     .written = no_dirs};
+	char text[600];
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	snprintf(text, sizeof(text),
+		 "[secret mine]\nfrom = command /usr/bin/id\nhosts = api.test\n[secret file]\nfrom "
+		 "= file %s\nhosts = api.test\n",
+		 put("value", "my value", 0600));
+	put("own", text, 0600);
+	assert_int_equal(chmod(dir, 0711), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	fails("Permission denied"); /* root's */
+	assert_int_equal(chown(path_of("own"), 4711, 0), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	assert_true(!strncmp(value, "uid=4711 gid=4712 groups=4712", 29));
+	what.name = "file";
+	serve(&what, path_of("own"), "api.test:443");
+	fails("Permission denied");
+	assert_int_equal(chown(path_of("value"), 4711, 0), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	comes("my value");
+}
+
 static void variables(void **state)
 {
 	char text[] = "from outside";
@@ -286,8 +319,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(files),	TEST(owners),	 TEST(hosts),
-		TEST(commands), TEST(own_files), TEST(variables),
+		TEST(files),	 TEST(owners),	   TEST(hosts),	    TEST(commands),
+		TEST(own_files), TEST(own_rights), TEST(variables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
