@@ -356,7 +356,6 @@ static nghttp2_option *new_options(void)
 	if (nghttp2_option_new(&o) < 0)
 		return NULL;
 	nghttp2_option_set_no_auto_window_update(o, 1);
-	nghttp2_option_set_no_closed_streams(o, 1);
 	nghttp2_option_set_max_outbound_ack(o, H2_QUEUE_MAX / 2);
 	nghttp2_option_set_max_reserved_remote_streams(o, 0);
 	nghttp2_option_set_peer_max_concurrent_streams(
@@ -368,8 +367,7 @@ static int begin_sessions(struct h2 *h)
 {
 	static const nghttp2_settings_entry guest[] = {
 		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS_MAX},
-		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX},
-		{NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1}};
+		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX}};
 	static const nghttp2_settings_entry host[] = {
 		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
 		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEAD_MAX}};
