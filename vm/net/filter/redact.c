@@ -93,10 +93,8 @@ static size_t find(const struct redact_set *set, const uint8_t *p, size_t len,
 
 static void cover(uint8_t *out, size_t len, const char *label)
 {
-	const size_t n = MIN(len, strlen(label));
-
-	memcpy(out, label, n);
-	memset(out + n, '*', len - n);
+	for (size_t i = 0; i < len; i++)
+		out[i] = *label ? (uint8_t)*label++ : '*';
 }
 
 /* Looks for forms that begin in @raw from @at to @end, and may reach to @len. Return: was there one? */
