@@ -162,7 +162,7 @@ static const char *const type_names[] = {
 	NAME(UNPACK),	  NAME(PACKED),	     NAME(UNPACKED),	 NAME(REST),
 	NAME(WAKE),	  NAME(RESTING),     NAME(POINT),	 NAME(POINTED),
 	NAME(RESUME),	  NAME(RESUMED),     NAME(F_HOLD),	 NAME(AUTHOR),
-	NAME(F_ORIGIN)};
+	NAME(LEARN),	  NAME(LEARNED),     NAME(F_ORIGIN)};
 
 const char *proto_type_name(unsigned type)
 {

@@ -39,7 +39,8 @@
 
 #define PROTO_VERSION	     3u
 #define PROTO_VERSION_OLDEST 2u /* that is understood */
-#define PROTO_VERSION_ORIGIN 3u /* from this on it knows AUTHOR, F_ORIGIN and PROTO_F_ORIGINS */
+#define PROTO_VERSION_ORIGIN \
+	3u /* from this on it knows AUTHOR, F_ORIGIN, PROTO_F_ORIGINS and LEARN */
 #define PROTO_HEADER	     12u
 #define PROTO_PAYLOAD_MAX    (3u << 19) /* a job: its words and variables */
 #define PROTO_CODE_MAX	     (1u << 20)
@@ -112,6 +113,7 @@ enum proto_type {
 	PROTO_RESUME, /* u32 version, u32 number of the last record (link.h) that was taken: another host goes on where one has
 		       * ended. Answered by RESUMED. Not before HELLO, and in its generation */
 	PROTO_AUTHOR, /* str: what the run or job `id`, which comes next, is called in answers to F_ORIGIN; no answer */
+	PROTO_LEARN, /* before SETUP, of a jail: LEARNED tells which files programs that are started from now on try to use; no answer */
 
 	/* host to agent, files: answered by FILE_REPLY {u32 errno, ...} unless noted. `node` and
 	 * `handle` are u64 chosen by the agent; node 1 is the working directory. */
@@ -191,6 +193,16 @@ enum proto_type {
 			* received, so nothing is on its way. EBUSY: there is a run or a job, or something is due */
 	PROTO_RESUMED, /* struct proto_resumed. In the order of OUTPUTs, EXITs and FILE_REPLYs: it tells how it is behind all
 			* that came before it */
+	PROTO_LEARNED, /* u32 most processes of user code so far, u64 most KiB of memory, n x { u8 enum proto_learned, str path }:
+			* what is new. Before EXIT of a run or a job comes what it has used */
+};
+
+/* What was tried with a file. */
+enum proto_learned {
+	PROTO_LEARNED_READ = 1, /* in this directory, or, at the top, this */
+	PROTO_LEARNED_WROTE,	/* it was to be changed, or something made in it */
+	PROTO_LEARNED_MISSED,	/* it is not there */
+	PROTO_LEARNED_SEEN,	/* it is a directory, and was not opened */
 };
 
 /* Of FREEZE. */

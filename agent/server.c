@@ -15,6 +15,7 @@
 #include "resume.h"
 #include "still.h"
 #include "agent/guest/clock.h"
+#include "agent/core/learn.h"
 #include "agent/core/log.h"
 #include "agent/guest/net.h"
 #include "agent/core/guest_env.h"
@@ -269,6 +270,19 @@ static int on_author(struct agent *a, const struct proto_header *h, struct proto
 	if (!get_end(in) || !name.len)
 		return -EPROTO;
 	origin_author(&a->files.origin, h->id, name);
+	return 0;
+}
+
+static int on_learn(struct agent *a, const struct proto_header *h, struct proto_in *in)
+{
+	int r;
+
+	(void)h;
+	if (!get_end(in))
+		return -EPROTO;
+	r = learn_begin(a->env);
+	if (r < 0)
+		log_line("learning what is used: %s", strerror(-r));
 	return 0;
 }
 
@@ -611,6 +625,7 @@ static const frame_fn handlers[] = {
 	[PROTO_POINT] = on_point,
 	[PROTO_RESUME] = on_resume,
 	[PROTO_AUTHOR] = on_author,
+	[PROTO_LEARN] = on_learn,
 };
 
 static int on_frame(struct conn *c, const struct proto_header *h, const uint8_t *payload)

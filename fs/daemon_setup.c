@@ -7,6 +7,7 @@
 
 #include "daemon_internal.h"
 #include "fs/session/quota.h"
+#include "fs/config/learn.h"
 #include "fs/session/session.h"
 #include "fs/session/traces.h"
 #include "mount.h"
@@ -140,8 +141,11 @@ static int by_name(const void *a, const void *b)
 }
 
 /* In an order that does not change when an image brings a template along: the heir has to permit the same. */
-static void put_views(const struct conf *conf, struct policy_view *views)
+static size_t put_views(const struct conf *conf, struct policy_view *views,
+			struct vm_path learning[][VM_PATHS_MAX])
 {
+	size_t n = conf->ntemplates;
+
 	const struct conf_template *t[CONF_TEMPLATES_MAX];
 
 	for (size_t i = 0; i < conf->ntemplates; i++)
@@ -156,6 +160,16 @@ static void put_views(const struct conf *conf, struct policy_view *views)
 			.work = spec->work,
 		};
 	}
+	for (size_t i = 0; conf->limits.allow_learn && i < conf->ntemplates; i++) {
+		const struct sandbox_spec *spec = &t[i]->settings.spec;
+
+		views[n++] = (struct policy_view){
+			.path = learning[i],
+			.npaths = learn_view(spec, &conf->learn, learning[i]),
+			.work = spec->work,
+		};
+	}
+	return n;
 }
 
 /* What the configuration permits the spawner to start. Return: 0 or -ENOMEM. */
@@ -163,23 +177,23 @@ static int permit(struct daemon *d)
 {
 	const struct conf *conf = &d->conf;
 	const size_t n = conf->ntemplates;
-	_cleanup_free_ struct policy_view *views = calloc(n + 1, sizeof(*views));
+	_cleanup_free_ struct policy_view *views = calloc(2 * n + 1, sizeof(*views));
+	_cleanup_free_ struct vm_path(*learning)[VM_PATHS_MAX] = calloc(n + 1, sizeof(*learning));
 	struct vm_config vm = conf->vm;
-	const struct policy_config cfg = {
+	struct policy_config cfg = {
 		.vm = &vm,
 		.max_memory_mb = conf->limits.max_memory_mb,
 		.max_cpus = conf->limits.max_cpus,
 		.max_processes = conf->limits.max_processes,
 		.others = conf->allow_other,
 		.view = views,
-		.nviews = n,
 	};
-	int r = views ? 0 : -ENOMEM;
+	int r = views && learning ? 0 : -ENOMEM;
 
 	vm.runtime_dir = d->runtime_dir;
 	vm.ca_path = d->fs->netenv.ca_path;
 	if (r == 0)
-		put_views(conf, views);
+		cfg.nviews = put_views(conf, views, learning);
 	policy_prepare(vm.cache_dir, vm.publish);
 	if (r == 0)
 		r = policy_new(&cfg, &d->policy);
@@ -188,8 +202,12 @@ static int permit(struct daemon *d)
 
 void daemon_find_rules(struct daemon *d)
 {
+	struct problem p;
 	char why[1024];
 
+	if (d->conf.limits.allow_learn && !d->conf.learn.npaths &&
+	    learn_find(d->conf.learn_paths, &d->conf.learn, &p) < 0)
+		daemon_die(d, p.cause);
 	if (netenv_init(&d->fs->netenv, &d->conf, why, sizeof(why)) < 0)
 		daemon_die(d, why);
 	if (permit(d) < 0)

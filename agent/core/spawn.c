@@ -23,6 +23,7 @@
 #include "filter.h"
 #include "vm/base/landlock.h"
 #include "guest_env.h"
+#include "learn.h"
 #include "proc.h"
 #include "util.h"
 
@@ -40,6 +41,7 @@
 #define SPAWN_ERR	5
 #define SPAWN_RULESET	6
 #define SPAWN_CHANCE	7
+#define SPAWN_LEARN	8
 
 #define STOPPED_LOOK_MS 100
 #define STOPPED_US	2000000u
@@ -53,7 +55,7 @@ static int step_fds(const struct spawn *s, int err_fd)
 	const int in_fd = s->in_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->in_fd;
 	const int chance = s->chance ? s->chance->fd : -1;
 	int from[] = {in_fd,	  s->out_fd, s->err_fd,	      s->ctl_fd,
-		      s->bell_fd, err_fd,    s->env->ruleset, chance};
+		      s->bell_fd, err_fd,    s->env->ruleset, chance, learn_fd()};
 
 	/* First out of the way of the numbers they are to have. */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
@@ -69,7 +71,7 @@ static int step_fds(const struct spawn *s, int err_fd)
 		else if (dup3(from[i], i, i >= SPAWN_ERR ? O_CLOEXEC : 0) < 0)
 			return -1;
 	}
-	return (int)syscall(SYS_close_range, SPAWN_CHANCE + 1, ~0u, 0);
+	return (int)syscall(SYS_close_range, SPAWN_LEARN + 1, ~0u, 0);
 }
 
 static int step_session(const struct spawn *s)
@@ -216,6 +218,8 @@ static int step_confine(const struct spawn *s)
  * one, and, if they have the same id, what differs between the agent and user code. */
 static int step_filter(const struct spawn *s)
 {
+	if (learn_fd() >= 0 && learn_enter(SPAWN_LEARN) < 0)
+		return -1;
 	if (s->env->guest)
 		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
 	if (!s->env->jail)

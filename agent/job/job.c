@@ -16,6 +16,7 @@
 
 #include "agent/core/conn.h"
 #include "agent/core/guest_env.h"
+#include "agent/core/learn.h"
 #include "agent/core/log.h"
 #include "agent/core/proc.h"
 #include "agent/core/util.h"
@@ -117,6 +118,7 @@ static void job_drain(struct job *j)
 	if (!(has_tty(j) ? tty_drain(&j->tty) : output_drain(&j->output)))
 		return;
 	watch_drain(&j->all->files->watch);
+	learn_tell(j->all->conn);
 	output_send_exit(&j->output, files_full(j->all->files), &j->result);
 	job_close(j);
 	job_set(j, JOB_ENDED);

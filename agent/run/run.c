@@ -14,6 +14,7 @@
 #include "agent/core/conn.h"
 #include "agent/files/files.h"
 #include "agent/interp/interp.h"
+#include "agent/core/learn.h"
 #include "agent/core/log.h"
 #include "agent/interp/loss.h"
 #include "agent/core/guest_env.h"
@@ -223,6 +224,7 @@ static void run_end(struct run *r)
 	if (r->abandoned)
 		return;
 	watch_drain(&r->files->watch);
+	learn_tell(r->conn);
 	output_send_exit(&r->output, files_full(r->files), &r->result);
 }
 

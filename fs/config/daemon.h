@@ -80,7 +80,10 @@ struct conf {
 	unsigned max_checkpoints;  /* number of them */
 	/* Of [limits]: of all that is saved of a user's sessions; 0: no limit. */
 	uint64_t saved_bytes;
-	bool allow_network;    /* of [limits] */
+	bool allow_network; /* of [limits] */
+	char *learn_paths;  /* likewise; or NULL */
+	struct sandbox_spec
+		learn;	       /* the paths that it means, with allow_learn; nothing else in it */
 	char *ca_certificates; /* "host", "none", or a path */
 	bool pass_proxy;
 	struct settings_limits limits;

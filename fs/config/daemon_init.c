@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "vm/base/secret_list.h"
+#include "vm/base/spec.h"
 
 int conf_init(struct conf *c)
 {
@@ -38,6 +39,7 @@ void conf_clear(struct conf *c)
 	quotas_clear(&c->quota);
 	quotas_clear(&c->known);
 	free(c->vm_users);
+	spec_free(&c->learn);
 	buf_clear(&c->notes);
 	buf_clear(&c->files);
 	*c = (struct conf){0};

@@ -102,6 +102,8 @@ static const struct key keys[] = {
 	{"max_file_size_mb", CONF_LIMITS, KEY_NUMBER, CONF(limits.max_file_size_mb), "0", 0, MIB},
 	{"max_saved", CONF_LIMITS, KEY_SIZE, CONF(saved_bytes), "16G", 0, 16 * MIB},
 	{"allow_process", CONF_LIMITS, KEY_FLAG, CONF(limits.allow_process), "no", YES_NO},
+	{"allow_learn", CONF_LIMITS, KEY_FLAG, CONF(limits.allow_learn), "no", YES_NO},
+	{"learn_paths", CONF_LIMITS, KEY_TEXT, CONF(learn_paths)},
 	{"allow_network", CONF_LIMITS, KEY_FLAG, CONF(allow_network), "yes", YES_NO},
 	{"stand_still", CONF_LIMITS, KEY_FLAG, CONF(vm.stand_still), "yes", YES_NO},
 	{"max_allow", CONF_LIMITS, KEY_MAX_ALLOW, CONF(limits.max_allow), "*"},
@@ -174,6 +176,9 @@ static const struct key keys[] = {
 		    "before has ended."},
 	{"fresh", CONF_SESSION, KEY_FLAG, SET(fresh), "no", .flags = KEY_LIVE, YES_NO,
 	 .comment = "yes: every run gets a new sandbox, which is destroyed after it."},
+	{"learn", CONF_SESSION, KEY_FLAG, SET(learn), "no", .flags = KEY_LIVE, YES_NO,
+	 .comment = "yes: find out what it needs: learned.conf has the paths that a process uses, "
+		    "from its next sandbox on."},
 	{"processes", CONF_SESSION, KEY_NUMBER, SPEC(limits.processes), "512", 64, 16384,
 	 .limit = LIMIT(max_processes), .comment = "Processes and threads at once, 64 to 16384."},
 	{"open_files", CONF_SESSION, KEY_NUMBER, SPEC(limits.open_files), "4096", 64, 65536,

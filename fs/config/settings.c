@@ -394,6 +394,10 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 				"Write backend = microvm, or ask the administrator for "
 				"allow_process = yes.",
 				"backend: processes of this host are not allowed here");
+	if (r == 0 && limits && s->learn && !limits->allow_learn)
+		r = problem_set(why, PROBLEM_NOT_ALLOWED,
+				"Ask the administrator for allow_learn = yes.",
+				"learn: that is not allowed here");
 	if (r == 0)
 		r = check_room(&s->spec, why);
 	if (r == 0)

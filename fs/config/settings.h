@@ -45,6 +45,7 @@ struct settings {
 	unsigned grace_s;	 /* between SIGTERM at the timeout and SIGKILL */
 	unsigned idle_timeout_s; /* 0: never */
 	bool fresh;
+	bool learn;
 	enum idle_action idle;
 	unsigned checkpoint_runs; /* automatic checkpoints that are kept */
 	enum save_when when;
@@ -54,7 +55,7 @@ struct settings {
 
 /* The administrator's limits; 0: no limit. */
 struct settings_limits {
-	bool allow_process, deny_network;
+	bool allow_process, allow_learn, deny_network;
 	unsigned max_memory_mb, max_cpus, max_timeout_s, max_grace_s, max_idle_timeout_s;
 	unsigned max_processes, max_open_files, max_file_size_mb;
 	uint64_t max_net_bytes, max_net_requests, max_net_connections, max_net_rate;

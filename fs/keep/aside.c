@@ -196,6 +196,56 @@ int keep_get_file_events(struct keep_in *in, const struct record_field *f)
 	return e == 0 && !in->io->live && in->s->file_events.state ? -EBADMSG : e;
 }
 
+/* ---- what was learnt ---- */
+
+enum { LEARNED_PROCESSES = 1, LEARNED_MEMORY, LEARNED_TEXT, LEARNED_MTIME };
+
+void keep_put_learned(struct keep_out *o, unsigned tag)
+{
+	const struct learned *l = &o->s->learned;
+	size_t at;
+
+	if (!l->n && !l->processes && !l->memory_kib)
+		return;
+	at = record_open(o->out, tag);
+	record_u64(o->out, LEARNED_PROCESSES, l->processes);
+	record_u64(o->out, LEARNED_MEMORY, l->memory_kib);
+	for (size_t i = 0; i < l->n; i++)
+		record_str(o->out, LEARNED_TEXT, l->text[i]);
+	record_time(o->out, LEARNED_MTIME, &l->mtime);
+	record_close(o->out, at);
+}
+
+static int learned_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct sandbox_learned what = {0};
+	struct learned *l = to;
+	char text[PROTO_PATH_MAX + 2];
+	int e;
+
+	(void)in;
+	switch (f->tag) {
+	case LEARNED_PROCESSES: return record_get_u32(f, UINT32_MAX, &l->processes);
+	case LEARNED_MEMORY: return record_get(f, 0, UINT64_MAX, &l->memory_kib);
+	case LEARNED_TEXT:
+		e = record_get_str(f, text, sizeof(text));
+		if (e < 0 || text[0] < PROTO_LEARNED_READ || text[0] > PROTO_LEARNED_SEEN ||
+		    text[1] != '/')
+			return e < 0 ? e : -EBADMSG;
+		what.kind = (enum proto_learned)text[0];
+		what.path = proto_cstr(text + 1);
+		learned_add(l, &what);
+		return 0;
+	case LEARNED_MTIME: return record_get_time(f, &l->mtime);
+	default: return 0;
+	}
+}
+
+int keep_get_learned(struct keep_in *in, const struct record_field *f)
+{
+	return keep_inside(in, f, learned_field, &in->s->learned);
+}
+
 /* ---- a copy of a directory of the host: what was reviewed of its changes ---- */
 
 void keep_put_changes(struct keep_out *o, unsigned tag)

@@ -213,6 +213,8 @@ void keep_put_net_used(struct keep_out *o, unsigned tag);
 int keep_get_net_used(struct keep_in *in, const struct record_field *f);
 void keep_put_netlog(struct keep_out *o, unsigned tag);
 int keep_get_netlog(struct keep_in *in, const struct record_field *f);
+void keep_put_learned(struct keep_out *o, unsigned tag);
+int keep_get_learned(struct keep_in *in, const struct record_field *f);
 void keep_put_file_events(struct keep_out *o, unsigned tag);
 int keep_get_file_events(struct keep_in *in, const struct record_field *f);
 void keep_put_changes(struct keep_out *o, unsigned tag);

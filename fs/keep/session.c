@@ -70,6 +70,7 @@ enum {
 	S_QUESTIONS,
 	S_NET_USED,
 	S_RUNS_BEFORE,
+	S_LEARNED,
 };
 
 /* ---- writing ---- */
@@ -229,6 +230,7 @@ static void put_fields(struct keep_out *o)
 	keep_put_info(o, S_INFO);
 	put_policy(o);
 	keep_put_file_events(o, S_FILE_EVENTS);
+	keep_put_learned(o, S_LEARNED);
 	keep_put_buf(o->out, S_CONSOLE, &s->console);
 	keep_put_u64(o->out, S_CONSOLE_LOST, s->console_lost);
 }
@@ -289,6 +291,7 @@ int keep_put_head(struct buf *out, const struct session *s, const struct keep_io
 	keep_put_saving(&o, S_SAVING);
 	keep_put_info(&o, S_INFO);
 	keep_put_file_events(&o, S_FILE_EVENTS);
+	keep_put_learned(&o, S_LEARNED);
 	keep_put_pause(&o, S_PAUSE);
 	keep_put_text(&o, S_CONSOLE_TEXT, &trails->console_trail, s->console_cut, s->console.data,
 		      s->console.len);
@@ -498,6 +501,7 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_QUESTIONS: return keep_get_questions(in, f);
 	case S_NET_USED: return keep_get_net_used(in, f);
 	case S_FILE_EVENTS: return keep_get_file_events(in, f);
+	case S_LEARNED: return keep_get_learned(in, f);
 	case S_CHANGES: return keep_get_changes(in, f);
 	case S_PAUSE: return keep_get_pause(in, f);
 	case S_CONSOLE_TEXT: return get_console(in, f);

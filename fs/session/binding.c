@@ -391,6 +391,16 @@ static void on_changed(void *data, const struct sandbox_change *c)
 		file_events_changed(s, c);
 }
 
+static void on_learned(void *data, const struct sandbox_learned *l)
+{
+	struct session *s = reported(data);
+
+	if (!s)
+		return;
+	learned_add(&s->learned, l);
+	touch_rest(s);
+}
+
 /* The sandbox has ended without being asked to. */
 static void on_closed(void *data, const struct problem *problem)
 {
@@ -464,6 +474,7 @@ const struct sandbox_events binding_events = {.state = on_state,
 					      .frozen = on_frozen,
 					      .saved = on_saved,
 					      .changed = on_changed,
+					      .learned = on_learned,
 					      .stirs = on_stirs,
 					      .touched = on_touched,
 					      .closed = on_closed};

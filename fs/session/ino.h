@@ -115,7 +115,8 @@ enum node_kind {
 	NODE_QUESTION_DECISION,
 	NODE_QUESTION_STATUS,
 	NODE_QUESTION_DECIDED,
-	NODE_ROOT_QUOTA, /* `sub` is whose. The last: an heir of another version knows the others by their numbers */
+	NODE_ROOT_QUOTA, /* `sub` is whose. */
+	NODE_LEARNED, /* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
 

@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session was let through to while it learned, as the shortest rules that would have allowed it. */
+/* What a session's sandboxes have used while they learnt, as a template: `learned.conf`. */
 #ifndef XSBX_FS_SESSION_LEARNED_H
 #define XSBX_FS_SESSION_LEARNED_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 #include "vm/base/buf.h"
+#include "vm/vm.h"
 
-#define LEARNED_MAX 256 /* hosts and ports; how many more there were is said */
+struct session;
 
-struct sandbox_logged;
+#define LEARNED_PATHS 2048u
+#define LEARNED_BYTES (256u << 10)
 
-/* All zeroes is empty and valid. */
+/* Each text is the kind (enum proto_learned), and the path, as the sandbox sees it. Zeroed it is empty. */
 struct learned {
-	struct lesson *lesson; /* by host, then port */
-	size_t n;
-	unsigned more; /* connections and requests to others, which there was no room for */
+	char **text; /* sorted */
+	size_t n, cap, bytes;
+	uint32_t processes;
+	uint64_t memory_kib;
 	struct timespec mtime;
 };
 
-/* Learns from a connection or request that has ended. Those that were refused teach nothing. */
-void learned_note(struct learned *l, const struct sandbox_logged *what);
+/** learned_add() - A sandbox has used something. What there is no room for is left out. */
+void learned_add(struct learned *l, const struct sandbox_learned *what);
+
+/** learned_clear() - Forget all. */
+void learned_clear(struct learned *l);
+
+/** learned_is_there() - Is there anything to show? */
+bool learned_is_there(const struct session *s);
 
 /**
- * learned_render() - Write the rules
- * @l: What was learnt
- * @out: Rules, one a line, each of which vm/base/rules.h reads; and a comment if there is something that they do not allow
+ * learned_write() - A section of the configuration under which that would have passed
+ * @s: Session
+ * @out: Where to
  *
- * A host of which something was passed on without being looked into is allowed as a whole; of others, the methods that were used,
- * below the directory that all paths have in common.
- *
- * Return: as buf_append().
+ * Return: 0 or -errno.
  */
-int learned_render(const struct learned *l, struct buf *out);
-
-/* Reads what learned_render() has written. Return: 0, -EBADMSG, -ENOMEM. */
-int learned_parse(struct learned *l, const char *text);
-
-void learned_fini(struct learned *l);
+int learned_write(const struct session *s, struct buf *out);
 
 #endif

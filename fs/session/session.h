@@ -14,7 +14,9 @@
 #include "changes.h"
 #include "checkpoint.h"
 #include "connlog.h"
+#include "lessons.h"
 #include "file_events.h"
+#include "learned.h"
 #include "front.h"
 #include "keeping.h"
 #include "pause.h"
@@ -153,6 +155,7 @@ struct session {
 	size_t held_bytes;   /* of what is to be written there, and waits */
 	struct changes changes;
 	struct file_events file_events;
+	struct learned learned;
 	struct pause pause;
 	struct saving saving;
 	struct asleep asleep;
@@ -164,6 +167,7 @@ struct session {
 	TAILQ_HEAD(, session) children;
 	struct netlog netlog;
 	struct connlog connlog;
+	struct lessons lessons; /* while `learn` is set */
 	struct questions questions;
 	/* Of its network: by sandboxes before the one that it has, and by that. */
 	struct net_budget net_used, net_now;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs.h"
+#include "fs/config/learn.h"
 #include "session.h"
 
 /* The variables of @st, and those that go with a network. Return: how many. */
@@ -42,7 +43,8 @@ static bool is_ad_hoc(const struct settings *s, const struct settings *base)
 	return strcmp(s->spec.packages, base->spec.packages) != 0 ||
 	       strcmp(warmup_of(s, base), warmup_of(base, base)) != 0 ||
 	       settings_wired(s) != settings_wired(base) || s->spec.backend != base->spec.backend ||
-	       s->spec.memory_mb != base->spec.memory_mb || s->spec.cpus != base->spec.cpus;
+	       s->learn != base->learn || s->spec.memory_mb != base->spec.memory_mb ||
+	       s->spec.cpus != base->spec.cpus;
 }
 
 /* Fills in what depends only on the settings @st, and those of the template, @base. */
@@ -55,6 +57,11 @@ static void fill(struct spec *spec, const struct fs *fs, const struct settings *
 	sandbox->template_env = spec->template_env;
 	sandbox->ntemplate_env = list_env(fs, base, spec->template_env);
 	sandbox->template_limits = base->spec.limits;
+	if (st->learn && st->spec.backend == VM_PROCESS && fs->conf->limits.allow_learn) {
+		sandbox->learn = true;
+		sandbox->npaths = learn_view(&st->spec, &fs->conf->learn, spec->paths);
+		sandbox->paths = spec->paths;
+	}
 	sandbox->network = settings_wired(st);
 	sandbox->warmup = warmup_of(st, base);
 }

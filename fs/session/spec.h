@@ -17,6 +17,7 @@ struct spec {
 	struct sandbox_spec sandbox;
 	char name[160];
 	struct sandbox_env env[SPEC_ENV_MAX], template_env[SPEC_ENV_MAX];
+	struct vm_path paths[VM_PATHS_MAX];
 	char *allow;
 };
 

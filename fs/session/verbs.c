@@ -369,6 +369,7 @@ static void let_go(struct session *s)
 	audit_unreported(s->fs, (uint64_t)s->netlog.events.quiet + s->netlog.connections.quiet);
 	netlog_fini(&s->netlog);
 	connlog_fini(&s->connlog);
+	lessons_fini(&s->lessons);
 	question_fini(s);
 	front_clear(&s->front);
 	s->console_cut += s->console.len;

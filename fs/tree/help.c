@@ -344,6 +344,8 @@ int help_session(const struct conf_template *t, const struct settings *s, struct
 		"`git` refuses it, it says how to make an exception; `getfattr -n "
 		"user.xsbxfs.origin` tells which run or job changed a file last |\n%s"
 		"| `files.events` | what changes there while you read, from either side |\n"
+		"| `learned.conf` | with `learn = yes`: what a process sandbox needed, as a "
+		"template |\n"
 		"| `runs/N/` | every run; nothing there waits but `wait` |\n"
 		"| `runs/NAME/` | mkdir: a place for one run, whose results nobody else can get |\n"
 		"| `jobs/NAME/` | mkdir: a program beside the interpreter; its `config` says how%s "

@@ -26,6 +26,7 @@ int text_session_summary(const struct node *n, struct buf *out);
 int text_checkpoint_error(const struct node *n, struct buf *out);
 int text_code(const struct node *n, struct buf *out);
 int text_console(const struct node *n, struct buf *out);
+int text_learned(const struct node *n, struct buf *out);
 int text_allow(const struct node *n, struct buf *out);
 int text_rules(const struct node *n, struct buf *out);
 int text_secrets(const struct node *n, struct buf *out);

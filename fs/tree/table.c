@@ -40,6 +40,7 @@ TIME(jobs_time, n->s->jobs_mtime)
 TIME(job_config_time, n->job->config_mtime)
 TIME(net_time, n->s->net_changed)
 TIME(ports_time, n->s->ports_mtime)
+TIME(learned_time, n->s->learned.mtime)
 TIME(submit_time, n->r->submitted)
 TIME(run_output_time, n->r->last_output)
 TIME(output_time, n->front->latest ? n->front->latest->last_output : n->front->created)
@@ -135,6 +136,11 @@ static uint64_t session_events(const struct node *n)
 static bool has_in(const struct node *n)
 {
 	return !n->front->in_absent || input_writer(n->front);
+}
+
+static bool learned_there(const struct node *n)
+{
+	return learned_is_there(n->s);
 }
 
 static bool has_work(const struct node *n)
@@ -271,6 +277,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 			    .truncate = truncate_list},
 	[NODE_NET_REFUSED] = {TEXT("refused", NODE_NET, 0400, text_refused, refused_time)},
 	[NODE_PORTS] = {TEXT("ports", NODE_SESSION, 0400, ports, ports_time)},
+	[NODE_LEARNED] = {TEXT("learned.conf", NODE_SESSION, 0400, text_learned, learned_time),
+			  .is_there = learned_there},
 	[NODE_SCRATCH] = {NULL, NODE_SESSION, FILE_ | 0600, &scratch_ops,
 			  .truncate = truncate_scratch},
 	[NODE_LATEST] = {"latest", NODE_RUNS, S_IFLNK | 0777, NULL, NULL, runs_time,

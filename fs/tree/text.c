@@ -136,6 +136,11 @@ int text_refused(const struct node *n, struct buf *out)
 	return r;
 }
 
+int text_learned(const struct node *n, struct buf *out)
+{
+	return learned_write(n->s, out);
+}
+
 int text_allow(const struct node *n, struct buf *out)
 {
 	const struct session *s = n->s;

@@ -212,8 +212,9 @@ bool spec_is_kind(const struct sandbox_spec *kind, const struct sandbox_spec *sp
 {
 	return kind->backend == spec->backend && kind->memory_mb == spec->memory_mb &&
 	       kind->cpus == MAX(spec->cpus, 1u) && kind->network == spec->network &&
-	       kind->root == spec->root && same(kind->image, spec->image) &&
-	       same(kind->language, spec->language) && same_env(kind, spec) &&
+	       kind->root == spec->root && kind->learn == spec->learn &&
+	       same(kind->image, spec->image) && same(kind->language, spec->language) &&
+	       same_env(kind, spec) &&
 	       memcmp(&kind->limits, &spec->template_limits, sizeof(kind->limits)) == 0 &&
 	       same(kind->packages, spec->packages) && same(kind->warmup, spec->warmup) &&
 	       same_view(kind, spec);

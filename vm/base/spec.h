@@ -83,6 +83,7 @@ struct sandbox_spec {
 	const struct vm_path *paths; /* copied; only for VM_PROCESS */
 	size_t npaths;		     /* at most VM_PATHS_MAX */
 	bool image_view; /* processes see the image's programs, not the host's; machines always do */
+	bool learn;	 /* which files it tries to use is told; only for VM_PROCESS */
 	bool root;	 /* its user may start programs as root; only for VM_MICROVM */
 	/* Or NULL; must outlive the sandbox; only for VM_PROCESS. */
 	const struct vm_install *install;

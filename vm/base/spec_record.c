@@ -58,6 +58,7 @@ enum {
 	TAG_SEED,
 	TAG_CLOCK,
 	TAG_BEFORE,
+	TAG_LEARN_PATHS,
 };
 
 enum { TAG_PART_NAME = 1, TAG_PART_VALUE, TAG_PART_FLAG, TAG_PART_GUEST, TAG_PART_HOST };
@@ -91,6 +92,7 @@ static const struct record_member members[] = {
 	MEMBER(policy.used.connections, TAG_USED_CONNECTIONS, UINT64_MAX),
 	MEMBER(policy.rate, TAG_NET_RATE, UINT64_MAX),
 	MEMBER(before, TAG_BEFORE, UINT32_MAX),
+	MEMBER(learn, TAG_LEARN_PATHS, 1),
 };
 
 static const struct {

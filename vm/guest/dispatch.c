@@ -159,6 +159,7 @@ static int take_frame(struct guest *g, const struct proto_header *h, struct prot
 	case PROTO_STDIN_CREDIT: return input_on_credit(g, h, in);
 	case PROTO_STDIN_CLOSED: return input_on_closed(g, h, in);
 	case PROTO_CHANGED: return watch_on_changed(g, in);
+	case PROTO_LEARNED: return watch_on_learned(g, in);
 	case PROTO_USAGE_REPLY: return on_usage(g, in);
 	case PROTO_LOG: return on_log(g, in);
 	case PROTO_FILE_REPLY: return file_calls_on_reply(&g->files.calls, h->id, in);

@@ -63,6 +63,14 @@ struct sandbox_change {
 	struct proto_str path, from; /* any bytes but NUL; checked, but for words */
 };
 
+/* What code has tried to use, with the most that it has needed so far. */
+struct sandbox_learned {
+	uint32_t processes;
+	uint64_t memory_kib;
+	enum proto_learned kind; /* 0: only those numbers */
+	struct proto_str path;	 /* absolute, any bytes but NUL */
+};
+
 struct vm_attr {
 	uint64_t ino;
 	uint32_t mode, nlink; /* set-id bits are never set */

@@ -79,6 +79,8 @@ struct guest_events {
 	void (*pointed)(void *data, int err, struct point *point);
 	/* See sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
+	/* Of one whose spec has `learn`. */
+	void (*learned)(void *data, const struct sandbox_learned *l);
 	/* A lease of its files has ended that nothing of ours has ended. */
 	void (*stirs)(void *data);
 	/* With a turn (vm/base/turn.h): what guest_put() writes has changed, or is about to. May come during a call, and before

@@ -174,6 +174,10 @@ static void send_setup(struct guest *g)
 	size_t size = 256;
 	bool fixed = false;
 
+	/* It has not told its version yet; what is started in jails is as new as we are. */
+	if (g->spec.learn)
+		push(g, channel_frame_new(PROTO_LEARN, 0, 0));
+
 	for (size_t i = 0; i < g->spec.nenv; i++) {
 		setup.env[i].name = proto_cstr(g->spec.env[i].name);
 		setup.env[i].value = proto_cstr(g->spec.env[i].value);

@@ -320,6 +320,7 @@ void input_drained(struct guest *g);
 /* ---- watch.c ---- */
 
 /* Handles CHANGED. Return: 0 or -EPROTO. */
+int watch_on_learned(struct guest *g, struct proto_in *in);
 int watch_on_changed(struct guest *g, struct proto_in *in);
 
 /* ---- pack.c ---- */

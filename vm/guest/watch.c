@@ -66,3 +66,30 @@ int watch_on_changed(struct guest *g, struct proto_in *in)
 	}
 	return 0;
 }
+
+static bool is_learned(const struct sandbox_learned *l)
+{
+	bool ok = l->kind >= PROTO_LEARNED_READ && l->kind <= PROTO_LEARNED_SEEN &&
+		  l->path.len > 1 && l->path.data[0] == '/';
+
+	for (uint32_t i = 0; ok && i < l->path.len; i++)
+		ok = l->path.data[i] != '\0';
+	return ok;
+}
+
+int watch_on_learned(struct guest *g, struct proto_in *in)
+{
+	struct sandbox_learned l = {.processes = get_u32(in), .memory_kib = get_u64(in)};
+
+	if (in->bad || !g->spec.learn)
+		return -EPROTO;
+	tell_owner(g, learned, &l);
+	while (in->p < in->end) {
+		l.kind = (enum proto_learned)get_u8(in);
+		l.path = get_str(in, PROTO_PATH_MAX);
+		if (in->bad || !is_learned(&l))
+			return -EPROTO;
+		tell_owner(g, learned, &l);
+	}
+	return 0;
+}

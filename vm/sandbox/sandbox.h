@@ -93,6 +93,8 @@ struct sandbox_events {
 	void (*saved)(void *data, struct saved *saved, const struct problem *why);
 	/* Only after sandbox_watch(). */
 	void (*changed)(void *data, const struct sandbox_change *c);
+	/* Of one whose spec has `learn`: what it has tried to use, before the end of a run is told. */
+	void (*learned)(void *data, const struct sandbox_learned *l);
 	/* Its files may change from now on, although it was sent nothing: answers that were given
 	 * before, as leased, count no more. */
 	void (*stirs)(void *data);

@@ -143,6 +143,13 @@ static void on_changed(void *data, const struct sandbox_change *c)
 	tell_owner(s, changed, c);
 }
 
+static void on_learned(void *data, const struct sandbox_learned *l)
+{
+	const struct sandbox *s = data;
+
+	tell_owner(s, learned, l);
+}
+
 static void on_stirs(void *data)
 {
 	const struct sandbox *s = data;
@@ -218,6 +225,7 @@ const struct guest_events sandbox_guest_events = {
 	.runs = on_runs,
 	.pointed = on_pointed,
 	.changed = on_changed,
+	.learned = on_learned,
 	.stirs = on_stirs,
 	.touched = on_touched,
 	.asked = on_asked,

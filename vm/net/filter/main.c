@@ -219,7 +219,7 @@ static void stop(struct net *net)
 
 static bool listens_to_server(const struct proxy *p)
 {
-	return proxy_wants(p, SIDE_HOST);
+	return proxy_wants(p, SIDE_HOST) && budget_pause_ms(p->net) == 0;
 }
 
 /* One turn of the loop. Return: 0, or a reason to end. */

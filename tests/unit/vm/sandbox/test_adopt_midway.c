@@ -343,7 +343,7 @@ static void filter_starts(void **state)
 		until_served(&h);
 		assert_int_equal(h.s->network->card, -1);
 		/* A name that is not allowed is refused by who is there. */
-		run(&h, "! getent hosts nowhere.test");
+		run(&h, "getent ahostsv4 nowhere.test | grep -q 198.18.");
 		if (h.nlost)
 			fail_msg("%s", h.problem.cause);
 		finish(&h);
