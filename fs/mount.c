@@ -12,6 +12,7 @@
 #include "fs/session/binding.h"
 #include "fs/session/intake.h"
 #include "fs/session/quota.h"
+#include "fs/session/rerun_verbs.h"
 #include "fs/session/session.h"
 #include "fs/tree/nodes.h"
 #include "fs/tree/report.h"
@@ -32,6 +33,8 @@ static uint64_t on_alarm(void *data, uint64_t now)
 		due = session_tick(s, now);
 		next = MIN(next, due);
 		due = files_tick(s->files, now);
+		next = MIN(next, due);
+		due = s->rerun ? rerun_tick(s, now) : UINT64_MAX;
 		next = MIN(next, due);
 		session_unref(s);
 	}
@@ -169,7 +172,7 @@ bool mount_fini(struct fs *fs)
 	netenv_fini(&fs->netenv);
 	touched_fini(&fs->touched);
 	buf_clear(&fs->record.fields);
-	idle = fetch_fini(&fs->fetch);
+	idle = fetch_fini(&fs->fetch) && !fs->comparing;
 	idle = depot_fini(&fs->depot) && idle;
 	if (idle)
 		close(fs->depot.dir);

@@ -178,7 +178,7 @@ static const struct key keys[] = {
 	 .comment = "yes: every run gets a new sandbox, which is destroyed after it."},
 	{"learn", CONF_SESSION, KEY_FLAG, SET(learn), "no", .flags = KEY_LIVE, YES_NO,
 	 .comment = "yes: find out what it needs: learned.conf has the paths that a process uses, "
-		    "from its next sandbox on."},
+		    "from its next sandbox on; net/learned the rules for its network."},
 	{"processes", CONF_SESSION, KEY_NUMBER, SPEC(limits.processes), "512", 64, 16384,
 	 .limit = LIMIT(max_processes), .comment = "Processes and threads at once, 64 to 16384."},
 	{"open_files", CONF_SESSION, KEY_NUMBER, SPEC(limits.open_files), "4096", 64, 65536,

@@ -263,6 +263,8 @@ static void op_send(struct file_op *op)
 		files_op_fail(op, e);
 		return;
 	}
+	if (vm_file_changes(&op->rq))
+		s->base.stirred = true;
 	op->epoch = s->epoch;
 	files_op_list(op, &s->files->sent);
 	s->files->asking = op; /* the answer may come at once, and another one be asked for it */

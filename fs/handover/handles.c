@@ -478,7 +478,7 @@ static int find_owned(struct heritage *g)
 		if (!h->r)
 			return -EBADMSG;
 	}
-	return (kind >= NODE_RUN && kind <= NODE_RUN_WAIT) && !h->r ? -EBADMSG : 0;
+	return node_is_run(kind) && !h->r ? -EBADMSG : 0;
 }
 
 /* Are its numbers such that those who use them may rely on them? */

@@ -73,6 +73,11 @@ int keep_get_kept(const struct record_field *f, struct problem_kept *k);
 /* Nothing, if it is empty. */
 void keep_put_buf(struct buf *out, unsigned tag, const struct buf *b);
 /* At most @most bytes. */
+/* What a run began with, or what a session is, but for the checkpoint. */
+struct rerun_base;
+uint64_t keep_base_flags(const struct rerun_base *base);
+int keep_get_base_flags(const struct record_field *f, struct rerun_base *base);
+
 int keep_get_buf(const struct record_field *f, struct buf *dest, size_t most);
 /* Text of the heap, or NULL for "". */
 int keep_get_text(const struct record_field *f, char **dest, size_t most);
@@ -207,6 +212,8 @@ void keep_drop_unlinked(struct session *s);
 
 void keep_put_connlog(struct keep_out *o, unsigned tag);
 int keep_get_connlog(struct keep_in *in, const struct record_field *f);
+void keep_put_lessons(struct keep_out *o, unsigned tag);
+int keep_get_lessons(struct keep_in *in, const struct record_field *f);
 void keep_put_questions(struct keep_out *o, unsigned tag);
 int keep_get_questions(struct keep_in *in, const struct record_field *f);
 void keep_put_net_used(struct keep_out *o, unsigned tag);

@@ -62,6 +62,8 @@ void keep_join(struct fs *fs)
 	LIST_FOREACH(s, &fs->sessions, kept) {
 		if (s->dead)
 			continue;
+		if (s->rerun)
+			alarm_set(&fs->alarm, uv_now(fs->loop) + RERUN_TICK_MS);
 		find_origin(s);
 		if (s->state == SESSION_ASLEEP && !s->asleep.saved)
 			join_copy(s);

@@ -4,6 +4,7 @@
 
 #include "fs/session/binding.h"
 #include "fs/session/fs.h"
+#include "fs/session/rerun_verbs.h"
 #include "fs/session/job.h"
 #include "keeper_internal.h"
 #include "vm/base/log.h"
@@ -283,6 +284,7 @@ void keeper_end(struct keeper *k, bool at_once, void (*done)(void *data), void *
 	k->done = done;
 	k->data = data;
 	k->fs->ending = true;
+	rerun_end_all(k->fs);
 	k->look = look;
 	if (k->step == END_NONE) {
 		log_info("sessions are put to sleep");

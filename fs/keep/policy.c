@@ -96,6 +96,29 @@ int keep_get_connlog(struct keep_in *in, const struct record_field *f)
 	return e < 0 ? e : connlog_join(log);
 }
 
+/* ---- net/learned ---- */
+
+/* As text: it reads as the same. */
+void keep_put_lessons(struct keep_out *o, unsigned tag)
+{
+	struct buf text = {0};
+
+	if (lessons_render(&o->s->lessons, &text) == 0 && text.len)
+		record_bytes(o->out, tag, text.data, text.len);
+	buf_clear(&text);
+}
+
+int keep_get_lessons(struct keep_in *in, const struct record_field *f)
+{
+	struct buf text = {0};
+	int r = keep_get_buf(f, &text, LESSONS_BYTES);
+
+	if (r == 0)
+		r = lessons_parse(&in->s->lessons, buf_str(&text));
+	buf_clear(&text);
+	return r;
+}
+
 /* ---- net/pending, net/allowed, net/denied ---- */
 
 /* At rest nobody waits for an answer any more. */

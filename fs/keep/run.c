@@ -33,7 +33,17 @@ enum {
 	TAG_MARK,      /* live: its id */
 	TAG_LONG_CODE, /* instead of TAG_CODE: code.c */
 	TAG_CODE_KEPT, /* live */
+	TAG_INPUT,     /* not while it runs */
+	TAG_INPUT_LOST,
+	TAG_BASE_CHECKPOINT,
+	TAG_BASE_FLAGS, /* BASE_* */
+	TAG_RUNS_BEFORE,
+	TAG_REPLAY,
+	TAG_REPLAYING, /* live */
 };
+
+#define BASE_ANEW    1u
+#define BASE_STIRRED 2u
 
 enum {
 	RES_STATUS = 1,
@@ -178,6 +188,43 @@ static void put_times(struct buf *out, const struct run *r)
 	record_time(out, TAG_LAST_OUTPUT, &r->last_output);
 }
 
+static void put_replay(struct keep_out *o, const struct run *r)
+{
+	static const char ended[] = "failed\ncause: xsbxfs was ended before it was done\n";
+	const bool going = r->rerun.going;
+
+	/* What it was sent changes until it has ended. */
+	if (run_ended(r))
+		keep_put_buf(o->out, TAG_INPUT, &r->input);
+	keep_put_u64(o->out, TAG_INPUT_LOST, r->input_lost || (!run_ended(r) && r->input.len));
+	keep_put_u64(o->out, TAG_BASE_CHECKPOINT, r->base.checkpoint);
+	keep_put_u64(o->out, TAG_BASE_FLAGS, keep_base_flags(&r->base));
+	keep_put_u64(o->out, TAG_RUNS_BEFORE, r->runs_before);
+	if (going && o->io->live)
+		record_u64(o->out, TAG_REPLAYING, 1);
+	else if (going)
+		record_bytes(o->out, TAG_REPLAY, ended, strlen(ended));
+	else
+		keep_put_buf(o->out, TAG_REPLAY, &r->rerun.text);
+}
+
+uint64_t keep_base_flags(const struct rerun_base *base)
+{
+	return (base->anew ? BASE_ANEW : 0) | (base->stirred ? BASE_STIRRED : 0);
+}
+
+int keep_get_base_flags(const struct record_field *f, struct rerun_base *base)
+{
+	uint32_t flags;
+	const int r = record_get_u32(f, BASE_ANEW | BASE_STIRRED, &flags);
+
+	if (r == 0) {
+		base->anew = flags & BASE_ANEW;
+		base->stirred = flags & BASE_STIRRED;
+	}
+	return r;
+}
+
 static bool in_history(const struct keep_out *o, const struct run *r)
 {
 	const struct run *other;
@@ -222,6 +269,7 @@ static void put_state(struct keep_out *o, const struct run *r)
 		}
 	}
 	record_str(o->out, TAG_WOKE, r->woke);
+	put_replay(o, r);
 }
 
 void keep_put_run(struct keep_out *o, unsigned tag, struct run *r)
@@ -308,6 +356,13 @@ static int run_field(struct keep_in *in, void *to, const struct record_field *f)
 	case TAG_LAST_OUTPUT: return record_get_time(f, &r->last_output);
 	case TAG_BEGAN: return record_get(f, 0, UINT64_MAX, &r->began);
 	case TAG_HISTORY: return record_get_bool(f, &to_run->history);
+	case TAG_INPUT: return keep_get_buf(f, &r->input, RERUN_INPUT_MAX);
+	case TAG_INPUT_LOST: return record_get_bool(f, &r->input_lost);
+	case TAG_BASE_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &r->base.checkpoint);
+	case TAG_BASE_FLAGS: return keep_get_base_flags(f, &r->base);
+	case TAG_RUNS_BEFORE: return record_get_u32(f, UINT32_MAX, &r->runs_before);
+	case TAG_REPLAY: return keep_get_buf(f, &r->rerun.text, RERUN_TEXT_MAX);
+	case TAG_REPLAYING: return in->io->live ? record_get_bool(f, &r->rerun.going) : 0;
 	case TAG_MARK: return record_get(f, 1, UINT64_MAX / 2, &r->mark);
 	default: return 0;
 	}

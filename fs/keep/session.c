@@ -71,7 +71,13 @@ enum {
 	S_NET_USED,
 	S_RUNS_BEFORE,
 	S_LEARNED,
+	S_LESSONS,
+	S_BASE_CHECKPOINT,
+	S_BASE_FLAGS,
+	S_REPLAY, /* it is one; fields: REPLAY_*, live */
 };
+
+enum { REPLAY_OF = 1, REPLAY_NAME, REPLAY_RUN, REPLAY_FILES_ONLY };
 
 /* ---- writing ---- */
 
@@ -151,6 +157,8 @@ static void put_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_LAST_RAN,
 		     s->active && !o->io->live ? s->active->number : s->last_ran);
 	keep_put_u64(o->out, S_RUNS_BEFORE, s->runs_before);
+	keep_put_u64(o->out, S_BASE_CHECKPOINT, s->base.checkpoint);
+	keep_put_u64(o->out, S_BASE_FLAGS, keep_base_flags(&s->base));
 	keep_put_u64(o->out, S_REMOVED_RUNS, s->removed_runs);
 	keep_put_u64(o->out, S_LAST_JOB, s->last_job);
 	keep_put_u64(o->out, S_LAST_CHECKPOINT, s->checkpoints.last);
@@ -173,6 +181,52 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_IDLE_SINCE, s->idle_since);
 	keep_put_u64(o->out, S_NOT_KEPT, (uint64_t)-s->on_disk.err);
 	keep_put_u64(o->out, S_DAMAGED, s->on_disk.damaged);
+}
+
+/* At rest there is none: this one is removed, and says which it was by nothing. */
+static void put_replay(struct keep_out *o)
+{
+	const struct rerun *rr = o->s->rerun;
+	const size_t at = rr ? record_open(o->out, S_REPLAY) : 0;
+
+	if (!rr)
+		return;
+	if (o->io->live) {
+		record_u64(o->out, REPLAY_OF, (uint64_t)rr->slot << 32 | rr->generation);
+		record_str(o->out, REPLAY_NAME, rr->name);
+		record_u64(o->out, REPLAY_RUN, rr->number);
+		keep_put_u64(o->out, REPLAY_FILES_ONLY, rr->files_only);
+	}
+	record_close(o->out, at);
+}
+
+static int replay_field(struct keep_in *in, void *to, const struct record_field *f)
+{
+	struct rerun *rr = to;
+	uint64_t of;
+	int e;
+
+	(void)in;
+	switch (f->tag) {
+	case REPLAY_OF:
+		e = record_get(f, 0, UINT64_MAX, &of);
+		if (e == 0) {
+			rr->slot = (unsigned)(of >> 32);
+			rr->generation = (unsigned)of;
+		}
+		return e;
+	case REPLAY_NAME: return record_get_str(f, rr->name, sizeof(rr->name));
+	case REPLAY_RUN: return record_get_u32(f, SANDBOX_JOB_ID - 1, &rr->number);
+	case REPLAY_FILES_ONLY: return record_get_bool(f, &rr->files_only);
+	default: return 0;
+	}
+}
+
+static int get_replay(struct keep_in *in, const struct record_field *f)
+{
+	if (!in->s->rerun)
+		in->s->rerun = calloc(1, sizeof(*in->s->rerun));
+	return in->s->rerun ? keep_inside(in, f, replay_field, in->s->rerun) : -ENOMEM;
 }
 
 static void put_state(struct keep_out *o)
@@ -209,6 +263,7 @@ static void put_policy(struct keep_out *o)
 {
 	keep_put_netlog(o, S_NETLOG);
 	keep_put_connlog(o, S_CONNLOG);
+	keep_put_lessons(o, S_LESSONS);
 	keep_put_questions(o, S_QUESTIONS);
 	keep_put_net_used(o, S_NET_USED);
 }
@@ -221,6 +276,7 @@ static void put_fields(struct keep_out *o)
 	put_state(o);
 	put_times(o);
 	put_numbers(o);
+	put_replay(o);
 	for (size_t i = 0; i < o->nruns; i++)
 		keep_put_run(o, S_RUN, o->run[i]);
 	keep_put_front(o, S_FRONT, (struct front *)&s->front);
@@ -286,6 +342,7 @@ int keep_put_head(struct buf *out, const struct session *s, const struct keep_io
 	put_times(&o);
 	put_numbers(&o);
 	put_live_numbers(&o);
+	put_replay(&o);
 	keep_put_front(&o, S_FRONT, &trails->front);
 	keep_put_asleep(&o, S_ASLEEP);
 	keep_put_saving(&o, S_SAVING);
@@ -437,6 +494,8 @@ static int number_field(struct session *s, const struct record_field *f)
 	case S_LAST_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &s->checkpoints.last);
 	case S_LAST_SCRATCH: return record_get_u32(f, UINT32_MAX, &s->scratch.last_id);
 	case S_RUNS_BEFORE: return record_get_u32(f, UINT32_MAX, &s->runs_before);
+	case S_BASE_CHECKPOINT: return record_get_u32(f, UINT32_MAX, &s->base.checkpoint);
+	case S_BASE_FLAGS: return keep_get_base_flags(f, &s->base);
 	case S_LIFE: return record_get_u32(f, UINT32_MAX, &s->life);
 	case S_LIVES: return record_get_u32(f, UINT32_MAX, &s->lives);
 	default: return time_field(s, f);
@@ -495,9 +554,11 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_ASLEEP: return keep_get_asleep(in, f);
 	case S_SAVING: return keep_get_saving(in, f);
 	case S_ORIGIN: return keep_get_origin(in, f);
+	case S_REPLAY: return get_replay(in, f);
 	case S_INFO: return keep_get_info(in, f);
 	case S_NETLOG: return keep_get_netlog(in, f);
 	case S_CONNLOG: return keep_get_connlog(in, f);
+	case S_LESSONS: return keep_get_lessons(in, f);
 	case S_QUESTIONS: return keep_get_questions(in, f);
 	case S_NET_USED: return keep_get_net_used(in, f);
 	case S_FILE_EVENTS: return keep_get_file_events(in, f);

@@ -172,7 +172,7 @@ static void on_job_exit(struct session *s, uint32_t id, const struct vm_result *
 
 	if (!j || !j->inside || !job_going(j))
 		return;
-	binding_end_run(j->front.latest, result);
+	binding_end_run(s, j->front.latest, result);
 	job_over(j);
 	binding_pump(s);
 }
@@ -248,8 +248,11 @@ static void on_logged(void *data, const struct sandbox_logged *what)
 {
 	struct session *s = told(data);
 
-	if (s)
-		connlog_add(s, what);
+	if (!s)
+		return;
+	connlog_add(s, what);
+	if (s->settings.learn)
+		lessons_note(&s->lessons, what);
 }
 
 static void on_secrets(void *data, const struct problem *problem)
@@ -498,8 +501,10 @@ int binding_start(struct session *s)
 	assert(!s->sandbox && !s->dead && !s->saving.of);
 	if (e == 0)
 		from = asleep_wake(s, &e);
-	if (e == 0 && !from)
+	if (e == 0 && !from) {
 		session_live_anew(s);
+		s->base = (struct rerun_base){.anew = true};
+	}
 	s->binding = e < 0 ? NULL : calloc(1, sizeof(*s->binding));
 	if (!s->binding) {
 		spec_clear(&spec);
@@ -576,6 +581,8 @@ static void pump_run(struct session *s)
 		return;
 	}
 	touch_head(s);
+	r->base = s->base;
+	r->runs_before = s->runs_before;
 	TAILQ_REMOVE(&s->queue, r, queue);
 	s->nqueued--;
 	s->active = r; /* the queue's reference */

@@ -6,6 +6,7 @@
 #include "binding_internal.h"
 #include "fs.h"
 #include "job.h"
+#include "quota.h"
 #include "touch.h"
 #include "traces.h"
 #include "vm/base/log.h"
@@ -64,11 +65,17 @@ static void timed_out(struct run *r)
 	problem_keep(&r->problem, &p);
 }
 
-void binding_end_run(struct run *r, const struct vm_result *result)
+void binding_end_run(const struct session *s, struct run *r, const struct vm_result *result)
 {
+	struct problem why;
+
 	run_ended_with(r, result);
-	if (result->outcome == VM_TIMEOUT && !problem_kept(&r->problem)->code)
+	if (problem_kept(&r->problem)->code)
+		return;
+	if (result->outcome == VM_TIMEOUT)
 		timed_out(r);
+	else if (result->outcome == VM_KILLED && quota_is_far_over(s->fs, s->uid, &why))
+		problem_keep(&r->problem, &why); /* by quota_enforce() */
 }
 
 /* Those who wrote to a run that has ended write to the next one; but the input of a named run is its own. */
@@ -90,9 +97,11 @@ void binding_finish(struct session *s, const struct vm_result *result)
 
 	touch_head(s);
 	s->active = NULL;
-	if (result->outcome != VM_REFUSED) /* that one has not changed anything */
+	if (result->outcome != VM_REFUSED) { /* that one has not changed anything */
 		s->last_ran = r->number;
-	binding_end_run(r, result);
+		s->base = (struct rerun_base){0};
+	}
+	binding_end_run(s, r, result);
 	join_next(s);
 	if (problem_kept(&r->problem)->code)
 		session_problem(s, problem_kept(&r->problem));

@@ -15,7 +15,7 @@ struct vm_result;
  */
 
 /* A run has ended, of a session or of a job. */
-void binding_end_run(struct run *r, const struct vm_result *result);
+void binding_end_run(const struct session *s, struct run *r, const struct vm_result *result);
 /* The same of the active run, which the session has no more then. */
 void binding_finish(struct session *s, const struct vm_result *result);
 /* Queued runs and jobs are not going to be started. */

@@ -270,6 +270,8 @@ void checkpoint_whole(struct session *s, struct checkpoint *cp, struct saved *sa
 	cp->time = s->checkpoints.mtime = clock_now();
 	cp->run = s->last_ran;
 	cp->ordinal = s->runs_before + s->last_ran;
+	if (!s->active)
+		s->base = (struct rerun_base){.checkpoint = cp->number};
 	cp->unwritten = s->fs->keeping;
 	if (!cp->unwritten)
 		tell(s, cp, "whole", "");

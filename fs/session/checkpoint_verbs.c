@@ -160,8 +160,9 @@ int session_restore(struct session *s, const char *name)
 		session_set_origin(s, NULL);
 		s->asleep.copy = false;
 	}
-	s->runs_before = cp->ordinal - s->last_number;
 	binding_cut(s, &back);
+	s->runs_before = cp->ordinal - s->last_number;
+	s->base = (struct rerun_base){.checkpoint = cp->number};
 	asleep_return(s, saved_ref(cp->saved));
 	if (!awake)
 		file_events_anew(s);

@@ -31,6 +31,7 @@ static void stop(struct session *s, const struct problem *why)
 	if (!kill_all(s) && !s->saving.going && session_sleep(s) < 0)
 		(void)session_close(s);
 	session_problem(s, why);
+	events_add(&s->fs->events, s, "quota", why->cause);
 }
 
 void quota_enforce(struct fs *fs)

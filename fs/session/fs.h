@@ -94,6 +94,7 @@ struct fs {
 	uint64_t started_ms; /* uv_now() at the start */
 
 	LIST_HEAD(sessions, session) sessions; /* including removed ones that have open handles */
+	unsigned comparing;		       /* runs with their replays, by threads */
 	struct roster roster;		       /* those that were not removed */
 	struct timespec template_mtime[CONF_TEMPLATES_MAX];
 

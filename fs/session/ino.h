@@ -116,7 +116,9 @@ enum node_kind {
 	NODE_QUESTION_STATUS,
 	NODE_QUESTION_DECIDED,
 	NODE_ROOT_QUOTA, /* `sub` is whose. */
-	NODE_LEARNED, /* the last: an heir of another version knows the others by their numbers */
+	NODE_LEARNED,
+	NODE_NET_LEARNED,
+	NODE_RUN_REPLAY, /* the last: an heir of another version knows the others by their numbers */
 	NODE_NKINDS,
 };
 
@@ -124,6 +126,12 @@ enum node_kind {
 static inline bool ino_is_of_session(enum node_kind kind)
 {
 	return kind >= NODE_SESSION && kind != NODE_ROOT_PAGE && kind != NODE_ROOT_QUOTA;
+}
+
+/* Is it of a run, by whose number it is told? */
+static inline bool node_is_run(enum node_kind kind)
+{
+	return (kind >= NODE_RUN && kind <= NODE_RUN_WAIT) || kind == NODE_RUN_REPLAY;
 }
 
 /* Makes a number. @slot and @generation are of a session, or @slot a template's; 0 where there is

@@ -89,18 +89,23 @@ void launch_unbind(struct session *s)
 struct target {
 	struct sandbox *sandbox;
 	uint32_t id;
+	struct run *r;
 };
 
 static bool send_input(void *arg, const void *data, size_t len, bool last, size_t *ret_taken)
 {
 	const struct target *to = arg;
 
-	return sandbox_write(to->sandbox, to->id, data, len, last, ret_taken);
+	const bool all = sandbox_write(to->sandbox, to->id, data, len, last, ret_taken);
+
+	if (!*to->r->job)
+		rerun_note_input(to->r, data, *ret_taken);
+	return all;
 }
 
 bool launch_input(struct session *s, struct run *r)
 {
-	struct target to = {s->sandbox, r->id};
+	struct target to = {s->sandbox, r->id, r};
 
 	touch_run(r);
 	return s->sandbox && feed_send(&r->feed, send_input, &to);
@@ -140,6 +145,7 @@ static int hand_over(struct job *j)
 		.limit = {limit, limit},
 	};
 
+	j->s->base.stirred = true;
 	s->fs->watch->stirs(j->s);
 	return sandbox_job(s->sandbox, &job);
 }

@@ -13,6 +13,7 @@
 #include "vm/base/util.h"
 #include "vm/vm.h"
 
+#define PATH_LEARNT  512 /* bytes of a path, behind which it is cut off at a slash */
 #define METHODS_MAX 200 /* bytes of a list of them, behind which it is every method */
 
 /*
@@ -164,11 +165,17 @@ static void learn_whole(struct lesson *l)
 static void learn_request(struct lesson *l, bool first, const char *method, const char *target)
 {
 	char *path = pattern_of(target);
+	const bool is_long = path && strlen(path) > PATH_LEARNT;
+
+	if (is_long) {
+		path[PATH_LEARNT] = '\0';
+		strrchr(path, '/')[1] = '\0';
+	}
 
 	if (first) {
 		l->methods = strdup(method);
 		l->path = path ? path : strdup("/");
-		l->several = !path;
+		l->several = !path || is_long;
 		if (!l->methods || !l->path)
 			learn_whole(l); /* more than was asked for, for want of memory */
 		return;
@@ -177,6 +184,7 @@ static void learn_request(struct lesson *l, bool first, const char *method, cons
 		learn_whole(l);
 	if (l->path)
 		learn_path(l, path ? path : "/");
+	l->several = l->several || is_long;
 	free(path);
 }
 

@@ -287,6 +287,7 @@ struct net_policy network_policy(const struct session *s, const struct settings 
 	struct net_policy p = with->spec.policy;
 
 	p.first = s->fs->conf->limits.first_rules;
+	p.learn = with->learn && s->fs->conf->limits.allow_learn;
 	p.used = s->net_used;
 	return p;
 }
@@ -304,13 +305,13 @@ static bool same_policy(const struct net_policy *a, const struct net_policy *b)
 static int apply_policy(struct session *s, const struct settings *with)
 {
 	const struct sandbox_spec *old = &s->settings.spec, *new = &with->spec;
-	const struct net_policy policy = network_policy(s, with);
+	const struct net_policy policy = network_policy(s, with), before = network_policy(s, &s->settings);
 	_cleanup_free_ char *list = NULL;
 	char why[VM_WHY_MAX] = "";
 	int e;
 
 	if (!new->network ||
-	    (!strcmp(old->allow, new->allow) && same_policy(&old->policy, &new->policy)))
+	    (!strcmp(old->allow, new->allow) && same_policy(&before, &policy)))
 		return 0;
 	list = netenv_allow(&s->fs->netenv, new);
 	e = list ? sandbox_policy(s->sandbox, list, &policy, why) : -ENOMEM;

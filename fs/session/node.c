@@ -33,7 +33,7 @@ int node_resolve(struct fs *fs, uint64_t ino, struct node *ret_node)
 		n.t = n.s->t;
 		n.template_index = session_template(n.s);
 	}
-	if (n.kind >= NODE_RUN && n.kind <= NODE_RUN_WAIT) {
+	if (node_is_run(n.kind)) {
 		n.r = session_run(n.s, n.sub);
 		if (!n.r)
 			return -ESTALE;

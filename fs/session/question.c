@@ -13,7 +13,6 @@
 #include "session.h"
 #include "touch.h"
 #include "vm/base/http_path.h"
-#include "vm/base/log.h"
 #include "vm/base/rules.h"
 
 /*
@@ -223,6 +222,18 @@ static int put_path(const struct question *q, struct buf *out)
 	return r == -EINVAL ? put_pattern(path->plain, strlen(path->plain), out) : r;
 }
 
+/* Is that what was read, and nothing else? */
+static bool says_it(const struct rules *rules, const struct question *q)
+{
+	const struct rule *r = &rules->rule[0];
+
+	return rules->n == 1 && !strpbrk(q->method, "*,") &&
+	       !strcmp(r->methods, *q->method ? q->method : "*") &&
+	       (r->place.host.kind == ALLOW_NAME || r->place.host.kind == ALLOW_ADDRESS) &&
+	       !strcmp(r->place.host.name, q->host) && r->place.host.port == q->port &&
+	       !r->place.plain == !*q->method;
+}
+
 int question_rule(const struct question *q, bool allowed, struct buf *out)
 {
 	const enum rule_verb verb = allowed ? RULE_ALLOW : RULE_DENY;
@@ -241,8 +252,10 @@ int question_rule(const struct question *q, bool allowed, struct buf *out)
 		out->len = begin;
 		return r == -E2BIG ? -EINVAL : r;
 	}
-	r = rules.n == 1 ? 0 : -EINVAL;
+	r = says_it(&rules, q) ? 0 : -EINVAL;
 	rules_fini(&rules);
+	if (r < 0)
+		out->len = begin;
 	return r;
 }
 
@@ -276,12 +289,30 @@ static void touched(struct session *s, struct question *q, enum question_state w
 
 /* ---- asked ---- */
 
+/* Whoever decides sees all there is of it: what is not ASCII is in none of these but a path, and there it is encoded. */
 static char *printable(const char *text)
 {
 	char *copy = strdup(text);
 
-	if (copy)
-		log_printable(copy, strlen(copy), false);
+	for (char *c = copy; c && *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return copy;
+}
+
+static char *printable_path(const char *text)
+{
+	char *copy = malloc(3 * strlen(text) + 1), *to = copy;
+
+	if (!copy)
+		return NULL;
+	for (; *text; text++) {
+		if (*text > ' ' && *text <= '~')
+			*to++ = *text;
+		else
+			to += snprintf(to, 4, "%%%02X", (unsigned char)*text);
+	}
+	*to = '\0';
 	return copy;
 }
 
@@ -299,7 +330,7 @@ static struct question *question_new(struct session *s, const struct sandbox_ask
 		.method = printable(what->method),
 		.scheme = printable(what->scheme),
 		.host = printable(what->host),
-		.path = printable(what->path),
+		.path = printable_path(what->path),
 		.port = what->port,
 		.rule = what->rule,
 	};

@@ -41,6 +41,7 @@ static inline uint64_t quota_mib(uint64_t bytes)
 }
 
 struct fs;
+struct quota_count;
 struct node;
 struct problem;
 struct saved;
@@ -90,6 +91,9 @@ bool quota_disk_full(const struct fs *fs, uid_t uid);
 uint64_t quota_saved_by(const struct fs *fs, uid_t uid, const struct session *of,
 			const struct saved *more);
 
+/* Adds to `disk` of each of these @n users what is saved of his sessions. */
+void quota_saved_each(const struct fs *fs, struct quota_count *users, size_t n);
+
 /* ---- quota_count.c: what users have at once ---- */
 
 /*
@@ -109,6 +113,16 @@ int quota_session(const struct fs *fs, uid_t uid, struct problem *why);
 /* May @s have one more checkpoint, beside @instead of them that go? Return: likewise. */
 int quota_checkpoint(const struct fs *fs, const struct session *s, unsigned instead,
 		     struct problem *why);
+
+/* What is counted of one of several users. */
+struct quota_count {
+	uid_t uid;
+	uint64_t disk;
+	unsigned checkpoints;
+};
+
+/* Counts for these @n users, in one go. Out of memory: `disk` is UINT64_MAX. */
+void quota_count(const struct fs *fs, struct quota_count *users, size_t n);
 
 /* Bytes that are kept of a user, or (NULL) of all. */
 uint64_t quota_disk_used(const struct fs *fs, const uid_t *uid);

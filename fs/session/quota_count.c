@@ -101,6 +101,26 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+void quota_count(const struct fs *fs, struct quota_count *users, size_t n)
+{
+	const struct session *s;
+	const struct run *r;
+
+	quota_saved_each(fs, users, n);
+	LIST_FOREACH(s, &fs->sessions, kept) {
+		struct quota_count *u = users;
+
+		while (u < users + n && u->uid != s->uid)
+			u++;
+		if (u == users + n)
+			continue;
+		u->checkpoints += s->checkpoints.n;
+		u->disk = sum(u->disk, s->on_disk.bytes);
+		LIST_FOREACH(r, &s->kept_runs, kept)
+			u->disk = sum(u->disk, run_bytes(r));
+	}
+}
+
 uint64_t quota_disk_used(const struct fs *fs, const uid_t *uid)
 {
 	return sum(uid ? quota_saved_by(fs, *uid, NULL, NULL) : quota_saved_total(fs),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is saved of users' sessions. See quota.h. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -126,4 +127,49 @@ int quota_max_saved(const struct fs *fs, const struct session *s, const struct s
 		    " MiB, and may take %" PRIu64,
 		    saved ? "would take" : "takes", quota_mib(n), limit >> 20);
 	return -EDQUOT;
+}
+
+/* What follows in that order, of each that is another one, is its user's. */
+static void add_once(struct buf *all, int (*order)(const void *a, const void *b),
+		     uint64_t (*bytes)(const struct saved *s), struct quota_count *users, size_t n)
+{
+	const size_t count = all->len / sizeof(struct holding);
+	const struct holding *h = (const void *)all->data;
+	struct quota_count *u = users;
+
+	if (count)
+		qsort(all->data, count, sizeof(*h), order);
+	for (size_t i = 0; i < count; i++) {
+		if (i && order(&h[i - 1], &h[i]) == 0)
+			continue;
+		if (u->uid != h[i].uid)
+			for (u = users; u->uid != h[i].uid; u++)
+				assert(u < users + n);
+		u->disk += bytes(h[i].saved);
+	}
+}
+
+static bool is_one_of(const struct quota_count *users, size_t n, uid_t uid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (users[i].uid == uid)
+			return true;
+	return false;
+}
+
+void quota_saved_each(const struct fs *fs, struct quota_count *users, size_t n)
+{
+	const struct session *s;
+	struct buf all = {0};
+
+	LIST_FOREACH(s, &fs->sessions, kept)
+		if (is_one_of(users, n, s->uid))
+			add_saved_of(&all, s->uid, s, true);
+	for (size_t i = 0; all.failed && i < n; i++)
+		users[i].disk = UINT64_MAX;
+	if (!all.failed) {
+		add_once(&all, by_user, saved_bytes, users, n);
+		add_once(&all, by_base, saved_base_bytes, users, n);
+	}
+	buf_clear(&all);
 }

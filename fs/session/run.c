@@ -73,6 +73,8 @@ void run_unref(struct run *r)
 		LIST_REMOVE(r, kept);
 	buf_clear(&r->code);
 	buf_clear(&r->env);
+	buf_clear(&r->input);
+	buf_clear(&r->rerun.text);
 	problem_keep(&r->problem, NULL);
 	free(r->cwd);
 	free(r->woke);

@@ -11,6 +11,7 @@
 #include "vm/base/buf.h"
 #include "vm/vm.h"
 #include "feed.h"
+#include "rerun.h"
 #include "fs/request/touched.h"
 #include "spool.h"
 
@@ -66,10 +67,15 @@ struct run {
 	struct buf code; /* does not change */
 	/* Of fs/keep/: bytes of code that were in a file which can't be read; `code` has none then. */
 	uint64_t code_lost;
-	bool code_kept;	     /* it has such a file */
-	char *cwd;	     /* of its own, or NULL; of a named run */
-	struct buf env;	     /* likewise: NAME=VALUE, a NUL behind each */
-	struct feed feed;    /* its standard input */
+	bool code_kept;		/* it has such a file */
+	char *cwd;		/* of its own, or NULL; of a named run */
+	struct buf env;		/* likewise: NAME=VALUE, a NUL behind each */
+	struct feed feed;	/* its standard input */
+	struct buf input;	/* what was sent of that, for a replay */
+	bool input_lost;	/* more than is kept */
+	struct rerun_base base; /* what it began with */
+	uint32_t runs_before;	/* its session's, then */
+	struct rerun_result rerun;
 	struct depot *depot; /* for the spools */
 	struct spool spool[RUN_NOUTPUTS];
 	struct run_result result;

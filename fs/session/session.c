@@ -220,6 +220,7 @@ static void session_free(struct session *s)
 	problem_keep(&s->saving.unsaved, NULL);
 	front_fini(&s->front);
 	learned_clear(&s->learned);
+	free(s->rerun);
 	free(s);
 }
 

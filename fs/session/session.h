@@ -27,6 +27,7 @@
 #include "fs/request/trail.h"
 #include "fs/request/waitlist.h"
 #include "network.h"
+#include "rerun.h"
 #include "restoring.h"
 #include "run.h"
 #include "saving.h"
@@ -172,6 +173,8 @@ struct session {
 	/* Of its network: by sandboxes before the one that it has, and by that. */
 	struct net_budget net_used, net_now;
 	struct kept on_disk;
+	struct rerun_base base; /* what of its state was saved */
+	struct rerun *rerun;	/* it is a replay; or NULL */
 	struct touch touch, touch_rest, touch_sandbox;
 };
 

@@ -74,7 +74,8 @@ int spec_of_session(struct spec *spec, const struct session *s)
 
 	fill(spec, s->fs, base, st);
 	spec->allow = netenv_allow(&s->fs->netenv, &st->spec);
-	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name, s->name);
+	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name,
+		 s->rerun ? s->rerun->name : s->name);
 	sandbox->name = spec->name;
 	sandbox->label =
 		(struct log_label){s->path, first ? first->number : 0, first ? first->began : 0};

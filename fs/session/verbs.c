@@ -218,8 +218,11 @@ int session_reset(struct session *s)
 {
 	const int e = reset_sandbox(s);
 
-	if (e == 0)
+	if (e == 0) {
 		launch_reset(s);
+		s->base = (struct rerun_base){0};
+		touch_session(s);
+	}
 	return e;
 }
 
@@ -238,6 +241,7 @@ int session_close(struct session *s)
 	binding_cut(s, &closed);
 	s->line = s->epoch;
 	session_set_closed(s, &closed);
+	rerun_cancel(s, "the session was closed");
 	wait_wake(&s->front.wait);
 	return 0;
 }
@@ -401,6 +405,9 @@ void session_destroy(struct session *s)
 	touch_rest(s);
 	keeping_removed(s);
 	s->dead = true;
+	if (s->rerun)
+		rerun_gone(s);
+	rerun_cancel(s, "the session was removed");
 	binding_cut(s, &gone);
 	if (!has_sandbox) /* one that ended in this turn may have left requests */
 		fs->watch->gone(s, -ESTALE);

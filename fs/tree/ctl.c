@@ -32,6 +32,7 @@ static const struct {
 	[CTL_WAKE] = {"wake", CTL_SESSION},
 	[CTL_CHECKPOINT] = {"checkpoint", CTL_SESSION},
 	[CTL_RESTORE] = {"restore", CTL_SESSION},
+	[CTL_REPLAY] = {"replay", CTL_SESSION},
 };
 static_assert(ARRAY_SIZE(verbs) == CTL_NVERBS, "a word for each verb");
 
@@ -44,7 +45,7 @@ static const char *verbs_known(enum ctl_owner owner)
 	case CTL_SESSION: break;
 	}
 	return "The verbs are interrupt, kill, reset, close, commit, discard, pause, resume, "
-	       "sleep, wake, checkpoint NAME, restore NAME and eof, one a line.";
+	       "sleep, wake, checkpoint NAME, restore NAME, replay N and eof, one a line.";
 }
 
 const char *ctl_verb_str(enum ctl_verb verb)
@@ -156,6 +157,31 @@ static int parse_name(enum ctl_verb verb, const char *text, size_t len, struct c
 			   "%s: there are words behind the name", verbs[verb].word);
 }
 
+/* "N" */
+static int parse_run(const char *text, size_t len, struct ctl_order *ret_order, struct problem *why)
+{
+	uint64_t n = 0;
+
+	while (len && is_blank(*text)) {
+		text++;
+		len--;
+	}
+	*ret_order = (struct ctl_order){.verb = CTL_REPLAY};
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || n > UINT32_MAX / 10)
+			n = UINT64_MAX;
+		else
+			n = n * 10 + (uint64_t)(text[i] - '0');
+	}
+	if (len && n && n <= UINT32_MAX) {
+		ret_order->run = (uint32_t)n;
+		return 0;
+	}
+	return problem_set(why, PROBLEM_INVALID, "replay N, the number of a run, as in ls runs.",
+			   "replay: \"%s\" is no number of a run",
+			   problem_quote_bytes(text, len).text);
+}
+
 static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
 		      struct ctl_order *ret_order, struct problem *why)
 {
@@ -166,6 +192,8 @@ static int parse_verb(const char *text, size_t len, enum ctl_owner owner,
 	for (enum ctl_verb v = CTL_CHECKPOINT; owner == CTL_SESSION && v <= CTL_RESTORE; v++)
 		if (is_word(text, first, verbs[v].word))
 			return parse_name(v, text + first, len - first, ret_order, why);
+	if (owner == CTL_SESSION && is_word(text, first, verbs[CTL_REPLAY].word))
+		return parse_run(text + first, len - first, ret_order, why);
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		if ((verbs[v].owners & owner) && is_word(text, len, verbs[v].word)) {
 			*ret_order = (struct ctl_order){.verb = (enum ctl_verb)v};

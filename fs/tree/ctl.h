@@ -27,6 +27,7 @@ enum ctl_verb {
 	CTL_WAKE,
 	CTL_CHECKPOINT,
 	CTL_RESTORE,
+	CTL_REPLAY,
 	CTL_NVERBS
 };
 
@@ -37,6 +38,7 @@ struct ctl_order {
 	enum ctl_verb verb;
 	int sig;	/* of CTL_SIGNAL */
 	char name[65];	/* of CTL_CHECKPOINT and CTL_RESTORE */
+	uint32_t run;	/* of CTL_REPLAY */
 	bool when_idle; /* of CTL_CHECKPOINT */
 };
 

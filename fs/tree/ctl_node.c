@@ -14,6 +14,7 @@
 #include "fs/session/job.h"
 #include "fs/session/pause.h"
 #include "fs/session/quota.h"
+#include "fs/session/rerun_verbs.h"
 #include "fs/session/session.h"
 #include "fs/session/touch.h"
 #include "vm/base/log.h"
@@ -46,6 +47,7 @@ static int do_session(struct session *s, const struct ctl_order *o)
 	case CTL_WAKE: return session_wake(s);
 	case CTL_CHECKPOINT: return checkpoint(s, o);
 	case CTL_RESTORE: return session_restore(s, o->name);
+	case CTL_REPLAY: return rerun_begin(s, o->run);
 	case CTL_START:
 	case CTL_SIGNAL:
 	case CTL_NVERBS: break;

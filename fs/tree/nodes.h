@@ -31,6 +31,7 @@ int text_allow(const struct node *n, struct buf *out);
 int text_rules(const struct node *n, struct buf *out);
 int text_secrets(const struct node *n, struct buf *out);
 int text_refused(const struct node *n, struct buf *out);
+int text_net_learned(const struct node *n, struct buf *out);
 int text_run_code(const struct node *n, struct buf *out);
 int text_run_state(const struct node *n, struct buf *out);
 int text_run_summary(const struct node *n, struct buf *out);
@@ -150,6 +151,9 @@ uint64_t connlog_node_size(const struct node *n);
 
 extern const struct handle_ops checkpoint_wait_ops; /* checkpoints/NAME/wait */
 uint64_t checkpoint_wait_size(const struct node *n);
+
+extern const struct handle_ops replay_ops; /* runs/N/replay */
+uint64_t replay_size(const struct node *n);
 
 extern const struct handle_ops changes_ops; /* files.changes */
 uint64_t changes_size(const struct node *n);

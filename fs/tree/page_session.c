@@ -162,7 +162,11 @@ static void tile_network(struct buf *out, const struct session *s)
 		page_bytes(out, t.bytes_out);
 		buf_printf(out, " out, %u open</p><p>", t.open);
 	}
-	buf_printf(out, "<a href=\"./net/refused\">%" PRIu64 " refused</a></p>", s->netlog.total);
+	buf_printf(out, "<a href=\"./net/refused\">%" PRIu64 " refused</a>", s->netlog.total);
+	if (s->questions.n[QUESTION_OPEN])
+		buf_printf(out, ", <a href=\"./net/pending/\">%u wait for leave</a>",
+			   s->questions.n[QUESTION_OPEN]);
+	buf_printf(out, "</p>");
 	page_tile_end(out);
 }
 
@@ -347,6 +351,10 @@ static const char *nothing(const char *key)
 		{"file_size_mb", "no limit"},
 		{"files_mb", "two fifths of the memory"},
 		{"files_inodes", "as the memory allows"},
+		{"net_bytes", "no limit"},
+		{"net_requests", "no limit"},
+		{"net_connections", "no limit"},
+		{"net_rate", "no limit"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
@@ -367,13 +375,10 @@ static void setting(struct buf *out, const struct key *k, const struct settings 
 {
 	struct buf text = {0};
 	const bool number = k->type == KEY_NUMBER;
-	const char *zero = number ? nothing(k->name) : NULL;
+	const char *zero = nothing(k->name);
 
 	(void)key_print(k, st, &text);
-	if ((k->type == KEY_SIZE || k->type == KEY_COUNT) &&
-	    *(const uint64_t *)key_at(k, st) == 0) {
-		buf_clear(&text);
-	} else if (zero && *(const unsigned *)key_at(k, st) == 0) {
+	if (zero && strcmp(buf_str(&text), "0") == 0) {
 		buf_clear(&text);
 		(void)buf_printf(&text, "%s", zero);
 	} else if (number) {

@@ -146,6 +146,11 @@ static json_t *text_or_null(const char *text)
 	return text && *text ? status_string(text) : json_null();
 }
 
+static json_t *number_or_null(unsigned n)
+{
+	return n ? json_integer(n) : json_null();
+}
+
 int status_question(const struct node *n, struct buf *out)
 {
 	const struct question *q = n->question;
@@ -160,13 +165,14 @@ int status_question(const struct node *n, struct buf *out)
 		return -ENOMEM;
 	}
 	o = json_pack(
-		"{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:f, s:f, s:s, s:o, s:o}",
+		"{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:f, s:f, s:s, s:o, "
+		"s:o}",
 		"number", (int)q->number, "state", question_state_str(q->state), "who",
 		lines_json(q->who), "what", status_string(buf_str(&what)), "why",
 		status_string(buf_str(&why)), "method", text_or_null(q->method), "scheme",
 		status_string(q->scheme), "host", status_string(q->host), "port", (int)q->port,
-		"path", text_or_null(q->path), first ? "first_rule" : "rule",
-		rule ? json_integer(rule) : json_null(), "asked", (double)q->asked_ms / 1000,
+		"path", text_or_null(q->path), "rule", number_or_null(first ? 0 : rule),
+		"first_rule", number_or_null(first ? rule : 0), "asked", (double)q->asked_ms / 1000,
 		"until", (double)q->until_ms / 1000, "decision", q->always ? "always" : "once",
 		"decided", text_or_null(q->decided), "decided_at",
 		q->decided_ms ? json_real((double)q->decided_ms / 1000) : json_null());

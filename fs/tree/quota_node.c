@@ -3,7 +3,6 @@
 #include "quota_node.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "fs/session/account.h"
 #include "fs/session/fs.h"
@@ -43,20 +42,21 @@ static void fill(struct figure f[NFIGURES], const struct allowance *may, struct 
 	f[NET] = (struct figure){"net_bytes_day", spent.bytes, may->net_bytes_day, 1};
 }
 
-static void figures_of(const struct fs *fs, uid_t uid, struct figure f[NFIGURES])
+static void figures_of(const struct fs *fs, const struct quota_count *count,
+		       struct figure f[NFIGURES])
 {
-	const struct allowance may = quotas_of(&fs->conf->quota, uid);
+	const struct allowance may = quotas_of(&fs->conf->quota, count->uid);
 	struct vm_user_status vm;
 
-	vm_user(fs->vm, uid, &vm);
-	fill(f, &may, account_of(&fs->accounts, uid, this_day()));
-	f[SESSIONS].used = roster_of(&fs->roster, uid, false);
+	vm_user(fs->vm, count->uid, &vm);
+	fill(f, &may, account_of(&fs->accounts, count->uid, this_day()));
+	f[SESSIONS].used = roster_of(&fs->roster, count->uid, false);
 	f[MACHINES].used = vm.sandboxes;
 	f[MACHINES].limit = vm.most;
 	f[MEMORY].used = vm.memory_mb;
 	f[MEMORY].limit = vm.most_mb;
-	f[DISK].used = quota_disk_used(fs, &uid);
-	f[CHECKPOINTS].used = quota_checkpoints_used(fs, &uid);
+	f[DISK].used = count->disk;
+	f[CHECKPOINTS].used = count->checkpoints;
 }
 
 static void figures_of_all(const struct fs *fs, struct figure f[NFIGURES])
@@ -98,8 +98,10 @@ static void put_lines(struct buf *out, const struct fs *fs, uid_t uid)
 	struct figure f[NFIGURES];
 	struct tm next;
 	const uint64_t left = quota_day_left(fs, &next);
+	struct quota_count own = {.uid = uid};
 
-	figures_of(fs, uid, f);
+	quota_count(fs, &own, 1);
+	figures_of(fs, &own, f);
 	buf_printf(out, "user: %u%s%s\n", (unsigned)uid, name ? " " : "", name ? name : "");
 	for (unsigned i = 0; i < NFIGURES; i++) {
 		buf_printf(out, "%s: ", f[i].name);
@@ -127,60 +129,61 @@ static void put_row(struct buf *out, const char *who, const struct figure f[NFIG
 	buf_printf(out, "\n");
 }
 
-static void add_row(struct buf *rows, uid_t uid)
-{
-	const uid_t *have = (const void *)rows->data;
+struct rows {
+	struct quota_count of[ROWS_MAX];
+	size_t n;
+	unsigned more; /* that there was no room for */
+};
 
-	for (size_t i = 0; i < rows->len / sizeof(uid); i++)
-		if (have[i] == uid)
+static void add_row(struct rows *rows, uid_t uid)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->of[i].uid == uid)
 			return;
-	(void)buf_append(rows, &uid, sizeof(uid));
+	if (rows->n < ROWS_MAX)
+		rows->of[rows->n++] = (struct quota_count){.uid = uid};
+	else
+		rows->more++;
 }
 
-/* Those who have something, or a section of their own. Return: how many did not fit. */
-static unsigned collect(const struct fs *fs, struct buf *rows)
+/* Those who have something, or a section of their own. */
+static void collect(const struct fs *fs, struct rows *rows)
 {
 	const int64_t day = this_day();
-	unsigned more = 0;
 
-	for (unsigned i = 0; i < fs->roster.nusers; i++) {
-		if (rows->len / sizeof(uid_t) >= ROWS_MAX)
-			more += fs->roster.users[i].n > 0;
-		else if (fs->roster.users[i].n)
+	for (unsigned i = 0; i < fs->roster.nusers; i++)
+		if (fs->roster.users[i].n)
 			add_row(rows, fs->roster.users[i].uid);
-	}
-	for (unsigned i = 0; i < fs->accounts.n && rows->len / sizeof(uid_t) < ROWS_MAX; i++)
+	for (unsigned i = 0; i < fs->accounts.n && rows->n < ROWS_MAX; i++)
 		if (fs->accounts.of[i].day >= day && fs->accounts.of[i].spent.cpu_us)
 			add_row(rows, fs->accounts.of[i].uid);
-	for (size_t i = 0; i < fs->conf->quota.n && rows->len / sizeof(uid_t) < ROWS_MAX; i++)
+	for (size_t i = 0; i < fs->conf->quota.n && rows->n < ROWS_MAX; i++)
 		add_row(rows, fs->conf->quota.user[i].uid);
-	return more;
+	quota_count(fs, rows->of, rows->n);
 }
 
 static void put_table(struct buf *out, const struct fs *fs)
 {
 	struct figure f[NFIGURES];
-	struct buf rows = {0};
-	const unsigned more = collect(fs, &rows);
-	const uid_t *uid = (const void *)rows.data;
+	struct rows rows = {.n = 0};
 	char who[80];
 
+	collect(fs, &rows);
 	figures_of_all(fs, f);
 	buf_printf(out, "\nuser");
 	for (unsigned i = 0; i < NFIGURES; i++)
 		buf_printf(out, " %s", f[i].name);
 	buf_printf(out, "\n");
 	put_row(out, "all", f);
-	for (size_t i = 0; i < rows.len / sizeof(*uid); i++) {
-		const char *name = quotas_name(&fs->conf->quota, uid[i]);
+	for (size_t i = 0; i < rows.n; i++) {
+		const char *name = quotas_name(&fs->conf->quota, rows.of[i].uid);
 
-		snprintf(who, sizeof(who), "%u", (unsigned)uid[i]);
-		figures_of(fs, uid[i], f);
+		snprintf(who, sizeof(who), "%u", (unsigned)rows.of[i].uid);
+		figures_of(fs, &rows.of[i], f);
 		put_row(out, name ? name : who, f);
 	}
-	if (more)
-		buf_printf(out, "# and %u more\n", more);
-	buf_clear(&rows);
+	if (rows.more)
+		buf_printf(out, "# and %u more\n", rows.more);
 }
 
 int text_quota(const struct node *n, struct buf *out)
@@ -204,10 +207,12 @@ static json_t *number(const struct figure *f, uint64_t v)
 json_t *quota_json(const struct fs *fs, uid_t uid)
 {
 	struct figure f[NFIGURES];
+	struct quota_count own = {.uid = uid};
 	json_t *o = json_object();
 	struct tm next;
 
-	figures_of(fs, uid, f);
+	quota_count(fs, &own, 1);
+	figures_of(fs, &own, f);
 	for (unsigned i = 0; i < NFIGURES; i++)
 		json_object_set_new(
 			o, f[i].name,

@@ -46,6 +46,7 @@ TIME(run_output_time, n->r->last_output)
 TIME(output_time, n->front->latest ? n->front->latest->last_output : n->front->created)
 TIME(refused_time, n->s->netlog.mtime.tv_sec ? n->s->netlog.mtime : n->s->created)
 
+TIME(lessons_time, n->s->lessons.mtime.tv_sec ? n->s->lessons.mtime : n->s->created)
 TIME(log_time, n->s->connlog.mtime.tv_sec ? n->s->connlog.mtime : n->s->created)
 TIME(question_time, n->question->mtime)
 TIME(checkpoints_time, n->s->checkpoints.mtime)
@@ -275,6 +276,7 @@ const struct node_def node_defs[NODE_NKINDS] = {
 		      .list = beside_list},
 	[NODE_NET_ALLOW] = {"allow", NODE_NET, FILE_ | 0600, &config_ops, text_allow, config_time,
 			    .truncate = truncate_list},
+	[NODE_NET_LEARNED] = {TEXT("learned", NODE_NET, 0400, text_net_learned, lessons_time)},
 	[NODE_NET_REFUSED] = {TEXT("refused", NODE_NET, 0400, text_refused, refused_time)},
 	[NODE_PORTS] = {TEXT("ports", NODE_SESSION, 0400, ports, ports_time)},
 	[NODE_LEARNED] = {TEXT("learned.conf", NODE_SESSION, 0400, text_learned, learned_time),
@@ -346,6 +348,8 @@ const struct node_def node_defs[NODE_NKINDS] = {
 					checkpoint_time)},
 	[NODE_ROOT_PAGE] = {TEXT("status.html", NODE_ROOT, 0400, page_root, events_time)},
 	[NODE_ROOT_QUOTA] = {TEXT("quota", NODE_ROOT, 0400, text_quota, events_time)},
+	[NODE_RUN_REPLAY] = {"replay", NODE_RUN, FILE_ | 0400, &replay_ops, NULL, run_time,
+			     .size = replay_size},
 	[NODE_PAGE] = {TEXT("status.html", NODE_SESSION, 0400, page_session, page_time)},
 	[NODE_NET_RULES] = {"rules", NODE_NET, FILE_ | 0600, &config_ops, text_rules, config_time,
 			    .truncate = truncate_list},

@@ -125,6 +125,11 @@ int text_exit_code(const struct node *n, struct buf *out)
 	return run_has_status(n->r) ? buf_append(out, text, stream_status_text(n->r, text)) : -EIO;
 }
 
+int text_net_learned(const struct node *n, struct buf *out)
+{
+	return lessons_render(&n->s->lessons, out);
+}
+
 int text_refused(const struct node *n, struct buf *out)
 {
 	const struct netlog *log = &n->s->netlog;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes rules and uses of secrets: what is accepted is printed as it would be written, and decides alike. */
-/* modules: vm/base/rules.c vm/base/secret_use.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
+/* Fuzzes rules, uses of secrets and files of them: what is accepted is printed as it would be written, and decides alike. */
+/* modules: vm/base/rules.c vm/base/secret_use.c vm/base/secret_list.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "vm/base/http_path.h"
 #include "vm/base/rules.h"
+#include "vm/base/secret_list.h"
 #include "vm/base/secret_use.h"
 #include "vm/base/util.h"
 
@@ -82,9 +83,31 @@ static void fuzz_uses(const char *text, size_t size)
 	secret_uses_fini(&uses);
 }
 
+/* An owner's file: what it takes has what it needs. */
+static void fuzz_list(const char *text, size_t size)
+{
+	char why[128] = "";
+	struct vm_secrets list;
+
+	if (secret_list_parse(text, size, &list, why) < 0) {
+		assert(why[0] && strlen(why) < sizeof(why));
+		return;
+	}
+	for (size_t i = 0; i < list.n; i++) {
+		const struct vm_secret *s = &list.secret[i];
+
+		assert(secret_name_is_valid(s->name, strlen(s->name)));
+		assert(s->argument[0] == '/' && s->hosts[0] && !s->nusers);
+		assert(s->from == VM_SECRET_FILE || s->from == VM_SECRET_COMMAND);
+		assert(secret_list_find(&list, s->name) == s);
+	}
+	secret_list_fini(&list);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_rules((const char *)data, size);
 	fuzz_uses((const char *)data, size);
+	fuzz_list((const char *)data, size);
 	return 0;
 }

@@ -93,6 +93,7 @@ static void on_due(uv_timer_t *timer)
 static void arm(struct network *n)
 {
 	const struct net_source *src;
+	const uint64_t now = now_ms(n);
 	uint64_t due = UINT64_MAX;
 
 	if (!n->has_timer || n->closing)
@@ -103,7 +104,7 @@ static void arm(struct network *n)
 	if (due == UINT64_MAX)
 		uv_timer_stop(&n->refresh);
 	else
-		uv_timer_start(&n->refresh, on_due, due - MIN(due, now_ms(n)), 0);
+		uv_timer_start(&n->refresh, on_due, due - MIN(due, now), 0);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

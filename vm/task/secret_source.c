@@ -49,6 +49,8 @@
 #endif
 
 static void say(const char *kind, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+static void say(const char *kind, const char *fmt, va_list ap)
 {
 	char text[1024];
 	int n = snprintf(text, sizeof(text), "%s ", kind);
@@ -299,6 +301,8 @@ static void start(struct command *c, const char *line, const char *const *envp)
 	if (!copy || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
 		fail("%s", strerror(errno));
 	split(copy, argv);
+	if (!argv[0])
+		fail("there is no command");
 	c->pid = fork();
 	if (c->pid < 0)
 		fail("%s", strerror(errno));
@@ -325,7 +329,7 @@ static void start(struct command *c, const char *line, const char *const *envp)
 /* What is there by now; what is too much is thrown away. Return: may more come? */
 static bool take(int fd, char *to, size_t size, size_t *len)
 {
-	char rest[512];
+	char rest[512] = {0};
 
 	for (;;) {
 		const bool room = *len < size;

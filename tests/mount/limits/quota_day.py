@@ -110,6 +110,8 @@ def goes_on():
         same("... with what it had said", (read(s / "runs/1/stdout"), read(s / "runs/1/exit_code")), (b"begun\n", b"137\n"))
         ok("what came behind it is refused", s.wait_run(2, "refused"), s.state_of(2))
         words("the session", s.text("error"))
+        same("and the run", s.json("runs/1/status.json")["problem"]["code"], "over-quota")
+        has("who follows it sees why", read(s / "summary", "r") + s.text("error"), "today, of 1")
 
 
 def behind_runs():

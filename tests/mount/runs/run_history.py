@@ -5,7 +5,7 @@
 # option: history_limit=1M
 from xsbx import *
 
-NODES = ["exit_code", "in", "output", "state", "status.json", "stderr", "stdout", "summary", "wait"]
+NODES = ["exit_code", "in", "output", "replay", "state", "status.json", "stderr", "stdout", "summary", "wait"]
 
 
 def nodes():

@@ -64,7 +64,7 @@ def check_all():
 def schema():
     Validator.check_schema(SCHEMA)
     same("a definition for each kind of node", [e["$ref"] for e in SCHEMA["oneOf"]], [
-        f"#/$defs/{name}" for name in ("mount", "template", "session", "run", "job", "checkpoint")])
+        f"#/$defs/{name}" for name in ("mount", "template", "session", "run", "job", "checkpoint", "question")])
     # One that nobody uses is about nothing.
     text = json.dumps(SCHEMA)
     same("all are used", [name for name in SCHEMA["$defs"] if f'"#/$defs/{name}"' not in text], [])

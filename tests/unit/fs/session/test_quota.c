@@ -207,6 +207,7 @@ static void test_disk(void **state)
 {
 	struct fixture *fx = *state;
 	const uid_t mine = MINE;
+	struct quota_count count[2] = {{.uid = MINE + 1}, {.uid = MINE}};
 	struct problem why;
 	unsigned n = 0;
 
@@ -220,6 +221,9 @@ static void test_disk(void **state)
 		n++;
 	}
 	assert_int_equal(quota_disk_used(fx->fs, &mine), 10 * 1500);
+	quota_count(fx->fs, count, 2); /* the same of several */
+	assert_int_equal(count[1].disk, 10 * 1500);
+	assert_int_equal(count[0].disk, 0);
 	assert_int_equal(quota_disk(fx->fs, MINE, 1, &why), -EDQUOT);
 	assert_int_equal(why.code, PROBLEM_OVER_QUOTA);
 	assert_int_equal(quota_saved(fx->fs, sessions[20], NULL, &why), -EDQUOT);

@@ -25,7 +25,7 @@ static void test_each_verb(void **state)
 	for (int v = 0; v < CTL_NVERBS; v++) {
 		const bool jobs = v == CTL_START || v == CTL_SIGNAL;
 
-		const bool named = v == CTL_CHECKPOINT || v == CTL_RESTORE;
+		const bool named = v == CTL_CHECKPOINT || v == CTL_RESTORE || v == CTL_REPLAY;
 
 		assert_int_equal(parse(ctl_verb_str((enum ctl_verb)v)),
 				 jobs || named ? -EINVAL : 0);
@@ -34,6 +34,24 @@ static void test_each_verb(void **state)
 		assert_int_equal(nverbs, 1);
 		assert_int_equal(verbs[0].verb, v);
 	}
+}
+
+static void test_replay(void **state)
+{
+	static const char *const bad[] = {
+		"replay",    "replay 0",	  "replay -1",
+		"replay x",  "replay 1 2",	  "replay 1x",
+		"replays 1", "replay 4294967296", "replay 99999999999999999999",
+		"replay +1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(parse(bad[i]), -EINVAL);
+	assert_int_equal(parse("replay 7\n replay \t 4294967295 \r\n"), 0);
+	assert_int_equal(nverbs, 2);
+	assert_int_equal(verbs[0].verb, CTL_REPLAY);
+	assert_int_equal(verbs[0].run, 7);
+	assert_int_equal(verbs[1].run, 4294967295u);
 }
 
 static int job(const char *text)
@@ -154,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_each_verb), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_names),
 		cmocka_unit_test(test_bounds),	  cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_replay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

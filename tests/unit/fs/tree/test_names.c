@@ -29,8 +29,9 @@ static void test_listings(void **state)
 			    "error config ctl console files.events files runs README.md net ports "
 			    "events jobs checkpoints status.html temp ");
 	assert_string_equal(fx_ls(fx, TOP "runs"), "latest 1 ");
-	assert_string_equal(fx_ls(fx, TOP "runs/1"),
-			    "in stdout stderr output exit_code state status.json summary wait ");
+	assert_string_equal(
+		fx_ls(fx, TOP "runs/1"),
+		"in stdout stderr output exit_code state status.json summary wait replay ");
 }
 
 /* What the root has itself would hide a template of that name. */

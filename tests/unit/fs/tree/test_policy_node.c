@@ -369,14 +369,20 @@ static void test_hostile(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s = asking(fx);
 
-	fake_asks(s, 1, "GET", "https", "api.test", 443, "/\"} \x1b[31m\nrule", 0);
-	fx_expect(fx, NET "pending/1/what", "GET https://api.test/\"} ?[31m?rule\n");
-	fx_expect_in(fx, NET "pending/1/status.json", "/\\\"} ?[31m?rule");
+	fake_asks(s, 1, "GET", "https", "api.test", 443, "/\"} \x1b[31m\nr\xc3\xa9", 0);
+	fx_expect(fx, NET "pending/1/what", "GET https://api.test/\"}%20%1B[31m%0Ar%C3%A9\n");
+	fx_expect_in(fx, NET "pending/1/status.json", "/\\\"}%20%1B[31m%0Ar%C3%A9");
 	assert_int_equal(fx_put(fx, NET "pending/1/decision", "always"), -EINVAL);
 	fake_asks(s, 2, "GET x", "https", "api.test", 443, "/", 0);
 	assert_int_equal(fx_put(fx, NET "pending/2/decision", "always"), -EINVAL);
 	fake_asks(s, 3, "GET", "https", "* deny * b", 443, "/", 0);
 	assert_int_equal(fx_put(fx, NET "pending/3/decision", "always"), -EINVAL);
+	fake_asks(s, 4, "GET", "https", "api.test/x #", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/4/decision", "always"), -EINVAL);
+	fake_asks(s, 5, "GET,PUT", "https", "api.test", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/5/decision", "always"), -EINVAL);
+	fake_asks(s, 6, "*", "https", "api.test", 443, "/", 0);
+	assert_int_equal(fx_put(fx, NET "pending/6/decision", "always"), -EINVAL);
 	fx_expect(fx, RULES, "");
 }
 

@@ -261,6 +261,70 @@ static void key(void **state)
 	policy_free(p);
 }
 
+/* A child of the spawner's fetches a value for whom it is; a variable's is handed to this child alone, and wiped in the rest. */
+static void secrets(void **state)
+{
+	char filed[] = "filed", file[] = "/etc/token", hosts[] = "api.test", envd[] = "envd", variable[] = "XSBX_TEST_SECRET",
+	     theirs[] = "theirs";
+	uid_t others[] = {getuid() + 1};
+	struct vm_secret list[] = {
+		{.name = filed, .from = VM_SECRET_FILE, .argument = file, .hosts = hosts},
+		{.name = envd, .from = VM_SECRET_ENV, .argument = variable, .hosts = hosts},
+		{.name = theirs, .from = VM_SECRET_FILE, .argument = file, .hosts = hosts, .users = others, .nusers = 1},
+	};
+	struct vm_config vm = {.cache_dir = dir,
+			       .runtime_dir = dir,
+			       .qemu = "none",
+			       .agent = agent,
+			       .accel = "tcg",
+			       .secrets = {list, ARRAY_SIZE(list)}};
+	const struct policy_config cfg = {.vm = &vm};
+	struct order o = {.program = ORDER_SECRET, .secret = {.name = "filed", .owner = getuid()}};
+	char sum[2][DIGEST_HEX];
+	struct policy *p;
+
+	(void)state;
+	setenv(variable, "what nobody else has", 1);
+	assert_int_equal(policy_new(&cfg, &p), 0);
+	assert_null(getenv(variable));
+	assert_int_equal(policy_sum(p, sum[0]), 0);
+	policy_settle(p);
+	assert_int_equal(ask(p, &o), 0);
+	assert_int_equal(job.flags & SPAWN_SECRET, SPAWN_SECRET);
+	assert_string_equal(job.secret.secret->argument, file);
+	assert_null(job.secret.value);
+	assert_int_equal(job.ntargets, 3);
+	order_set(o.secret.name, "envd");
+	assert_int_equal(ask(p, &o), 0);
+	assert_string_equal(job.secret.value, "what nobody else has");
+	/* Unknown, or for others: it may be in an owner's own file. */
+	order_set(o.secret.name, "theirs");
+	assert_int_equal(ask(p, &o), 0);
+	assert_null(job.secret.secret);
+	order_set(o.secret.name, "../x");
+	assert_int_equal(ask(p, &o), -EBADMSG);
+	memset(o.secret.name, 'x', sizeof(o.secret.name));
+	assert_int_equal(ask(p, &o), -EBADMSG);
+	order_set(o.secret.name, "filed");
+	o.secret.owner = getuid() + 1;
+	assert_int_equal(ask(p, &o), -EPERM);
+	o.secret.owner = UINT32_MAX;
+	assert_int_equal(ask(p, &o), -EPERM);
+	policy_forget(p);
+	o.secret.owner = getuid();
+	order_set(o.secret.name, "envd");
+	assert_int_equal(ask(p, &o), 0);
+	assert_null(job.secret.value);
+	assert_int_equal(policy_sum(p, sum[1]), 0);
+	assert_string_equal(sum[0], sum[1]); /* values are no part of it */
+	policy_free(p);
+	vm.secrets.n--;
+	assert_int_equal(policy_new(&cfg, &p), 0);
+	assert_int_equal(policy_sum(p, sum[1]), 0);
+	assert_string_not_equal(sum[0], sum[1]);
+	policy_free(p);
+}
+
 static void variables(void **state)
 {
 	struct order o = machine();
@@ -390,7 +454,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
-		T(shapes),    T(names),	 T(sizes),   T(not_configured), T(programs),   T(key),
+		T(shapes),    T(names),	 T(sizes),   T(not_configured), T(programs),   T(key), T(secrets),
 		T(variables), T(owners), T(commits), T(sums),		T(registries),
 	};
 
