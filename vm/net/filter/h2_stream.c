@@ -82,7 +82,7 @@ void h2_stream_leave(struct h2_stream *s, enum side from, uint32_t code)
 
 /* ---- answers of ours ---- */
 
-static const nghttp2_data_provider body = {.read_callback = h2_read_data};
+static const nghttp2_data_provider body = {.read_callback = h2_body_data};
 
 /* The text that refuses it, or says what went wrong. */
 static void answer(struct h2_stream *s)
