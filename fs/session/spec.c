@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs.h"
+#include "quota.h"
 #include "session.h"
 
 /* The variables of @st, and those that go with a network. Return: how many. */
@@ -66,7 +67,9 @@ int spec_of_session(struct spec *spec, const struct session *s)
 	struct sandbox_spec *sandbox = &spec->sandbox;
 
 	fill(spec, s->fs, base, st);
-	spec->allow = netenv_allow(&s->fs->netenv, &st->spec);
+	/* Who has no bytes left today reaches nothing; see enforce.c. */
+	spec->allow = quota_net_left(s->fs, s->uid) ? netenv_allow(&s->fs->netenv, &st->spec)
+						    : strdup("");
 	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name, s->name);
 	sandbox->name = spec->name;
 	sandbox->label =
