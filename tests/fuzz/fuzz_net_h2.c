@@ -236,16 +236,24 @@ static void say_frame(enum side s, uint8_t type, uint8_t flags, uint8_t id, cons
 	say(s, frame, 9 + len);
 }
 
+static size_t put_text(uint8_t *to, const char *text)
+{
+	size_t n = 0;
+
+	for (; text[n]; n++)
+		to[1 + n] = (uint8_t)text[n];
+	to[0] = (uint8_t)n;
+	return 1 + n;
+}
+
+/* A field of no table. */
 static size_t put(uint8_t *to, const char *name, const char *value)
 {
-	const size_t n = strlen(name), v = strlen(value);
+	size_t n = 1;
 
 	to[0] = 0x10;
-	to[1] = (uint8_t)n;
-	memcpy(to + 2, name, n);
-	to[2 + n] = (uint8_t)v;
-	memcpy(to + 3 + n, value, v);
-	return 3 + n + v;
+	n += put_text(to + n, name);
+	return n + put_text(to + n, value);
 }
 
 static void say_fields(enum side s, uint8_t flags, uint8_t id, uint8_t what, uint8_t length)

@@ -31,16 +31,6 @@
 
 #define GATHER_MAX 16384 /* frames that are handed on together, from that size on */
 
-static enum side side_of(const struct h2 *h, const nghttp2_session *session)
-{
-	return session == h->session[SIDE_GUEST] ? SIDE_GUEST : SIDE_HOST;
-}
-
-static struct h2_stream *find(nghttp2_session *session, int32_t id)
-{
-	return id > 0 ? nghttp2_session_get_stream_user_data(session, id) : NULL;
-}
-
 /* ---- read ---- */
 
 static int begin_stream(struct h2 *h, int32_t id)
@@ -56,7 +46,7 @@ static int begin_stream(struct h2 *h, int32_t id)
 static int on_begin_fields(nghttp2_session *session, const nghttp2_frame *frame, void *data)
 {
 	struct h2 *h = data;
-	const enum side from = side_of(h, session);
+	const enum side from = h2_side(h, session);
 	struct h2_stream *s;
 	struct head **head;
 
@@ -64,7 +54,7 @@ static int on_begin_fields(nghttp2_session *session, const nghttp2_frame *frame,
 		return 0;
 	if (frame->headers.cat == NGHTTP2_HCAT_REQUEST && begin_stream(h, frame->hd.stream_id) < 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	s = find(session, frame->hd.stream_id);
+	s = h2_find(session, frame->hd.stream_id);
 	if (!s || s->half[from].ignored)
 		return 0;
 	head = s->half[from].begun ? &s->half[from].trailer : &s->half[from].head;
@@ -77,8 +67,8 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const 
 		    size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		    void *data)
 {
-	const enum side from = side_of(data, session);
-	struct h2_stream *s = find(session, frame->hd.stream_id);
+	const enum side from = h2_side(data, session);
+	struct h2_stream *s = h2_find(session, frame->hd.stream_id);
 	struct h2_half *half = s ? &s->half[from] : NULL;
 	struct head *head = !half ? NULL : half->begun ? half->trailer : half->head;
 
@@ -122,8 +112,8 @@ static void say_goodbye(struct h2 *h)
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *data)
 {
 	struct h2 *h = data;
-	const enum side from = side_of(h, session);
-	struct h2_stream *s = find(session, frame->hd.stream_id);
+	const enum side from = h2_side(h, session);
+	struct h2_stream *s = h2_find(session, frame->hd.stream_id);
 	const bool is_message = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 
 	if (s && is_message && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
@@ -147,13 +137,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
 		   size_t len, void *data)
 {
-	struct h2_stream *s = find(session, id);
+	struct h2_stream *s = h2_find(session, id);
 
 	(void)flags;
 	if (!s)
 		return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
 								     : 0;
-	return h2_body_read(s, side_of(data, session), bytes, len) < 0
+	return h2_body_read(s, h2_side(data, session), bytes, len) < 0
 		       ? NGHTTP2_ERR_CALLBACK_FAILURE
 		       : 0;
 }
@@ -175,27 +165,17 @@ static void count_reset(struct h2 *h)
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *data)
 {
 	struct h2 *h = data;
-	struct h2_stream *s = find(session, id);
+	struct h2_stream *s = h2_find(session, id);
 
 	if (!s)
 		return 0;
 	if (session == h->session[SIDE_GUEST] && code != NGHTTP2_NO_ERROR && !s->answering)
 		count_reset(h);
-	h2_stream_closed(s, side_of(h, session), code);
+	h2_stream_closed(s, h2_side(h, session), code);
 	return 0;
 }
 
 /* ---- written ---- */
-
-ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
-		     uint32_t *flags, nghttp2_data_source *source, void *data)
-{
-	struct h2_stream *s = find(session, id);
-
-	(void)source;
-	return s ? h2_body_give(s, side_of(data, session), bytes, size, flags)
-		 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-}
 
 /* Its fields wait no more. */
 static void forget_fields(struct h2 *h, enum side to, const nghttp2_frame *frame)
@@ -212,7 +192,7 @@ static void forget_fields(struct h2 *h, enum side to, const nghttp2_frame *frame
 static int on_sends(nghttp2_session *session, const nghttp2_frame *frame, void *data)
 {
 	const struct h2 *h = data;
-	struct h2_stream *s = find(session, frame->hd.stream_id);
+	struct h2_stream *s = h2_find(session, frame->hd.stream_id);
 
 	if (s && frame->hd.type == NGHTTP2_HEADERS && session == h->session[SIDE_HOST])
 		s->sent = true;
@@ -222,8 +202,8 @@ static int on_sends(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *data)
 {
 	struct h2 *h = data;
-	struct h2_stream *s = find(session, frame->hd.stream_id);
-	const enum side to = side_of(h, session);
+	struct h2_stream *s = h2_find(session, frame->hd.stream_id);
+	const enum side to = h2_side(h, session);
 	const bool is_message = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 
 	forget_fields(h, to, frame);
@@ -241,7 +221,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *d
 static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int err, void *data)
 {
 	(void)err;
-	forget_fields(data, side_of(data, session), frame);
+	forget_fields(data, h2_side(data, session), frame);
 	return 0;
 }
 

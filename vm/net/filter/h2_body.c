@@ -159,8 +159,7 @@ static void give_trailer(struct h2_stream *s, enum side to, uint32_t *flags)
 	h2_free_head(&half->trailer);
 }
 
-ssize_t h2_body_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
-		     uint32_t *flags)
+static ssize_t give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size, uint32_t *flags)
 {
 	struct h2_half *half = &s->half[!to];
 	const size_t n = MIN(size, half->kept.len - half->at);
@@ -181,4 +180,24 @@ ssize_t h2_body_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t s
 		return NGHTTP2_ERR_DEFERRED;
 	}
 	return (ssize_t)n;
+}
+
+enum side h2_side(const struct h2 *h, const nghttp2_session *session)
+{
+	return session == h->session[SIDE_GUEST] ? SIDE_GUEST : SIDE_HOST;
+}
+
+struct h2_stream *h2_find(nghttp2_session *session, int32_t id)
+{
+	return id > 0 ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+}
+
+ssize_t h2_body_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
+		     uint32_t *flags, nghttp2_data_source *source, void *data)
+{
+	struct h2_stream *s = h2_find(session, id);
+
+	(void)source;
+	return s ? give(s, h2_side(data, session), bytes, size, flags)
+		 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }

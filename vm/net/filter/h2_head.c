@@ -67,9 +67,9 @@ static void add(struct h2_fields *f, const char *name, size_t name_len, const ch
 {
 	/* The library copies both, and writes names in small letters. */
 	f->nv[f->n++] = (nghttp2_nv){
-		.name = (uint8_t *)(uintptr_t)name,
+		.name = (uint8_t *)name,
 		.namelen = name_len,
-		.value = (uint8_t *)(uintptr_t)value,
+		.value = (uint8_t *)value,
 		.valuelen = value_len,
 		.flags = NGHTTP2_NV_FLAG_NONE,
 	};

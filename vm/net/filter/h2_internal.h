@@ -125,8 +125,12 @@ void h2_body_wake(struct h2_stream *s, enum side to);
 void h2_body_ignore(struct h2_stream *s, enum side from);
 
 /* The library asks for what is to be sent. */
-ssize_t h2_body_give(struct h2_stream *s, enum side to, uint8_t *bytes, size_t size,
-		     uint32_t *flags);
+ssize_t h2_body_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
+		     uint32_t *flags, nghttp2_data_source *source, void *data);
+
+/* Which one of a connection's is @session? And which stream of ours does it know by @id, if any? */
+enum side h2_side(const struct h2 *h, const nghttp2_session *session);
+struct h2_stream *h2_find(nghttp2_session *session, int32_t id);
 
 /* ---- h2_stream.c ---- */
 
@@ -151,10 +155,5 @@ void h2_stream_fail(struct h2_stream *s, unsigned reason);
 
 /* The server will answer nothing more. */
 void h2_stream_orphan(struct h2_stream *s, unsigned reason);
-
-/* ---- h2.c ---- */
-
-ssize_t h2_read_data(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t size,
-		     uint32_t *flags, nghttp2_data_source *source, void *data);
 
 #endif

@@ -82,7 +82,7 @@ void h2_stream_leave(struct h2_stream *s, enum side from, uint32_t code)
 
 /* ---- answers of ours ---- */
 
-static const nghttp2_data_provider body = {.read_callback = h2_read_data};
+static const nghttp2_data_provider body = {.read_callback = h2_body_data};
 
 /* The text that refuses it, or says what went wrong. */
 static void answer(struct h2_stream *s)
@@ -365,13 +365,12 @@ static void closed_by_server(struct h2_stream *s, uint32_t code)
 	if (s->half[SIDE_HOST].ended) {
 		if (s->delivered && !s->half[SIDE_GUEST].ended)
 			h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
-	} else if (!s->sent) {
-		put_back(s, NET_UNREACHABLE);
 	} else if (s->reset) {
 		exchange_fail(&s->x, NET_BAD_ANSWER);
 		h2_stream_leave(s, SIDE_GUEST,
 				code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
-	} else if (code == NGHTTP2_REFUSED_STREAM) { /* it is behind the last one of a GOAWAY */
+	} else if (!s->sent ||
+		   code == NGHTTP2_REFUSED_STREAM) { /* it is behind the last one of a GOAWAY */
 		put_back(s, NET_UNREACHABLE);
 	} else {
 		h2_stream_fail(s, NET_BAD_ANSWER);

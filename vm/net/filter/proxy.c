@@ -88,25 +88,6 @@ void proxy_free(struct proxy *p)
 
 /* ---- said ---- */
 
-void proxy_say(struct proxy *p, enum side s, const void *bytes, size_t len)
-{
-	struct channel *c = &p->side[s];
-	int r;
-
-	if (p->broken || len == 0)
-		return;
-	if (!c->up)
-		r = buf_append(&c->later, bytes, len);
-	else if (!c->tls)
-		r = buf_append(&c->out, bytes, len);
-	else
-		r = tls_write(c->tls, bytes, len);
-	if (r == 0 && c->tls)
-		r = tls_take(c->tls, &c->out);
-	if (r < 0)
-		p->broken = true;
-}
-
 static void come_up(struct proxy *p, enum side s)
 {
 	struct channel *c = &p->side[s];
@@ -116,36 +97,6 @@ static void come_up(struct proxy *p, enum side s)
 	buf_clear(&c->later);
 	if (p->over && c->tls)
 		proxy_finish(p);
-}
-
-void proxy_dial(struct proxy *p)
-{
-	p->dials = true;
-}
-
-void proxy_finish(struct proxy *p)
-{
-	p->over = true;
-	for (int s = 0; s < 2; s++) {
-		struct channel *c = &p->side[s];
-
-		if (!c->tls || !c->up || (s == SIDE_GUEST && p->abrupt))
-			continue;
-		tls_end(c->tls);
-		if (tls_take(c->tls, &c->out) < 0)
-			p->broken = true;
-	}
-}
-
-void proxy_cut(struct proxy *p)
-{
-	p->abrupt = true;
-	proxy_finish(p);
-}
-
-void proxy_go_on(struct proxy *p)
-{
-	p->again = true;
 }
 
 void proxy_wrote(struct proxy *p, enum side s, size_t len)
@@ -173,22 +124,6 @@ static void begin_speech(struct proxy *p, bool h2)
 	if (r < 0)
 		p->broken = true;
 	proxy_go_on(p); /* a server of HTTP/2 may have spoken already */
-}
-
-static void say_to_guest(void *data, const void *bytes, size_t len)
-{
-	proxy_say(data, SIDE_GUEST, bytes, len);
-}
-
-void proxy_make_tunnel(struct proxy *p, struct exchange *x)
-{
-	/* What an asker was linked into is over by now. */
-	p->tunnel = *x;
-	p->tunnel.answered = NULL;
-	*x = (struct exchange){.answered = x->answered};
-	p->speech = PROXY_TUNNEL;
-	cleanser_init(&p->cleanser, p, say_to_guest, p);
-	proxy_go_on(p);
 }
 
 static size_t pass(struct proxy *p, enum side s, const void *bytes, size_t len)

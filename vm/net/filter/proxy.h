@@ -91,7 +91,7 @@ static inline size_t proxy_pending(const struct proxy *p, enum side s)
 }
 void proxy_wrote(struct proxy *p, enum side s, size_t len);
 
-/* ---- for h1.c and h2.c ---- */
+/* ---- proxy_say.c: for h1.c and h2.c ---- */
 
 /* Says something to a side. */
 void proxy_say(struct proxy *p, enum side s, const void *bytes, size_t len);
