@@ -27,8 +27,8 @@ class Peer:
         if client:
             sock.sendall(MAGIC)
         else:
-            while len(self.have) < len(MAGIC):
-                self.have += sock.recv(65536)
+            while len(self.have) < len(MAGIC) and (part := sock.recv(65536)):
+                self.have += part
             assert self.have.startswith(MAGIC)
             self.have = self.have[len(MAGIC):]
         self.frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", key, value) for key, value in settings))

@@ -651,10 +651,11 @@ class H2(Guest):
 
     def test_guest_goes(self):
         """Its streams end at the server as well."""
-        gone = threading.Event()
+        came, gone = threading.Event(), threading.Event()
 
         def serve(peer):
             peer.wait(HEADERS)
+            came.set()
             while peer.read():
                 pass
             gone.set()
@@ -662,8 +663,7 @@ class H2(Guest):
         raw.append(serve)
         with self.peer(RAW) as peer:
             peer.headers(1, request(authority="web.test:8006"))
-            peer.frame(PING, 0, 0, b"x" * 8)
-            peer.wait(PING)
+            assert came.wait(LIMIT)
         assert gone.wait(LIMIT)
 
     # -- floods --
