@@ -182,6 +182,8 @@ static int permit(struct daemon *d)
 	struct vm_config vm = conf->vm;
 	struct policy_config cfg = {
 		.vm = &vm,
+		.state_dir = conf->state_dir,
+		.spool_dir = conf->spool_dir,
 		.max_memory_mb = conf->limits.max_memory_mb,
 		.max_cpus = conf->limits.max_cpus,
 		.max_processes = conf->limits.max_processes,

@@ -20,9 +20,10 @@
 static uint64_t on_alarm(void *data, uint64_t now)
 {
 	struct fs *fs = data;
+	const uint64_t enforced = quota_enforce(fs);
 	uint64_t next = wait_tick(&fs->events.wait, now);
 
-	quota_enforce(fs);
+	next = MIN(next, enforced);
 	for (unsigned i = 0; i < fs->roster.n; i++) {
 		struct session *s = roster_at(&fs->roster, i);
 		uint64_t due;

@@ -77,6 +77,14 @@ static void let_go(const struct chance_listener *l, uint64_t id)
 	answer(l, id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
+/* Once: it may happen as often as user code likes. */
+static void tell_kernels(struct chance *c, const char *what, uint32_t pid)
+{
+	if (!c->told)
+		log_line("%s of process %u, and perhaps of others, are the kernel's", what, pid);
+	c->told = true;
+}
+
 /* Reads or writes another process's memory. Return: how much, as far as it is mapped; -1 if we may not. A jail's filter lets us do it
  * by a file alone, which takes longer. */
 static ssize_t reach(pid_t tid, uint64_t at, void *bytes, size_t len, bool write_it)
@@ -120,7 +128,7 @@ static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *
 		done += r > 0 ? (size_t)r : 0;
 	}
 	if (!p || r < 0) {
-		log_line("random bytes for process %u are the kernel's", n->pid);
+		tell_kernels(l->c, "random bytes", n->pid);
 		let_go(l, n->id);
 		return;
 	}
@@ -156,25 +164,29 @@ static void close_device(struct chance_device *d)
 	free(d);
 }
 
+/* Return: whether it has taken anything. */
+static bool fill(struct chance_device *d)
+{
+	uint8_t bytes[PIECE];
+	ssize_t n;
+
+	chacha_bytes(d->key, d->at, bytes, sizeof(bytes));
+	n = send(d->source.fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
+	d->at += n > 0 ? (uint64_t)n : 0;
+	return n > 0;
+}
+
 static void on_device(struct loop_source *s, uint32_t events)
 {
 	struct chance_device *d = container_of(s, struct chance_device, source);
-	uint8_t bytes[PIECE];
 
 	d->c->loop->calm = true;
 	if (events & (EPOLLERR | EPOLLHUP)) {
 		close_device(d);
 		return;
 	}
-	for (unsigned i = 0; i < PIECES; i++) {
-		ssize_t n;
-
-		chacha_bytes(d->key, d->at, bytes, sizeof(bytes));
-		n = send(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n <= 0)
-			return;
-		d->at += (uint64_t)n;
-	}
+	for (unsigned i = 0; i < PIECES && fill(d); i++)
+		;
 }
 
 /* Return: the end that is to be read, or -errno. */
@@ -204,6 +216,7 @@ static int new_device(struct chance_listener *l, struct kin *p)
 		close(pair[1]);
 		return -ENOMEM;
 	}
+	(void)fill(d); /* for who does not wait */
 	return pair[1];
 }
 
@@ -221,7 +234,7 @@ static void on_open(struct chance_listener *l, const struct seccomp_notif *n, ui
 	if (fd >= 0 && ioctl(l->source.fd, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
 		return;
 	if (p)
-		log_line("the random device of process %u is the kernel's", n->pid);
+		tell_kernels(l->c, "devices for them", n->pid);
 	let_go(l, n->id);
 }
 

@@ -31,6 +31,7 @@ struct chance {
 	struct chance_listener *listeners;
 	struct chance_device *devices;
 	size_t nopen;
+	bool told; /* that somebody's random bytes are the kernel's */
 	struct kin_all kin;
 };
 

@@ -3,6 +3,7 @@
 #include "listing.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,11 +25,14 @@
  * where the session is now, before it is read.
  *
  * The entries are the handle's text: so they are in its user's quota, and in the records for the next daemon. While `bound` is not
- * set they are not all there. What is longer than LISTING_MAX, or has no room in the quota, is not kept, but read piece by
+ * set they are not all there. When they are, they are sorted by name, unless they are very many: the same files are listed in the
+ * same order then, in whatever order they were made, or came back. What is longer than LISTING_MAX, or has no room in the quota, is not kept, but read piece by
  * piece, by offsets of whoever lists it: that ends with ESTALE when the session falls asleep or wakes up.
  */
 
-#define LISTING_MAX (8u << 20) /* bytes, a quarter of a million names */
+#define LISTING_MAX    (8u << 20) /* bytes, a quarter of a million names */
+#define LISTING_SORTED 10000u	  /* names: some milliseconds */
+#define DOTS	       2u	  /* "." and "..", which come first */
 
 /* Behind it comes the name. */
 struct entry {
@@ -214,6 +218,60 @@ int listing_take(struct file_op *op, const struct vm_file_reply *reply)
 	return 1;
 }
 
+/* ---- in which order ---- */
+
+struct sorted {
+	const char *name;
+	size_t at, len; /* of the entry, in the text */
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct sorted *)a)->name, ((const struct sorted *)b)->name);
+}
+
+/* Finds all entries. Return: how many; more than LISTING_SORTED: too many to be sorted; @ret_in_order: they are already. */
+static size_t find_entries(const struct buf *text, struct sorted all[LISTING_SORTED],
+			   bool *ret_in_order)
+{
+	size_t n = 0, at = 0;
+	const char *name;
+	struct entry e;
+
+	*ret_in_order = true;
+	for (size_t begin = 0; (name = next_entry(text, &at, &e)); begin = at) {
+		if (n == LISTING_SORTED)
+			return n + 1;
+		all[n] = (struct sorted){name, begin, at - begin};
+		if (n > DOTS && by_name(&all[n - 1], &all[n]) > 0)
+			*ret_in_order = false;
+		n++;
+	}
+	return n;
+}
+
+/* A file system lists names as it likes: here they are in the order of their bytes, if it does not take long, behind "." and "..".
+ * Without memory for that they stay as they are. */
+static void sort(struct handle *h)
+{
+	struct sorted *all = malloc(LISTING_SORTED * sizeof(*all));
+	struct buf text = {.limit = h->text.limit};
+	bool in_order = true;
+	const size_t n = all ? find_entries(&h->text, all, &in_order) : 0;
+
+	if (in_order || n <= DOTS || n > LISTING_SORTED || buf_reserve(&text, h->text.len) < 0) {
+		free(all);
+		return;
+	}
+	qsort(all + DOTS, n - DOTS, sizeof(*all), by_name);
+	for (size_t i = 0; i < n; i++)
+		(void)buf_append(&text, h->text.data + all[i].at, all[i].len);
+	memcpy(h->text.data, text.data, text.len);
+	handle_rewrite(h, 0);
+	buf_clear(&text);
+	free(all);
+}
+
 void listing_end(struct file_op *op)
 {
 	struct handle *h = handle_of(op);
@@ -223,6 +281,7 @@ void listing_end(struct file_op *op)
 		reply_err(files_op_req(op), r);
 		return;
 	}
+	sort(h);
 	h->bound = true;
 	handle_touch(h);
 	listing_answer(h, files_op_req(op), op->room, 0);

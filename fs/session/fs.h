@@ -106,14 +106,16 @@ struct fs {
 	struct complaints complaints;
 	struct accounts accounts;
 	struct roster_sum all_disk; /* as of one user, of all; for quota_count.c */
-	bool enforce;		    /* somebody has gone on too far: see quota_enforce() */
-	uid_t caller;		    /* of the current request */
-	struct who who;		    /* likewise; not known while there is none */
-	struct audit *audit;	    /* NULL: nothing is */
-	uint64_t request;	    /* the kernel's number of it */
-	uint64_t kh;	    /* likewise, if it polls: by which the kernel knows who does; else 0 */
-	uint32_t fresh;	    /* for node_fresh() */
-	struct depot depot; /* of output */
+	/* Somebody has gone on too far, or has no bytes left; the day for which networks were looked at: see quota_enforce(). */
+	bool enforce, net_out;
+	int64_t net_day;
+	uid_t caller;	     /* of the current request */
+	struct who who;	     /* likewise; not known while there is none */
+	struct audit *audit; /* NULL: nothing is */
+	uint64_t request;    /* the kernel's number of it */
+	uint64_t kh;	     /* likewise, if it polls: by which the kernel knows who does; else 0 */
+	uint32_t fresh;	     /* for node_fresh() */
+	struct depot depot;  /* of output */
 	struct fetch fetch;
 	struct fs_stats stats;
 	struct netenv netenv; /* set by the caller, or all zeroes */

@@ -10,6 +10,7 @@
 #include "fs.h"
 #include "fs/config/network.h"
 #include "job.h"
+#include "quota.h"
 #include "session.h"
 #include "touch.h"
 
@@ -289,7 +290,16 @@ struct net_policy network_policy(const struct session *s, const struct settings 
 	p.first = s->fs->conf->limits.first_rules;
 	p.learn = with->learn && s->fs->conf->limits.allow_learn;
 	p.used = s->net_used;
+	if (!quota_net_left(s->fs, s->uid)) {
+		p.rules = "";
+		p.ask = p.learn = false;
+	}
 	return p;
+}
+
+char *network_list(const struct session *s, const struct settings *with)
+{
+	return quota_net_left(s->fs, s->uid) ? netenv_allow(&s->fs->netenv, &with->spec) : strdup("");
 }
 
 static bool same_policy(const struct net_policy *a, const struct net_policy *b)
@@ -313,7 +323,7 @@ static int apply_policy(struct session *s, const struct settings *with)
 	if (!new->network ||
 	    (!strcmp(old->allow, new->allow) && same_policy(&before, &policy)))
 		return 0;
-	list = netenv_allow(&s->fs->netenv, new);
+	list = network_list(s, with);
 	e = list ? sandbox_policy(s->sandbox, list, &policy, why) : -ENOMEM;
 	if (e < 0)
 		session_problemf(s, PROBLEM_NETWORK, "", "the list was not taken: %s",

@@ -48,8 +48,11 @@ void network_gone(struct session *s);
 /* Callback `ports` of the sandbox. */
 void network_ports_changed(struct session *s);
 
-/* What its network may be used for, with the settings @with, which it names. */
+/* What its network may be used for, with the settings @with, which it names. Whoever has no bytes left today reaches nothing. */
 struct net_policy network_policy(const struct session *s, const struct settings *with);
+
+/* Its allow list, likewise. Return: owned by the caller, or NULL. */
+char *network_list(const struct session *s, const struct settings *with);
 
 /**
  * network_apply() - Apply changed settings to the running sandbox

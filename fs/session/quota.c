@@ -42,8 +42,8 @@ static uint64_t session_bytes(const struct session *s)
 	TAILQ_FOREACH(f, &s->scratch.files, link)
 		n += f->data.len;
 	LIST_FOREACH(r, &s->kept_runs, kept) /* those that have ended keep their code */
-		n += sizeof(*r) + r->code.len + r->env.len + feed_bytes(&r->feed) +
-		     kept_bytes(&r->problem);
+		n += sizeof(*r) + r->code.len + r->env.len + feed_bytes(&r->feed) + r->input.len +
+		     r->rerun.text.len + kept_bytes(&r->problem);
 	TAILQ_FOREACH(j, &s->jobs, link)
 		n += sizeof(*j) + job_settings_bytes(&j->settings) + front_bytes(&j->front);
 	return n;

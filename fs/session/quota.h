@@ -78,14 +78,14 @@ int quota_saved(const struct fs *fs, const struct session *s, const struct saved
 /* Bytes of all that is saved of all users' sessions, of each user once; UINT64_MAX: out of memory. */
 uint64_t quota_saved_total(const struct fs *fs);
 
-/* ... as far as max_saved is concerned. Return: likewise. */
-int quota_max_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
-		    struct problem *why);
-
 /* Has a user so much output on the disk that no more of it is kept? */
 bool quota_disk_full(const struct fs *fs, uid_t uid);
 
 /* ---- quota_saved.c ---- */
+
+/* quota_saved() as far as max_saved is concerned. */
+int quota_max_saved(const struct fs *fs, const struct session *s, const struct saved *saved,
+		    struct problem *why);
 
 /* As quota_saved() finds it, of one user; with @more of @of beside it, or NULL and NULL. */
 uint64_t quota_saved_by(const struct fs *fs, uid_t uid, const struct session *of,
@@ -163,7 +163,8 @@ bool quota_is_far_over(const struct fs *fs, uid_t uid, struct problem *why);
 
 /* ---- enforce.c: by the alarm ---- */
 
-/* Ends what goes on of those who are far over, if there may be some. */
-void quota_enforce(struct fs *fs);
+/* Ends what goes on of those who are far over, if there may be some, and the networks of those who have used up their bytes, which
+ * are there again with the next day. Return: the next uv_now() at which to call it, or UINT64_MAX. */
+uint64_t quota_enforce(struct fs *fs);
 
 #endif

@@ -157,6 +157,11 @@ void quota_net_add(struct fs *fs, uid_t uid, uint64_t bytes)
 
 	fs->stats.net_bytes += bytes;
 	spend(fs, uid, &more, today());
+	if (quota_net_left(fs, uid))
+		return;
+	fs->net_out = true;
+	if (!fs->stopping)
+		alarm_set(&fs->alarm, uv_now(fs->loop));
 }
 
 void quota_net_problem(const struct fs *fs, uid_t uid, struct problem *why)

@@ -45,7 +45,8 @@ static void put_notes(const struct session *copy, const struct run *r, struct bu
 	if (copy->rerun->files_only)
 		(void)buf_printf(out,
 				 "note: of what the run began with only files were saved, as ever "
-				 "of processes: the replay began with a fresh interpreter\n");
+				 "of processes: the replay began with a fresh interpreter, and "
+				 "directories whose names are in another order\n");
 	if (spec->network)
 		(void)buf_printf(out,
 				 "note: what the run does over the network, the replay has done "

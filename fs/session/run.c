@@ -279,7 +279,7 @@ const struct spool *run_spool(const struct run *r, enum run_output which)
 
 uint64_t run_bytes(const struct run *r)
 {
-	uint64_t n = r->code.len;
+	uint64_t n = r->code.len + r->input.len;
 
 	for (int i = 0; i < RUN_NOUTPUTS; i++)
 		n += r->spool[i].len;

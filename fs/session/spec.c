@@ -73,7 +73,7 @@ int spec_of_session(struct spec *spec, const struct session *s)
 	struct sandbox_spec *sandbox = &spec->sandbox;
 
 	fill(spec, s->fs, base, st);
-	spec->allow = netenv_allow(&s->fs->netenv, &st->spec);
+	spec->allow = network_list(s, st);
 	snprintf(spec->name, sizeof(spec->name), "%s-%s", s->t->name,
 		 s->rerun ? s->rerun->name : s->name);
 	sandbox->name = spec->name;

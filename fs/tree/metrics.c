@@ -205,7 +205,7 @@ int metrics_render(const struct node *n, struct buf *out)
 	       "Bytes that sandboxes have sent and received through networks.",
 	       fs->stats.net_bytes);
 	single(out, "over_quota_total", "counter",
-	       "What was refused because a user had used up a quota.", fs->stats.over_quota);
+	       "Times that code was refused because a quota was used up.", fs->stats.over_quota);
 	single(out, "net_denied_total", "counter", "What networks of sandboxes refused.",
 	       fs->stats.denied);
 	single(out, "sandboxes", "gauge", "Sandboxes that exist.", st.running);

@@ -104,6 +104,7 @@ static struct vm_file requests[] = {
 	{.op = VM_SEEK, .handle = 2},
 	{.op = VM_STATFS},
 	{.op = VM_UNLINK, .node = 1, .name = "b"},
+	{.op = VM_ORIGIN, .node = 2},
 };
 
 static void feed_frames(struct channel *ch, const uint8_t *data, size_t size)

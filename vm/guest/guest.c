@@ -514,7 +514,8 @@ uint64_t guest_used_us(const struct guest *g)
 		return g->used_us;
 	g->ops->info(g->backend, &b);
 	if (!(b.stats && cgroup_stat_used_us(b.stats, &us)) && b.pid > 0)
-		(void)host_used_us(g->all->host, b.pid, &us);
+		(void)host_used_us(g->all->host, b.pid, !g->ops->save,
+				   &us); /* QEMU has no children */
 	return MAX(us, b.used_us);
 }
 

@@ -407,7 +407,7 @@ static int used_by(const struct host *h, int pid, uint64_t *us)
 	return 0;
 }
 
-int host_used_us(const struct host *h, int pid, uint64_t *ret_us)
+int host_used_us(const struct host *h, int pid, bool family, uint64_t *ret_us)
 {
 	struct family f = {{pid}, 1};
 	struct demand d = {0};
@@ -416,7 +416,7 @@ int host_used_us(const struct host *h, int pid, uint64_t *ret_us)
 
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < f.n; i++) {
+	for (unsigned i = 0; family && i < f.n; i++) {
 		(void)demand_of(h, f.pid[i], &f, &d);
 		if (i)
 			(void)used_by(h, f.pid[i], &us);

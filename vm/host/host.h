@@ -58,9 +58,9 @@ unsigned host_cpus(const struct host *h);
  * not included, nor are all of a very large number. Return: 0 or -errno. */
 int host_demand_ms(const struct host *h, int pid, uint64_t *ret_ms);
 
-/* Microseconds of processor time that @pid, its descendants, and those children that they have waited for have used; of a very large
- * number not all. Return: 0 or -errno. */
-int host_used_us(const struct host *h, int pid, uint64_t *ret_us);
+/* Microseconds of processor time that @pid and those children that it has waited for have used; with its descendants (@family),
+ * and theirs, of a very large number not all. Return: 0 or -errno. */
+int host_used_us(const struct host *h, int pid, bool family, uint64_t *ret_us);
 
 /* Milliseconds for which threads of @pid, those that there are now, were runnable and had no processor. Return: 0 or -errno. */
 int host_waited_ms(const struct host *h, int pid, uint64_t *ret_ms);

@@ -224,6 +224,10 @@ int policy_new(const struct policy_config *cfg, struct policy **ret_policy)
 #endif
 	};
 	seal_vm(p, cfg->vm, &bad);
+	if (cfg->state_dir)
+		settle(cfg->state_dir, p->state);
+	if (cfg->spool_dir)
+		settle(cfg->spool_dir, p->spool);
 	policy_seal_secrets(p, &cfg->vm->secrets, &bad);
 	p->view = calloc(cfg->nviews + 1, sizeof(*p->view));
 	/* What shows nothing has no number: there may be more of these by the next daemon, or fewer, as images come and go. */

@@ -25,6 +25,7 @@ struct policy_view {
 
 struct policy_config {
 	const struct vm_config *vm;
+	const char *state_dir, *spool_dir; /* where the daemon writes, besides; or NULL */
 	/* Of a sandbox; 0: no limit below the built-in one. */
 	unsigned max_memory_mb, max_cpus, max_processes;
 	bool others; /* users other than the mounting one have sessions */

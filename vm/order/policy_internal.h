@@ -46,6 +46,7 @@ struct policy {
 	size_t nplaces;
 	struct sealed_view *view;
 	size_t nviews;
+	char state[PATH_MAX], spool[PATH_MAX];
 	struct vm_secrets secrets;  /* the administrator's */
 	struct sealed_value *value; /* of each, in `values` */
 	char *values;		    /* a mapping; or NULL */

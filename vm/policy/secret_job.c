@@ -2,6 +2,7 @@
 /* The job that fetches the value of a secret. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -9,33 +10,36 @@
 #include "vm/order/policy_internal.h"
 #include "vm/spawn/server.h"
 
-#define DIRS_MAX (2 * VM_PATHS_MAX + 3)
-
 /* Whose sessions are there at all? If root has mounted, and not for himself alone, anybody's. */
 static bool has_sessions(const struct policy *p, uid_t owner)
 {
 	return owner == getuid() || (p->others && getuid() == 0);
 }
 
-/* Where sandboxes, or the daemon, can write. */
+/* Where sandboxes, or the daemon, can write. Until the next call. Return: NULL if out of memory. */
 static const char *const *written(const struct policy *p)
 {
-	static const char *dirs[DIRS_MAX + 1];
+	static const char **dirs;
+	const char *const own[] = {p->cache, p->runtime, p->state, p->spool};
 	size_t n = 0;
 
-	dirs[n++] = p->cache;
-	dirs[n++] = p->runtime;
+	free(dirs);
+	dirs = calloc(ARRAY_SIZE(own) + p->nviews * (VM_PATHS_MAX + 1) + 1, sizeof(*dirs));
+	if (!dirs)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (*own[i])
+			dirs[n++] = own[i];
 	for (size_t i = 0; i < p->nviews; i++) {
 		const struct sealed_view *v = &p->view[i];
 
-		if (v->work && n < DIRS_MAX)
+		if (v->work)
 			dirs[n++] = v->work;
-		for (size_t k = 0; k < v->npaths && n < DIRS_MAX; k++)
+		for (size_t k = 0; k < v->npaths; k++)
 			if (v->path[k].write)
 				dirs[n++] = v->path[k].source;
 	}
-	dirs[n] = NULL;
-	return n == DIRS_MAX ? NULL : dirs;
+	return dirs;
 }
 
 /* For this child alone: see struct secret_source. */
@@ -64,7 +68,7 @@ int secret_job(const struct policy *p, const struct order_secret *o, struct spaw
 				    .envp = job->envp,
 				    .written = written(p)};
 	if (!s->written)
-		return -E2BIG;
+		return -ENOMEM;
 	s->secret = policy_secret(p, o->name, &value);
 	if (s->secret && !secret_is_for(s->secret, o->owner, s->mounter))
 		s->secret = NULL;

@@ -185,14 +185,6 @@ int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy
 	return r;
 }
 
-int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX])
-{
-	const struct net_policy nothing = {0};
-	_cleanup_free_ char *list = strndup(text, len);
-
-	return list ? sandbox_policy(s, list, s->network ? &s->network->policy : &nothing, ret_why) : -ENOMEM;
-}
-
 void sandbox_decide(struct sandbox *s, uint32_t id, bool allowed)
 {
 	if (s->network && s->network->gateway)

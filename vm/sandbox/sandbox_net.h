@@ -11,18 +11,6 @@
 struct sandbox;
 struct sandbox_port;
 
-/**
- * sandbox_allow() - Replace the allow list, at once, even for open connections
- * @s: Sandbox, in any state
- * @text: List; empty to allow nothing
- * @len: Its length
- * @ret_why: Human-readable reason on failure
- *
- * Return: 0; -EINVAL or -E2BIG for an invalid list, with nothing changed; -EOPNOTSUPP for a sandbox
- * without a network; -ENETDOWN if its network has failed; -errno.
- */
-int sandbox_allow(struct sandbox *s, const char *text, size_t len, char ret_why[static VM_WHY_MAX]);
-
 /* The ports forwarded now, with the actual host ports. Ports of the spec are included once they are
  * bound, which is before the sandbox is READY. */
 void sandbox_ports(const struct sandbox *s, void (*fn)(void *data, const struct sandbox_port *port),

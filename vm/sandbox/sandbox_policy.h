@@ -60,7 +60,8 @@ struct sandbox_logged {
  * @policy: All else; copied
  * @ret_why: Human-readable reason on failure
  *
- * Return: as sandbox_allow().
+ * Return: 0; -EINVAL or -E2BIG for invalid lists, with nothing changed; -EOPNOTSUPP for a sandbox without a network, or one whose
+ * filter is of a version that knows no policy; -ENETDOWN if its network has failed; -errno.
  */
 int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy,
 		   char ret_why[static VM_WHY_MAX]);

@@ -236,9 +236,13 @@ static void check_place(int fd, const char *file, const char *const *written)
 	path[n] = '\0';
 	if (fs.f_type == FUSE_SUPER_MAGIC)
 		fail("%s is in a file system of a program: it has to be on the host's own", file);
-	for (; *written; written++)
-		if (path_is_below(path, *written))
+	for (; *written; written++) {
+		char real[PATH_MAX];
+
+		if (path_is_below(path, *written) ||
+		    (realpath(*written, real) && path_is_below(path, real)))
 			fail("%s is below %s, where sandboxes can write", file, *written);
+	}
 }
 
 static const struct vm_secret *find_own(const struct secret_source *w, const char *file)

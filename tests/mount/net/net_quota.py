@@ -74,9 +74,29 @@ def bytes_of_a_day():
     ok("programs see it", quota["used"] >= 5 * BULK and quota["limit"] == 1 << 30, quota)
 
 
+def used_up():
+    """When there is nothing left, connections are refused, and it is said; also of a sandbox that begins then."""
+    mnt, conf = f"{SCRATCH}/up", f"{SCRATCH}/up.conf"
+    os.mkdir(mnt)
+    write(conf, read(CONF, "r").replace("net_bytes_day = 1G", f"net_bytes_day = {BULK // 2}"))
+    daemon = start_daemon(mnt, conf=conf)
+    try:
+        s = Session("s", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
+        fetch(s)
+        ok("it is said", wait_for(lambda: "code: over-quota\n" in s.text("error"), 30 * slack()), s.text("error"))
+        has("how much", s.text("error"), f"bytes today, of {BULK // 2}; it begins anew at 00:00 UTC, in ")
+        ok("nothing is reached", s.run(FETCH).out.strip() != str(BULK), s.text("net/denied"))
+        same("runs go on", s.run("echo on\n").out, "on\n")
+        other = Session("t", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
+        ok("nor in another session", other.run(FETCH).out.strip() != str(BULK), other.text("net/denied"))
+    finally:
+        shell(f"fusermount3 -u {mnt}")
+        daemon.wait(SOON)
+
+
 def end():
     shell(f"fusermount3 -u {MNT}")
     same("the daemon's end", guard.wait(SOON), 0)
 
 
-main(bytes_of_a_day, end)
+main(bytes_of_a_day, used_up, end)

@@ -89,6 +89,51 @@ def whatever_was_before():
     same("the run behind", a.run(SHELL).out, b.run(SHELL).out)
 
 
+EDGES = """
+import ctypes, errno, mmap, os, resource, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def draw(at, length, flags=0):
+	ctypes.set_errno(0)
+	n = libc.syscall(ctypes.c_long({"x86_64": 318}.get(os.uname().machine, 278)), ctypes.c_void_p(at), ctypes.c_size_t(length), ctypes.c_uint(flags))
+	return n if n >= 0 else errno.errorcode[ctypes.get_errno()]
+buf = ctypes.create_string_buffer(1 << 20)
+at = ctypes.addressof(buf)
+print(draw(at, 0), draw(at, 1), draw(at, 256), draw(at, 1, 8), draw(at, 1, 6), draw(at, 16, 1), draw(8, 16))
+page = mmap.mmap(-1, 8192)
+base = ctypes.addressof(ctypes.c_char.from_buffer(page))
+libc.munmap(ctypes.c_void_p(base + 4096), 4096)
+print(draw(base + 4080, 64))
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))
+many = [os.open('/dev/urandom', os.O_RDONLY) for _ in range(300)]
+print({len(os.read(fd, 70000)) for fd in many}, len({os.read(fd, 16) for fd in many}))
+for fd in many:
+	os.close(fd)
+fd = os.open('/dev/urandom', os.O_RDONLY | os.O_NONBLOCK)
+print(len(os.read(fd, 10)), os.get_inheritable(fd), os.path.exists('/dev/urandom'))
+try:
+	os.write(fd, b'x')
+except OSError as e:
+	print(errno.errorcode[e.errno])
+threads = [threading.Thread(target=lambda: [os.urandom(8) for _ in range(200)]) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(os.urandom(8).hex())
+"""
+
+
+def edges():
+    """As the kernel has it, where somebody asks for what can't be; a device that is open very often; many threads."""
+    need_language("python")
+    a, b = begin("python", 3), begin("python", 3)
+    one = a.run(EDGES)
+    lines = one.out.split("\n")
+    same("calls", lines[:1], ["0 1 256 EINVAL EINVAL 16 EFAULT"])
+    ok("half of it can be written", lines[1] in ("16", "EFAULT"), lines[1])
+    same("devices", lines[2:5], ["{70000} 300", "10 False True", "EPIPE"])
+    same("the main thread has its own", b.run(EDGES).out.split("\n")[-2], lines[-2])
+    same("it all went well", (one.code, one.err), (0, ""))
+
+
 def jobs():
     def job(s, name):
         os.mkdir(s / f"jobs/{name}")
@@ -152,4 +197,4 @@ def words():
         write(begin("raw", None) / "config", "seed = 3\nwarmup = X=1\n")
 
 
-main(shells, pythons, scripts, whatever_was_before, jobs, lasts, words)
+main(shells, pythons, scripts, whatever_was_before, edges, jobs, lasts, words)

@@ -28,6 +28,25 @@
 
 /* ---- what is looked for ---- */
 
+static unsigned pair_of(const uint8_t *p)
+{
+	return (p[0] ^ (unsigned)p[1] << 5) & 4095;
+}
+
+static void note_pair(struct redact_set *set, const uint8_t *form)
+{
+	const unsigned n = pair_of(form);
+
+	set->pairs[n >> 3] |= (uint8_t)(1u << (n & 7));
+}
+
+static bool may_begin(const struct redact_set *set, const uint8_t *p)
+{
+	const unsigned n = pair_of(p);
+
+	return set->pairs[n >> 3] >> (n & 7) & 1;
+}
+
 int redact_set_add(struct redact_set *set, struct secret_value *value)
 {
 	for (unsigned i = 0; i < set->n; i++)
@@ -38,7 +57,7 @@ int redact_set_add(struct redact_set *set, struct secret_value *value)
 	set->value[set->n++] = secret_value_ref(value);
 	for (unsigned i = 0; i < value->nforms; i++) {
 		set->longest = MAX(set->longest, value->form[i].len);
-		set->begins[value->form[i].bytes[0]] = 1;
+		note_pair(set, value->form[i].bytes);
 	}
 	return 0;
 }
@@ -74,10 +93,8 @@ static size_t find(const struct redact_set *set, const uint8_t *p, size_t len,
 
 static void cover(uint8_t *out, size_t len, const char *label)
 {
-	const size_t n = MIN(len, strlen(label));
-
-	memcpy(out, label, n);
-	memset(out + n, '*', len - n);
+	for (size_t i = 0; i < len; i++)
+		out[i] = *label ? (uint8_t)*label++ : '*';
 }
 
 /* Looks for forms that begin in @raw from @at to @end, and may reach to @len. Return: was there one? */
@@ -87,10 +104,11 @@ static bool search(const struct redact_set *set, const uint8_t *raw, uint8_t *ou
 	const char *label = "";
 	bool found = false;
 
-	for (; at < end; at++) {
+	/* None is as short as a byte. */
+	for (end = MIN(end, len ? len - 1 : 0); at < end; at++) {
 		size_t n;
 
-		if (!set->begins[raw[at]])
+		if (!may_begin(set, raw + at))
 			continue;
 		n = find(set, raw + at, len - at, &label);
 		if (n == 0)

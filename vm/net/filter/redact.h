@@ -15,8 +15,9 @@ struct secret_value;
 struct redact_set {
 	struct secret_value *value[REDACT_VALUES_MAX];
 	unsigned n;
-	size_t longest;	     /* of all forms */
-	uint8_t begins[256]; /* does a form begin with this byte? */
+	size_t longest; /* of all forms */
+	uint8_t pairs
+		[512]; /* bits: may a form begin with these two bytes? By redact.c's sum of them */
 };
 
 /* Adds a value, if it is a new one, and a reference to it. It may be done while streams are on their way. Return: 0, -ENOSPC. */

@@ -372,7 +372,7 @@ static void test_example(void **state)
 {
 	struct conf_source src = {.file = "example", .why = why, .why_size = sizeof(why)};
 	struct conf c;
-	char line[256], text[8192];
+	char line[256], text[16384];
 	size_t n = 0;
 	FILE *file;
 

@@ -32,7 +32,7 @@ static void test_off(void **state)
 	assert_int_equal(fx_put(fx, ALLOW, fx_cat(fx, ALLOW)), 0);
 	assert_int_equal(fx_open(fx, REFUSED, O_WRONLY, &(struct file){0}), -EACCES);
 	assert_string_equal(fx_ls(fx, SESSION "/net"),
-			    "allow refused rules secrets log pending allowed denied ");
+			    "allow refused rules secrets log pending allowed denied learned ");
 	assert_false(fake_sandbox());
 }
 
@@ -126,12 +126,12 @@ static void test_renamed(void **state)
 	turn_on(fx, "allow = old.org\n");
 	assert_int_equal(fx_put(fx, SESSION "/net/sedXY", "new.org\n"), 0);
 	assert_string_equal(fx_ls(fx, SESSION "/net"),
-			    "allow refused rules secrets log pending allowed denied sedXY ");
+			    "allow refused rules secrets log pending allowed denied learned sedXY ");
 	assert_false(fx_exists(fx, SESSION "/sedXY"));
 	assert_int_equal(fx_rename(fx, SESSION "/net/sedXY", ALLOW, 0), 0);
 	fx_expect(fx, ALLOW, "new.org\n");
 	assert_string_equal(fx_ls(fx, SESSION "/net"),
-			    "allow refused rules secrets log pending allowed denied ");
+			    "allow refused rules secrets log pending allowed denied learned ");
 	assert_int_equal(fx_put(fx, SESSION "/list", "a..b\n"), 0);
 	assert_int_equal(fx_rename(fx, SESSION "/list", ALLOW, 0), -EINVAL);
 	assert_int_equal(fx_put(fx, SESSION "/list", "from.above.org\n"), 0);

@@ -206,7 +206,7 @@ static void test_question(void **state)
 	struct sandbox *s = asking(fx);
 
 	assert_string_equal(fx_ls(fx, SESSION "/net"),
-			    "allow refused rules secrets log pending allowed denied ");
+			    "allow refused rules secrets log pending allowed denied learned ");
 	assert_string_equal(fx_ls(fx, NET "pending"), "");
 	fake_asks(s, 70, "POST", "https", "api.example.com", 443, "/v1/x?key=1", 0);
 	fake_asks(s, 71, "", "tcp", "example.com", 22, "", 0);

@@ -150,6 +150,36 @@ static void directory(void **state)
 	assert_string_equal(a.names, "good,\xff\n,");
 }
 
+/* Who wrote it: any words, as long as they can be shown. */
+static void origin_is(const char *text, size_t len, int err)
+{
+	const struct vm_file req = {.op = VM_ORIGIN, .node = 7};
+	uint8_t bytes[PROTO_ORIGIN_MAX + 8];
+	struct proto_out o = {bytes, 0, sizeof(bytes), false};
+	struct answer a;
+	struct fake_frame *f;
+
+	put_str(&o, (struct proto_str){text, (uint32_t)len});
+	assert_int_equal(ask(&req, &a), 0);
+	f = fake_expect(PROTO_F_ORIGIN);
+	answer(f->h.id, 0, bytes, o.len);
+	fake_free(f);
+	until(&a);
+	assert_int_equal(a.err, err);
+	if (err == 0)
+		assert_int_equal(a.reply.size, len);
+}
+
+static void origins(void **state)
+{
+	(void)state;
+	origin_is("run 7 of demo:5 or client", 25, 0);
+	origin_is("", 0, 0);
+	origin_is("run\n7", 5, -EIO);
+	origin_is("run\0007", 5, -EIO);
+	origin_is("\x9b", 1, -EIO);
+}
+
 /* Answers that no honest agent gives: the sandbox ends, and with it every request. */
 static void violation(const struct vm_file *req, uint32_t id_xor, const void *data, size_t len)
 {
@@ -279,9 +309,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) \
 	cmocka_unit_test_setup_teardown(f, guest_file_fixture_setup, guest_file_fixture_teardown)
-		T(attr_is_tamed),  T(odd_entries),  T(directory),     T(read_too_much),
-		T(wrote_too_much), T(wrong_id),	    T(cut_entry),     T(cut_directory),
-		T(long_directory), T(all_answered), T(answer_unread), T(other_than_was_made),
+		T(attr_is_tamed),	T(origins),	   T(odd_entries),  T(directory),
+		T(read_too_much),	T(wrote_too_much), T(wrong_id),	    T(cut_entry),
+		T(cut_directory),	T(long_directory), T(all_answered), T(answer_unread),
+		T(other_than_was_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,18 +298,20 @@ static void used(void **state)
 	put("/proc/61/stat", "61 (a) R 9 9) S 1 1 1 0 -1 4 5 6 7 8 10 20 3 4 20 0 2 0 9\n");
 	put("/proc/61/task/61/schedstat", "1 1 1\n");
 	assert_int_equal(host_open(&h, root), 0);
-	assert_int_equal(host_used_us(&h, 61, &us), 0);
+	assert_int_equal(host_used_us(&h, 61, true, &us), 0);
 	assert_int_equal(us, 37 * tick);
 	put("/proc/61/task/61/children", "62 63 \n");
 	put("/proc/62/stat", "62 (b) S 61 1 1 0 -1 4 5 6 7 8 100 0 0 0 20 0 1 0 9\n");
 	put("/proc/62/task/62/schedstat", "1 1 1\n");
 	put("/proc/62/task/62/children", "64 \n");
 	put("/proc/64/stat", "64 (c) S 62 1 1 0 -1 4 5 6 7 8 0 1000 0 0 20 0 1 0 9\n");
-	assert_int_equal(host_used_us(&h, 61, &us), 0);
+	assert_int_equal(host_used_us(&h, 61, true, &us), 0);
 	assert_int_equal(us, 1137 * tick);
-	assert_int_equal(host_used_us(&h, 65, &us), -ENOENT);
+	assert_int_equal(host_used_us(&h, 61, false, &us), 0);
+	assert_int_equal(us, 37 * tick);
+	assert_int_equal(host_used_us(&h, 65, true, &us), -ENOENT);
 	put("/proc/66/stat", "66 what\n");
-	assert_int_equal(host_used_us(&h, 66, &us), -ENODATA);
+	assert_int_equal(host_used_us(&h, 66, true, &us), -ENODATA);
 	host_close(&h);
 }
 

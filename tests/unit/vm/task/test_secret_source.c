@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where values of secrets come from: files that are private, commands that end, owners' files; and what is none of these. */
 /* modules: vm/task/secret_source.c vm/base/secret_list.c vm/base/words.c vm/base/allow.c vm/base/path.c vm/base/secret_use.c */
-/* modules: vm/base/place.c vm/base/http_path.c vm/base/address.c */
+/* modules: vm/base/remove.c vm/base/io.c vm/base/buf.c vm/base/place.c vm/base/http_path.c vm/base/address.c */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "vm/base/config.h"
+#include "vm/base/remove.h"
 #include "vm/base/secret_use.h"
 #include "vm/base/util.h"
 #include "vm/task/secret_source.h"
@@ -55,11 +56,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char line[100];
-
 	(void)state;
-	snprintf(line, sizeof(line), "rm -rf %s", dir);
-	return system(line);
+	return remove_tree(dir);
 }
 
 static void take(int fd, char *to, size_t size)
@@ -103,13 +101,12 @@ static void serve(const struct secret_source *what, const char *file, const char
 /* The administrator's secret, from a file or by a command. */
 static void fetch(enum vm_secret_from from, const char *argument, const char *places)
 {
-	char name[] = "tok", hosts[] = "api.test *.wild.test:8443 1.2.3.4 host.internal:9000";
-	struct vm_secret s = {.name = name,
-			      .from = from,
-			      .argument = (char *)(uintptr_t)argument,
-			      .hosts = hosts,
-			      .refresh_s = 77};
+	char name[] = "tok", hosts[] = "api.test *.wild.test:8443 1.2.3.4 host.internal:9000",
+	     copy[400];
+	struct vm_secret s = {
+		.name = name, .from = from, .argument = copy, .hosts = hosts, .refresh_s = 77};
 
+	snprintf(copy, sizeof(copy), "%s", argument);
 	serve(&(struct secret_source){.name = "tok",
 				      .secret = &s,
 				      .owner = getuid(),
@@ -259,6 +256,39 @@ static void own_files(void **state)
 	fails("there is no secret of this name");
 }
 
+/* With the owner's rights, not with root's. */
+static void own_rights(void **state)
+{
+	struct secret_source what = {.name = "mine",
+				     .owner = 4711,
+				     .group = 4712,
+				     .mounter = 0,
+				     .envp = env,
+				     .written = no_dirs};
+	char text[600];
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	snprintf(text, sizeof(text),
+		 "[secret mine]\nfrom = command /usr/bin/id\nhosts = api.test\n[secret file]\nfrom "
+		 "= file %s\nhosts = api.test\n",
+		 put("value", "my value", 0600));
+	put("own", text, 0600);
+	assert_int_equal(chmod(dir, 0711), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	fails("Permission denied"); /* root's */
+	assert_int_equal(chown(path_of("own"), 4711, 0), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	assert_true(!strncmp(value, "uid=4711 gid=4712 groups=4712", 29));
+	what.name = "file";
+	serve(&what, path_of("own"), "api.test:443");
+	fails("Permission denied");
+	assert_int_equal(chown(path_of("value"), 4711, 0), 0);
+	serve(&what, path_of("own"), "api.test:443");
+	comes("my value");
+}
+
 static void variables(void **state)
 {
 	char text[] = "from outside";
@@ -286,8 +316,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(files),	TEST(owners),	 TEST(hosts),
-		TEST(commands), TEST(own_files), TEST(variables),
+		TEST(files),	 TEST(owners),	   TEST(hosts),	    TEST(commands),
+		TEST(own_files), TEST(own_rights), TEST(variables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
