@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One end of HTTP/2, frame by frame: a client or a server that does what no library would."""
 
+import contextlib
 import ssl
 import struct
 
@@ -26,8 +27,8 @@ class Peer:
         if client:
             sock.sendall(MAGIC)
         else:
-            while len(self.have) < len(MAGIC):
-                self.have += sock.recv(65536)
+            while len(self.have) < len(MAGIC) and (part := sock.recv(65536)):
+                self.have += part
             assert self.have.startswith(MAGIC)
             self.have = self.have[len(MAGIC):]
         self.frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", key, value) for key, value in settings))
@@ -72,10 +73,9 @@ class Peer:
         if kind == HEADERS:
             assert flags & END_HEADERS, "its fields are in pieces"
             payload = self.decoder.decode(payload[5:] if flags & 0x20 else payload)
-        if kind == SETTINGS and not flags & ACK:
-            self.frame(SETTINGS, ACK, 0)
-        if kind == PING and not flags & ACK:
-            self.frame(PING, ACK, 0, payload)
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            with contextlib.suppress(OSError):  # it may have gone meanwhile
+                self.frame(kind, ACK, 0, payload if kind == PING else b"")
         return kind, flags, stream, payload
 
     def wait(self, *kinds, stream=None):

@@ -143,9 +143,12 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	if (!s)
 		return nghttp2_session_consume(session, id, len) < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE
 								     : 0;
-	return h2_body_read(s, h2_side(data, session), bytes, len) < 0
-		       ? NGHTTP2_ERR_CALLBACK_FAILURE
-		       : 0;
+	if (h2_body_read(s, h2_side(data, session), bytes, len) < 0)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	/* It was answered, and nobody reads the rest. Clients that hear that too early may miss the answer (curl 7.88). */
+	if (s->delivered && s->half[SIDE_GUEST].ignored && s->half[SIDE_GUEST].passed > H2_WINDOW)
+		h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
+	return 0;
 }
 
 /* Those who begin requests only to give them up make a server work for nothing. */
@@ -212,9 +215,6 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *d
 	if (to == SIDE_HOST || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	s->delivered = true;
-	/* Nobody reads the rest of the request. */
-	if (!s->id[SIDE_HOST] && !s->half[SIDE_GUEST].ended)
-		h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
 	return 0;
 }
 

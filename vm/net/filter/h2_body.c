@@ -105,6 +105,7 @@ int h2_body_read(struct h2_stream *s, enum side from, const void *bytes, size_t 
 	*(from == SIDE_GUEST ? &s->x.bytes_out : &s->x.bytes_in) += len;
 	if (half->ignored) {
 		(void)nghttp2_session_consume(h->session[from], s->id[from], len);
+		half->passed += len;
 		return 0;
 	}
 	if (from == SIDE_HOST)

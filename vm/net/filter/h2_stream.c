@@ -362,10 +362,9 @@ static void closed_by_guest(struct h2_stream *s, uint32_t code)
 static void closed_by_server(struct h2_stream *s, uint32_t code)
 {
 	h2_body_ignore(s, SIDE_GUEST);
-	if (s->half[SIDE_HOST].ended) {
-		if (s->delivered && !s->half[SIDE_GUEST].ended)
-			h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
-	} else if (s->reset) {
+	if (s->half[SIDE_HOST].ended)
+		return;
+	if (s->reset) {
 		exchange_fail(&s->x, NET_BAD_ANSWER);
 		h2_stream_leave(s, SIDE_GUEST,
 				code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
@@ -392,10 +391,9 @@ void h2_stream_orphan(struct h2_stream *s, unsigned reason)
 
 	s->id[SIDE_HOST] = 0;
 	h2_body_ignore(s, SIDE_GUEST);
-	if (s->half[SIDE_HOST].ended) {
-		if (s->delivered && !s->half[SIDE_GUEST].ended)
-			h2_stream_leave(s, SIDE_GUEST, NGHTTP2_NO_ERROR);
-	} else if (known) {
+	if (s->half[SIDE_HOST].ended)
+		return;
+	if (known) {
 		h2_stream_fail(s, reason);
 	} else {
 		put_back(s, reason);
