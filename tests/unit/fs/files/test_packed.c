@@ -113,7 +113,7 @@ static void check_tree(struct fixture *fx, const char *top)
 
 	assert_string_equal(ls(fx_ino(fx, top)), ". .. a.txt d out sock ");
 	snprintf(path, sizeof(path), "%s/d", top);
-	assert_string_equal(ls(fx_ino(fx, path)), ". .. b up sparse ");
+	assert_string_equal(ls(fx_ino(fx, path)), ". .. b sparse up ");
 	snprintf(path, sizeof(path), "%s/a.txt", top);
 	fx_expect(fx, path, "hello");
 	assert_int_equal(fx_stat(fx, path, &st), 0);
