@@ -54,8 +54,8 @@ static int step_fds(const struct spawn *s, int err_fd)
 {
 	const int in_fd = s->in_fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : s->in_fd;
 	const int chance = s->chance ? s->chance->fd : -1;
-	int from[] = {in_fd,	  s->out_fd, s->err_fd,	      s->ctl_fd,
-		      s->bell_fd, err_fd,    s->env->ruleset, chance, learn_fd()};
+	int from[] = {in_fd,  s->out_fd,       s->err_fd, s->ctl_fd, s->bell_fd,
+		      err_fd, s->env->ruleset, chance,	  learn_fd()};
 
 	/* First out of the way of the numbers they are to have. */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {

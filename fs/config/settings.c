@@ -399,8 +399,9 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 				"Ask the administrator for allow_learn = yes.",
 				"learn: that is not allowed here");
 	if (r == 0 && s->learn && s->spec.backend == VM_PROCESS && s->spec.seed && *s->spec.seed)
-		r = problem_set(why, PROBLEM_INVALID, "Leave out one of them.",
-				"learn: a process can't be watched for what it uses, and have a seed");
+		r = problem_set(
+			why, PROBLEM_INVALID, "Leave out one of them.",
+			"learn: a process can't be watched for what it uses, and have a seed");
 	if (r == 0)
 		r = check_room(&s->spec, why);
 	if (r == 0)

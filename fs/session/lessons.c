@@ -13,7 +13,7 @@
 #include "vm/base/util.h"
 #include "vm/vm.h"
 
-#define PATH_LEARNT  512 /* bytes of a path, behind which it is cut off at a slash */
+#define PATH_LEARNT 512 /* bytes of a path, behind which it is cut off at a slash */
 #define METHODS_MAX 200 /* bytes of a list of them, behind which it is every method */
 
 /*
@@ -218,7 +218,8 @@ static void write_rule(const struct lesson *l, char *ret_line, size_t size)
 	if (l->port)
 		snprintf(port, sizeof(port), ":%u", l->port);
 	if (l->methods)
-		snprintf(ret_line, size, "allow %s %s%s%s%s", l->methods, l->host, port, l->path, l->several ? "*" : "");
+		snprintf(ret_line, size, "allow %s %s%s%s%s", l->methods, l->host, port, l->path,
+			 l->several ? "*" : "");
 	if (l->methods && !is_rule(ret_line))
 		snprintf(ret_line, size, "allow %s %s%s/*", l->methods, l->host, port);
 	if (!l->methods || !is_rule(ret_line))
@@ -235,14 +236,16 @@ int lessons_render(const struct lessons *l, struct buf *out)
 		r = buf_printf(out, "%s\n", line);
 	}
 	if (l->more && r >= 0)
-		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n", l->more, LESSONS_MAX);
+		r = buf_printf(out, "# %u more, to other hosts: there are rules for %d of them\n",
+			       l->more, LESSONS_MAX);
 	return r;
 }
 
 /* "allow METHODS HOST[:PORT][/PATH[*]]" */
 static int parse_line(struct lessons *l, char *line)
 {
-	char *methods = strchr(line, ' '), *place = methods ? strchr(methods + 1, ' ') : NULL, *path, *colon;
+	char *methods = strchr(line, ' '), *place = methods ? strchr(methods + 1, ' ') : NULL,
+	     *path, *colon;
 	struct lesson *lesson;
 	uint16_t port = 0;
 	size_t at;
@@ -252,7 +255,8 @@ static int parse_line(struct lessons *l, char *line)
 	*place++ = '\0';
 	path = strchr(place, '/');
 	colon = memchr(place, ':', path ? (size_t)(path - place) : strlen(place));
-	if (colon && allow_port(colon + 1, path ? (size_t)(path - colon - 1) : strlen(colon + 1), &port) < 0)
+	if (colon &&
+	    allow_port(colon + 1, path ? (size_t)(path - colon - 1) : strlen(colon + 1), &port) < 0)
 		return -EBADMSG;
 	path = path ? strdup(path) : NULL;
 	place[strcspn(place, ":/")] = '\0';
@@ -275,7 +279,8 @@ int lessons_parse(struct lessons *l, const char *text)
 	char *save = NULL;
 	int r = copy ? 0 : -ENOMEM;
 
-	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && r == 0; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && r == 0;
+	     line = strtok_r(NULL, "\n", &save)) {
 		if (*line != '#')
 			r = parse_line(l, line);
 		else if (sscanf(line, "# %u more", &l->more) != 1)

@@ -10,7 +10,7 @@
 #include "vm/base/buf.h"
 
 #define LESSONS_BYTES (1u << 20) /* of all of them as text, at most */
-#define LESSONS_MAX 256 /* hosts and ports; how many more there were is said */
+#define LESSONS_MAX   256	 /* hosts and ports; how many more there were is said */
 
 struct sandbox_logged;
 

@@ -299,7 +299,8 @@ struct net_policy network_policy(const struct session *s, const struct settings 
 
 char *network_list(const struct session *s, const struct settings *with)
 {
-	return quota_net_left(s->fs, s->uid) ? netenv_allow(&s->fs->netenv, &with->spec) : strdup("");
+	return quota_net_left(s->fs, s->uid) ? netenv_allow(&s->fs->netenv, &with->spec)
+					     : strdup("");
 }
 
 static bool same_policy(const struct net_policy *a, const struct net_policy *b)
@@ -315,13 +316,13 @@ static bool same_policy(const struct net_policy *a, const struct net_policy *b)
 static int apply_policy(struct session *s, const struct settings *with)
 {
 	const struct sandbox_spec *old = &s->settings.spec, *new = &with->spec;
-	const struct net_policy policy = network_policy(s, with), before = network_policy(s, &s->settings);
+	const struct net_policy policy = network_policy(s, with),
+				before = network_policy(s, &s->settings);
 	_cleanup_free_ char *list = NULL;
 	char why[VM_WHY_MAX] = "";
 	int e;
 
-	if (!new->network ||
-	    (!strcmp(old->allow, new->allow) && same_policy(&before, &policy)))
+	if (!new->network || (!strcmp(old->allow, new->allow) && same_policy(&before, &policy)))
 		return 0;
 	list = network_list(s, with);
 	e = list ? sandbox_policy(s->sandbox, list, &policy, why) : -ENOMEM;

@@ -27,7 +27,8 @@ static int parse_rules(const struct net_policy *all, struct egress *p, char *why
 	return rules_parse(text, strlen(text), &p->rules, why);
 }
 
-int egress_parse(const char *allow, const struct net_policy *all, struct egress *ret_egress, char ret_why[static 128])
+int egress_parse(const char *allow, const struct net_policy *all, struct egress *ret_egress,
+		 char ret_why[static 128])
 {
 	const char *secrets = all->secrets ? all->secrets : "";
 	struct egress p = {.all = *all};
@@ -55,7 +56,8 @@ void egress_fini(struct egress *p)
 	*p = (struct egress){0};
 }
 
-static enum allow_verdict listed(const struct egress *p, const char *host, uint32_t address, uint16_t port)
+static enum allow_verdict listed(const struct egress *p, const char *host, uint32_t address,
+				 uint16_t port)
 {
 	if (!address)
 		return allow_name(&p->allow, host, port);
@@ -66,7 +68,8 @@ static enum allow_verdict listed(const struct egress *p, const char *host, uint3
 }
 
 /* Where no rule says anything. */
-static enum rule_verb otherwise(const struct egress *p, enum allow_verdict listed_as, uint32_t address)
+static enum rule_verb otherwise(const struct egress *p, enum allow_verdict listed_as,
+				uint32_t address)
 {
 	if (listed_as != ALLOW_REFUSED)
 		return RULE_ALLOW;
@@ -75,8 +78,8 @@ static enum rule_verb otherwise(const struct egress *p, enum allow_verdict liste
 	return p->all.ask && (!address || address_is_public4(address)) ? RULE_ASK : RULE_DENY;
 }
 
-struct verdict egress_judge(const struct egress *p, const char *method, const char *host, uint32_t address, uint16_t port,
-			    const struct http_path *path)
+struct verdict egress_judge(const struct egress *p, const char *method, const char *host,
+			    uint32_t address, uint16_t port, const struct http_path *path)
 {
 	const struct rule_question q = {method, host, port, path};
 	const enum rule_verb rest = otherwise(p, listed(p, host, address, port), address);
@@ -86,7 +89,8 @@ struct verdict egress_judge(const struct egress *p, const char *method, const ch
 	return (struct verdict){a.verb, a.rule && !first ? a.rule - p->nfirst : a.rule, first};
 }
 
-struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address, uint16_t port)
+struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address,
+			       uint16_t port)
 {
 	const struct rule_reach reach = rules_reach(&p->rules, host, port);
 	const enum allow_verdict listed_as = listed(p, host, address, port);
@@ -105,7 +109,8 @@ bool egress_resolves(const struct egress *p, const char *host)
 	if (otherwise(p, listed(p, host, 0, 0), 0) != RULE_DENY)
 		return true;
 	for (size_t i = 0; i < p->rules.n; i++)
-		if (p->rules.rule[i].verb != RULE_DENY && place_has_host(&p->rules.rule[i].place, host, 0))
+		if (p->rules.rule[i].verb != RULE_DENY &&
+		    place_has_host(&p->rules.rule[i].place, host, 0))
 			return true;
 	return false;
 }
@@ -117,13 +122,15 @@ bool egress_names(const struct egress *p, const char *host, uint16_t port)
 	for (size_t i = 0; i < p->rules.n; i++) {
 		const struct rule *r = &p->rules.rule[i];
 
-		if (r->verb == RULE_ALLOW && r->place.host.kind != ALLOW_ALL && place_has_host(&r->place, host, port))
+		if (r->verb == RULE_ALLOW && r->place.host.kind != ALLOW_ALL &&
+		    place_has_host(&r->place, host, port))
 			return true;
 	}
 	return false;
 }
 
-size_t egress_addresses(const struct egress *p, uint16_t port, uint32_t ret_addresses[static ALLOW_ENTRIES_MAX])
+size_t egress_addresses(const struct egress *p, uint16_t port,
+			uint32_t ret_addresses[static ALLOW_ENTRIES_MAX])
 {
 	size_t n = allow_addresses(&p->allow, port, ret_addresses);
 

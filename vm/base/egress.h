@@ -30,7 +30,8 @@ struct egress {
  *
  * Return: 0, -EINVAL, -E2BIG, -ENOMEM.
  */
-int egress_parse(const char *allow, const struct net_policy *all, struct egress *ret_egress, char ret_why[static 128]);
+int egress_parse(const char *allow, const struct net_policy *all, struct egress *ret_egress,
+		 char ret_why[static 128]);
 
 void egress_fini(struct egress *p);
 
@@ -51,7 +52,8 @@ struct prospect {
 };
 
 /* @host: canonical name, or address as text (then @address is not 0, in network order). @port: 0 for any. */
-struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address, uint16_t port);
+struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address,
+			       uint16_t port);
 
 /* May something be reached by this name, on some port? */
 bool egress_resolves(const struct egress *p, const char *host);
@@ -60,13 +62,15 @@ bool egress_resolves(const struct egress *p, const char *host);
 bool egress_names(const struct egress *p, const char *host, uint16_t port);
 
 /* All addresses in the lists, for @port, in network byte order. Return: how many. */
-size_t egress_addresses(const struct egress *p, uint16_t port, uint32_t ret_addresses[static ALLOW_ENTRIES_MAX]);
+size_t egress_addresses(const struct egress *p, uint16_t port,
+			uint32_t ret_addresses[static ALLOW_ENTRIES_MAX]);
 
 /* The same for a request. @path: NULL for a connection without requests. */
-struct verdict egress_judge(const struct egress *p, const char *method, const char *host, uint32_t address, uint16_t port,
-			    const struct http_path *path);
+struct verdict egress_judge(const struct egress *p, const char *method, const char *host,
+			    uint32_t address, uint16_t port, const struct http_path *path);
 
 /* The rule of a verdict as text, or "". */
-void egress_print_rule(const struct egress *p, const struct verdict *v, char *ret_text, size_t size);
+void egress_print_rule(const struct egress *p, const struct verdict *v, char *ret_text,
+		       size_t size);
 
 #endif

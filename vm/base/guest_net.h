@@ -3,8 +3,9 @@
 #ifndef XSBX_VM_BASE_GUEST_NET_H
 #define XSBX_VM_BASE_GUEST_NET_H
 
-#define NET_GATEWAY	0xc6120001 /* 198.18.0.1 */
-#define NET_REFUSER	0xc6120009 /* 198.18.0.9: where names that are not allowed lead if there are too many of them, to be told so */
+#define NET_GATEWAY 0xc6120001 /* 198.18.0.1 */
+#define NET_REFUSER \
+	0xc6120009 /* 198.18.0.9: where names that are not allowed lead if there are too many of them, to be told so */
 #define NET_GUEST	0xc6120002 /* 198.18.0.2 */
 #define NET_PREFIX	30
 #define NET_MTU_MAX	65520

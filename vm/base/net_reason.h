@@ -30,10 +30,10 @@ enum net_reason {
 	NET_UNTRUSTED,	     /* the server's certificate is not trusted */
 	NET_BAD_ANSWER,	     /* what the server answers is no HTTP, or ends too early */
 	NET_SECRET_MISSING,  /* the value of a secret that was to go with it is not there */
-	NET_SECRET_HIDDEN,   /* an answer to a request with a secret comes encoded, and cannot be searched */
-	NET_CLIENT,	     /* the program does not go on with TLS: it trusts other certificates */
-	NET_BUDGET,	     /* the session has used up what it may use */
-	NET_SECRET_TRACE,    /* TRACE would have the server repeat its secret */
+	NET_SECRET_HIDDEN, /* an answer to a request with a secret comes encoded, and cannot be searched */
+	NET_CLIENT,	   /* the program does not go on with TLS: it trusts other certificates */
+	NET_BUDGET,	   /* the session has used up what it may use */
+	NET_SECRET_TRACE, /* TRACE would have the server repeat its secret */
 	NET_NREASONS
 };
 

@@ -202,7 +202,8 @@ struct rule_answer rules_judge(const struct rules *rules, const struct rule_ques
 		const struct rule_answer answer = {.verb = r->verb, .rule = (unsigned)i + 1};
 		unsigned fit;
 
-		if (!has_host(r, q->host, q->port) || !(q->path ? has_method(r, q->method) : rule_is_whole(r)))
+		if (!has_host(r, q->host, q->port) ||
+		    !(q->path ? has_method(r, q->method) : rule_is_whole(r)))
 			continue;
 		fit = open;
 		if (q->path)

@@ -76,7 +76,8 @@ struct rule_question {
 	const char *method; /* WEBSOCKET for one; in upper case, as it came */
 	const char *host;   /* canonical name, or an address as text */
 	uint16_t port;
-	const struct http_path *path; /* NULL: no HTTP is spoken, and only rules with * and without a path fit */
+	const struct http_path
+		*path; /* NULL: no HTTP is spoken, and only rules with * and without a path fit */
 };
 
 /* @rule: its index plus one, 0: none fits. */
@@ -100,7 +101,7 @@ struct rule_answer rules_judge(const struct rules *rules, const struct rule_ques
 /* What can be said of a connection before a request is seen. */
 struct rule_reach {
 	bool look; /* it depends on the request (or on the port, if that is 0): the connection has to be looked into */
-	bool may_allow, may_ask; /* some request may be, as far as these rules go */
+	bool may_allow, may_ask;   /* some request may be, as far as these rules go */
 	struct rule_answer answer; /* if not `look`: the verdict, and RULE_NONE if no rule fits */
 };
 

@@ -60,7 +60,7 @@ struct gateway {
 	uint16_t forwards[NET_FORWARDS_MAX];
 	unsigned nforwards;
 	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
-	uint32_t resync; /* its number */
+	uint32_t resync;	 /* its number */
 	uint32_t denied, logged; /* number of the last NET_DENIED and NET_LOGGED, or 0 */
 	struct turn_speaker speaks, consumes;
 	void (*closed)(void *data);
@@ -109,7 +109,8 @@ static bool is_host(const struct dial *d)
 static unsigned check_lists(const struct dial *d)
 {
 	const struct gateway *gw = d->gw;
-	const bool may = egress_foresee(&gw->egress, d->name, d->address, d->port).may || leaves_have(&gw->leaves, d->name, d->port);
+	const bool may = egress_foresee(&gw->egress, d->name, d->address, d->port).may ||
+			 leaves_have(&gw->leaves, d->name, d->port);
 
 	if (may && is_host(d) && !vm_host_port_is_open(&gw->cfg.host_ports, d->port))
 		return NET_PORT;
@@ -140,7 +141,8 @@ static int connect_it(struct dial *d)
 		.name = d->name,
 		.address = d->address,
 		.port = d->port,
-		.anywhere = cfg->trusted_names && !d->address && egress_names(&d->gw->egress, d->name, d->port),
+		.anywhere = cfg->trusted_names && !d->address &&
+			    egress_names(&d->gw->egress, d->name, d->port),
 		.spared = spared,
 		.nspared = egress_addresses(&d->gw->egress, d->port, spared),
 	};
@@ -301,8 +303,9 @@ static int on_asked(struct gateway *gw, const struct net_asked *m)
 	int r;
 
 	if (!is_word(m->method, sizeof(m->method)) || !is_text(m->scheme, sizeof(m->scheme)) ||
-	    !is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) || m->port == 0 ||
-	    allow_canonical(m->host, strlen(m->host), canonical) < 0 || strcmp(canonical, m->host) != 0)
+	    !is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) ||
+	    m->port == 0 || allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
+	    strcmp(canonical, m->host) != 0)
 		return -EPROTO;
 	r = leaves_ask(&gw->leaves, m);
 	if (r == 0 && gw->cfg.events->asked)
@@ -322,9 +325,10 @@ static int on_unasked(struct gateway *gw, const struct net_unasked *m)
 
 static int on_logged(struct gateway *gw, const struct net_logged *m)
 {
-	if (m->reason >= NET_NREASONS || !is_word(m->method, sizeof(m->method)) || !is_text(m->scheme, sizeof(m->scheme)) ||
-	    !is_word(m->version, sizeof(m->version)) || !is_text(m->host, sizeof(m->host)) ||
-	    !is_word(m->path, sizeof(m->path)) || !is_word(m->secret, sizeof(m->secret)))
+	if (m->reason >= NET_NREASONS || !is_word(m->method, sizeof(m->method)) ||
+	    !is_text(m->scheme, sizeof(m->scheme)) || !is_word(m->version, sizeof(m->version)) ||
+	    !is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) ||
+	    !is_word(m->secret, sizeof(m->secret)))
 		return -EPROTO;
 	if (m->header.id && m->header.id == gw->logged)
 		return 0;
@@ -508,22 +512,27 @@ static int send_policy(struct gateway *gw, const char *allow, const struct net_p
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		(void)buf_append(&tail, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1);
-	r = tail.failed ? tail.failed : packets_send(&gw->packets, &m, sizeof(m), tail.data, tail.len, -1);
+		(void)buf_append(&tail, texts[i] ? texts[i] : "",
+				 texts[i] ? strlen(texts[i]) + 1 : 1);
+	r = tail.failed ? tail.failed
+			: packets_send(&gw->packets, &m, sizeof(m), tail.data, tail.len, -1);
 	buf_clear(&tail);
 	if (r == 0)
 		gw->has_policy = true;
 	return r;
 }
 
-int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX])
+int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy,
+		   char ret_why[static VM_WHY_MAX])
 {
 	const bool more = gw->has_policy || is_policy(policy);
 	struct egress egress;
 	int r;
 
 	if (more && gw->lists_only) {
-		snprintf(ret_why, VM_WHY_MAX, "this sandbox's network is of a version before, which knows only lists of names");
+		snprintf(ret_why, VM_WHY_MAX,
+			 "this sandbox's network is of a version before, which knows only lists of "
+			 "names");
 		return -EOPNOTSUPP;
 	}
 	r = egress_parse(allow, policy, &egress, ret_why);
@@ -628,7 +637,15 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 /* ---- from one daemon to the next ---- */
 
 /* Never reuse one. */
-enum { TAG_FD = 1, TAG_DIAL /* not used any more */, TAG_RESYNC, TAG_DENIED, TAG_LOGGED, TAG_GIVEN, TAG_KNOWS_POLICY };
+enum {
+	TAG_FD = 1,
+	TAG_DIAL /* not used any more */,
+	TAG_RESYNC,
+	TAG_DENIED,
+	TAG_LOGGED,
+	TAG_GIVEN,
+	TAG_KNOWS_POLICY
+};
 
 void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 {

@@ -100,7 +100,8 @@ int gateway_allow(struct gateway *gw, const char *text, size_t len,
  *
  * Return: as gateway_allow(); -EOPNOTSUPP: the filter is of a version before, which knows nothing but lists.
  */
-int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX]);
+int gateway_policy(struct gateway *gw, const char *allow, const struct net_policy *policy,
+		   char ret_why[static VM_WHY_MAX]);
 
 /* The certificates by which servers are judged, in a file. @fd is duplicated. Return: 0 or -errno. */
 int gateway_trust(struct gateway *gw, int fd);

@@ -58,7 +58,8 @@ void policy_seal_secrets(struct policy *p, const struct vm_secrets *from, bool *
 void policy_free_secrets(struct policy *p);
 
 /* The administrator's secret of this name, or NULL. @ret_value: of one that came by the environment; or NULL. */
-const struct vm_secret *policy_secret(const struct policy *p, const char *name, const char **ret_value);
+const struct vm_secret *policy_secret(const struct policy *p, const char *name,
+				      const char **ret_value);
 
 /**
  * policy_layer() - Find the files of a layer

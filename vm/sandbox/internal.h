@@ -52,7 +52,7 @@ struct vm {
 	bool key_command;      /* there is one that tells its key, */
 	unsigned key_limit_ms; /* and that has so long */
 	struct vm_host_ports host_ports;
-	int trust_fd; /* the certificates in memory, for filters; or -1: not needed yet */
+	int trust_fd;  /* the certificates in memory, for filters; or -1: not needed yet */
 	bool net_seen; /* `net_report` was filled in by the last network's filter */
 	struct jail_report net_report;
 

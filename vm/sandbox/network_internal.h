@@ -45,13 +45,14 @@ struct network {
 	bool started, served, child_gone, closing;
 	bool trust_sent; /* the filter has the certificates by which it judges servers */
 	bool vouched;	 /* the guest has that of the filter's authority; see network_policy.c */
-	bool lost;	/* the filter has ended, and is not restarted */
+	bool lost;	 /* the filter has ended, and is not restarted */
 	TAILQ_HEAD(, net_source) sources; /* of its secrets; see network_secrets.c */
 	char *sources_for;		  /* for which uses and file they are; or NULL */
 	uv_timer_t refresh;
 	bool has_timer;
 	void (*part_gone)(struct network *n); /* one of: */
-	unsigned nopen; /* the filter, the gateway, the timer, what fetches secrets, and one until network_close() */
+	unsigned
+		nopen; /* the filter, the gateway, the timer, what fetches secrets, and one until network_close() */
 };
 
 /* Makes one without ports, which its spec's are. Return: 0, or as network_new(). */

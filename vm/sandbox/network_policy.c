@@ -162,7 +162,8 @@ static int check_policy(const char *allow, const struct net_policy *policy, char
 	return r;
 }
 
-int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy, char ret_why[static VM_WHY_MAX])
+int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy *policy,
+		   char ret_why[static VM_WHY_MAX])
 {
 	struct network *n = s->network;
 	int r;
@@ -175,7 +176,8 @@ int sandbox_policy(struct sandbox *s, const char *allow, const struct net_policy
 		snprintf(ret_why, VM_WHY_MAX, NETWORK_LOST);
 		return -ENETDOWN;
 	}
-	r = n->gateway ? gateway_policy(n->gateway, allow, policy, ret_why) : check_policy(allow, policy, ret_why);
+	r = n->gateway ? gateway_policy(n->gateway, allow, policy, ret_why)
+		       : check_policy(allow, policy, ret_why);
 	if (r == 0)
 		r = network_copy_policy(n, allow, policy);
 	if (r == 0 && n->gateway)

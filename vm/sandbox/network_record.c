@@ -183,11 +183,17 @@ static int take_fields(struct loader *l, struct record_reader r)
 
 	while ((n = record_field(&r, &f)) > 0) {
 		switch (f.tag) {
-		case TAG_ALLOW: n = take_text((const char **)&l->n->allow, ALLOW_TEXT_MAX, &f); break;
+		case TAG_ALLOW:
+			n = take_text((const char **)&l->n->allow, ALLOW_TEXT_MAX, &f);
+			break;
 		case TAG_FIRST_RULES: n = take_text(&l->n->policy.first, RULES_TEXT_MAX, &f); break;
 		case TAG_RULES: n = take_text(&l->n->policy.rules, RULES_TEXT_MAX, &f); break;
-		case TAG_SECRETS_FILE: n = take_text(&l->n->policy.secrets_file, PATH_MAX, &f); break;
-		case TAG_SECRETS: n = take_text(&l->n->policy.secrets, SECRET_USES_TEXT_MAX, &f); break;
+		case TAG_SECRETS_FILE:
+			n = take_text(&l->n->policy.secrets_file, PATH_MAX, &f);
+			break;
+		case TAG_SECRETS:
+			n = take_text(&l->n->policy.secrets, SECRET_USES_TEXT_MAX, &f);
+			break;
 		case TAG_FILTER: l->filter = record_inside(&f); break;
 		case TAG_GATEWAY:
 			l->gateway = record_inside(&f);

@@ -131,7 +131,8 @@ static int keep_card(struct sandbox *s, const struct network_ops *ops)
 	if (!s->restore.point->fit.network || s->spec.network)
 		return 0;
 	*(char *)s->spec.allow = '\0'; /* its own copy; so are those of the policy */
-	*(char *)s->spec.policy.first = *(char *)s->spec.policy.rules = *(char *)s->spec.policy.secrets = '\0';
+	*(char *)s->spec.policy.first = *(char *)s->spec.policy.rules =
+		*(char *)s->spec.policy.secrets = '\0';
 	s->spec.policy.ask = s->spec.policy.learn = false;
 	s->spec.trusted_names = false;
 	s->spec.network = true;

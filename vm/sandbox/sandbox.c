@@ -286,8 +286,10 @@ static void on_network_resumes(struct sandbox *s)
 		s->events->state(s->data, SANDBOX_READY);
 }
 
-const struct network_ops sandbox_network_ops = {
-	.fail = sandbox_fail, .changed = sandbox_defer, .resumes = on_network_resumes, .closed = sandbox_part_closed};
+const struct network_ops sandbox_network_ops = {.fail = sandbox_fail,
+						.changed = sandbox_defer,
+						.resumes = on_network_resumes,
+						.closed = sandbox_part_closed};
 
 int sandbox_make(struct vm *vm, const struct sandbox_spec *spec,
 		 const struct sandbox_events *events, void *data, struct sandbox **ret_sandbox)

@@ -23,7 +23,8 @@ struct sandbox_asked {
 	const char *host;
 	uint16_t port;
 	const char *path; /* as it was asked for, with its query; "" */
-	unsigned rule;	  /* that asks, from 1 (see above); 0: because `ask` is set and nothing allows it */
+	unsigned
+		rule; /* that asks, from 1 (see above); 0: because `ask` is set and nothing allows it */
 };
 
 /* Why one waits no more, without sandbox_decide(). */

@@ -68,7 +68,8 @@ static bool fd_ok(const struct spawn_job *job, const struct spawn_target *t)
 int spawner_check(const struct spawn_job *job)
 {
 	if (job->ntargets > SPAWN_FDS_MAX || !job->argv[0] ||
-	    (job->argv[0][0] != '/' && !(job->flags & (SPAWN_TREE | SPAWN_KVM_PROBE | SPAWN_RAM | SPAWN_SECRET))))
+	    (job->argv[0][0] != '/' &&
+	     !(job->flags & (SPAWN_TREE | SPAWN_KVM_PROBE | SPAWN_RAM | SPAWN_SECRET))))
 		return -EINVAL;
 	for (size_t i = 0; i < job->ntargets; i++) {
 		if (job->target[i].to < 0 || job->target[i].to >= JAIL_FDS_MAX)

@@ -17,14 +17,16 @@ void ask_init(struct asks *asks)
 
 static bool is_same(const struct net_asked *a, const struct net_asked *b)
 {
-	return a->port == b->port && a->rule == b->rule && a->first == b->first && !strcmp(a->host, b->host) &&
-	       !strcmp(a->method, b->method) && !strcmp(a->scheme, b->scheme) && !strcmp(a->path, b->path);
+	return a->port == b->port && a->rule == b->rule && a->first == b->first &&
+	       !strcmp(a->host, b->host) && !strcmp(a->method, b->method) &&
+	       !strcmp(a->scheme, b->scheme) && !strcmp(a->path, b->path);
 }
 
 static struct ask *ask_new(struct net *net, const struct net_asked *what)
 {
 	struct ask *ask = net->asks.n < ASKS_MAX ? calloc(1, sizeof(*ask)) : NULL;
-	const int64_t wait_ms = (net->egress.all.ask_s ? net->egress.all.ask_s : NET_ASK_S_DEFAULT) * 1000ll;
+	const int64_t wait_ms =
+		(net->egress.all.ask_s ? net->egress.all.ask_s : NET_ASK_S_DEFAULT) * 1000ll;
 
 	if (!ask)
 		return NULL;
@@ -125,9 +127,11 @@ void ask_decide(struct net *net, uint32_t id, bool allowed)
 static struct verdict judge_again(const struct net *net, const struct net_asked *m)
 {
 	struct http_path path;
-	const bool is_request = *m->method && http_path_read(m->path, strcspn(m->path, "?"), &path) == 0;
+	const bool is_request =
+		*m->method && http_path_read(m->path, strcspn(m->path, "?"), &path) == 0;
 
-	return egress_judge(&net->egress, m->method, m->host, m->address, m->port, is_request ? &path : NULL);
+	return egress_judge(&net->egress, m->method, m->host, m->address, m->port,
+			    is_request ? &path : NULL);
 }
 
 void ask_recheck(struct net *net)
@@ -142,7 +146,8 @@ void ask_recheck(struct net *net)
 			continue;
 		tell_end(net, ask, NET_UNASKED_RULES);
 		answer(net, ask, v.verb == RULE_ALLOW ? NET_OK : NET_RULE);
-		next = TAILQ_FIRST(&net->asks.list); /* whoever was told may have changed the list */
+		next = TAILQ_FIRST(
+			&net->asks.list); /* whoever was told may have changed the list */
 	}
 }
 

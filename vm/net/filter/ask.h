@@ -9,8 +9,8 @@
 
 #include "message.h"
 
-#define ASKS_MAX    64	/* questions at a time */
-#define ASKERS_MAX  512 /* ... and who waits for them */
+#define ASKS_MAX   64  /* questions at a time */
+#define ASKERS_MAX 512 /* ... and who waits for them */
 
 struct net;
 

@@ -65,9 +65,11 @@ static X509 *new_cert(const char *common_name, X509 *issuer, EVP_PKEY *key)
 	if (name && X509_set_version(cert, X509_VERSION_3) && set_serial(cert) &&
 	    ASN1_TIME_set_string(X509_getm_notBefore(cert), "20000101000000Z") &&
 	    ASN1_TIME_set_string(X509_getm_notAfter(cert), "20991231235959Z") &&
-	    X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const uint8_t *)"xsbxfs", -1, -1, 0) &&
+	    X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const uint8_t *)"xsbxfs", -1, -1,
+				       0) &&
 	    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, text, -1, -1, 0) &&
-	    X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : name) && X509_set_pubkey(cert, key))
+	    X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : name) &&
+	    X509_set_pubkey(cert, key))
 		return cert;
 	X509_free(cert);
 	return NULL;
@@ -80,7 +82,8 @@ static bool make_root(struct authority *a)
 	a->cert = c;
 	return c && add_extension(c, c, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
 	       add_extension(c, c, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-	       add_extension(c, c, NID_subject_key_identifier, "hash") && X509_sign(c, a->key, EVP_sha256());
+	       add_extension(c, c, NID_subject_key_identifier, "hash") &&
+	       X509_sign(c, a->key, EVP_sha256());
 }
 
 int authority_new(struct authority **ret_authority)
@@ -126,7 +129,8 @@ static X509 *make_leaf(struct authority *a, const char *name)
 	struct in_addr address;
 	X509 *c;
 
-	snprintf(alternative, sizeof(alternative), "%s:%s", inet_pton(AF_INET, name, &address) == 1 ? "IP" : "DNS", name);
+	snprintf(alternative, sizeof(alternative), "%s:%s",
+		 inet_pton(AF_INET, name, &address) == 1 ? "IP" : "DNS", name);
 	/* A common name has at most 64 characters, and nobody looks at it. */
 	c = new_cert(strlen(name) <= 64 ? name : "server", a->cert, a->leaf_key);
 	if (c && add_extension(c, a->cert, NID_basic_constraints, "critical,CA:FALSE") &&
@@ -134,7 +138,8 @@ static X509 *make_leaf(struct authority *a, const char *name)
 	    add_extension(c, a->cert, NID_ext_key_usage, "serverAuth") &&
 	    add_extension(c, a->cert, NID_subject_key_identifier, "hash") &&
 	    add_extension(c, a->cert, NID_authority_key_identifier, "keyid:always") &&
-	    add_extension(c, a->cert, NID_subject_alt_name, alternative) && X509_sign(c, a->key, EVP_sha256()))
+	    add_extension(c, a->cert, NID_subject_alt_name, alternative) &&
+	    X509_sign(c, a->key, EVP_sha256()))
 		return c;
 	X509_free(c);
 	return NULL;

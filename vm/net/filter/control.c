@@ -40,8 +40,12 @@ static const char *next_text(const char **at, const char *end)
 static int replace_policy(struct net *net, const struct net_policy_message *m, size_t len)
 {
 	const char *at = (const char *)(m + 1), *end = (const char *)m + len;
-	struct net_policy all = {
-		.ask = m->ask, .ask_s = m->ask_s, .learn = m->learn, .most = m->most, .used = m->used, .rate = m->rate};
+	struct net_policy all = {.ask = m->ask,
+				 .ask_s = m->ask_s,
+				 .learn = m->learn,
+				 .most = m->most,
+				 .used = m->used,
+				 .rate = m->rate};
 	const char *const allow = next_text(&at, end);
 	struct egress egress;
 	char why[128];

@@ -31,9 +31,11 @@ static bool is_meant(struct destination *to, const char *authority)
 	char asked[ALLOW_NAME_MAX + 1];
 	uint16_t port;
 
-	if (colon && colon[1] && (allow_port(colon + 1, strlen(colon + 1), &port) < 0 || port != to->port))
+	if (colon && colon[1] &&
+	    (allow_port(colon + 1, strlen(colon + 1), &port) < 0 || port != to->port))
 		return false;
-	if (allow_canonical(authority, colon ? (size_t)(colon - authority) : strlen(authority), asked) < 0)
+	if (allow_canonical(authority, colon ? (size_t)(colon - authority) : strlen(authority),
+			    asked) < 0)
 		return false;
 	if (!*to->host)
 		snprintf(to->host, sizeof(to->host), "%s", asked);
@@ -42,7 +44,8 @@ static bool is_meant(struct destination *to, const char *authority)
 
 static struct verdict judge(const struct exchange *x)
 {
-	return egress_judge(&x->net->egress, x->method, x->to->host, x->to->address, x->to->port, x->path);
+	return egress_judge(&x->net->egress, x->method, x->to->host, x->to->address, x->to->port,
+			    x->path);
 }
 
 static void refuse(struct exchange *x, unsigned reason)
@@ -136,7 +139,8 @@ static unsigned read_path(struct exchange *x, const char *target)
 		return NET_OK;
 	free(x->path);
 	x->path = NULL;
-	return egress_foresee(&x->net->egress, to->host, to->address, to->port).look ? NET_PATH : NET_OK;
+	return egress_foresee(&x->net->egress, to->host, to->address, to->port).look ? NET_PATH
+										     : NET_OK;
 }
 
 static unsigned check(struct exchange *x, const char *target, const char *authority)
@@ -148,8 +152,9 @@ static unsigned check(struct exchange *x, const char *target, const char *author
 	return read_path(x, target);
 }
 
-void exchange_begin(struct exchange *x, struct net *net, struct destination *to, const char *version,
-		    const char *method, const char *target, const char *authority, bool websocket)
+void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
+		    const char *version, const char *method, const char *target,
+		    const char *authority, bool websocket)
 {
 	unsigned reason;
 
@@ -233,7 +238,9 @@ static void tell(const struct exchange *x)
 
 void exchange_note(struct net *net, const struct destination *to, unsigned reason)
 {
-	struct net_logged m = {.time_ms = net_clock_ms(CLOCK_REALTIME), .reason = (uint16_t)reason, .refused = true};
+	struct net_logged m = {.time_ms = net_clock_ms(CLOCK_REALTIME),
+			       .reason = (uint16_t)reason,
+			       .refused = true};
 
 	log_tell(net, to, &(struct verdict){RULE_DENY, 0, false}, &m);
 }
@@ -275,8 +282,10 @@ static void say_fix(const struct exchange *x, char *text, size_t size)
 	if (x->verdict.rule && x->verdict.first)
 		snprintf(text, size, "Only the administrator can change that.");
 	else
-		snprintf(text, size, "Ask whoever runs this sandbox for a line in its net/rules: allow %s %s%s%.300s", x->method,
-			 x->to->host, port, x->path ? x->path->plain : "/");
+		snprintf(text, size,
+			 "Ask whoever runs this sandbox for a line in its net/rules: allow %s "
+			 "%s%s%.300s",
+			 x->method, x->to->host, port, x->path ? x->path->plain : "/");
 }
 
 unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
@@ -286,11 +295,15 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 
 	snprintf(why, sizeof(why), "%s", net_reason_str(x->reason));
 	switch (x->reason) {
-	case NET_RULE: say_rule(x, why, sizeof(why)); say_fix(x, fix, sizeof(fix)); break;
+	case NET_RULE:
+		say_rule(x, why, sizeof(why));
+		say_fix(x, fix, sizeof(fix));
+		break;
 	case NET_NAME:
 	case NET_ADDRESS:
 	case NET_PORT:
-		snprintf(why, sizeof(why), "neither net/allow nor a rule allows it (%s)", net_reason_str(x->reason));
+		snprintf(why, sizeof(why), "neither net/allow nor a rule allows it (%s)",
+			 net_reason_str(x->reason));
 		say_fix(x, fix, sizeof(fix));
 		break;
 	case NET_DENIED_BY_HAND:
@@ -308,7 +321,7 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_SECRET_MISSING: status = 502; break;
 	default: break;
 	}
-	snprintf(ret_text, size, "xsbxfs: %s %s://%s%.200s: %s.%s%s\n", x->method, x->to->scheme, x->to->host,
-		 *x->target ? x->target : "", why, *fix ? " " : "", fix);
+	snprintf(ret_text, size, "xsbxfs: %s %s://%s%.200s: %s.%s%s\n", x->method, x->to->scheme,
+		 x->to->host, *x->target ? x->target : "", why, *fix ? " " : "", fix);
 	return status;
 }

@@ -15,8 +15,9 @@ struct net;
 
 /* Where a connection goes. */
 struct destination {
-	char host[ALLOW_NAME_MAX + 1]; /* canonical name, or address as text; "": as the first request says */
-	uint32_t address;	       /* in network order, if `host` is one; else 0 */
+	char host[ALLOW_NAME_MAX +
+		  1];	  /* canonical name, or address as text; "": as the first request says */
+	uint32_t address; /* in network order, if `host` is one; else 0 */
 	uint16_t port;
 	const char *scheme; /* http, https */
 };
@@ -42,9 +43,11 @@ struct exchange {
 	unsigned reason; /* of the end: NET_OK, why it was refused, or what went wrong with it */
 	struct asker asker;
 	struct secret_waiter waiter; /* for the value of a secret */
-	bool left;	  /* leave was given for this one */
-	struct http_path *path; /* both readings, until it is over; NULL: it has none, and nothing depends on that */
-	char secret[SECRET_NAME_MAX + 1]; /* the name of the first that has gone with it: see dress.h */
+	bool left;		     /* leave was given for this one */
+	struct http_path *
+		path; /* both readings, until it is over; NULL: it has none, and nothing depends on that */
+	char secret[SECRET_NAME_MAX +
+		    1]; /* the name of the first that has gone with it: see dress.h */
 	unsigned status;
 	uint64_t bytes_in, bytes_out;
 	int64_t began_ms, began_mono_ms;
@@ -65,8 +68,9 @@ struct exchange {
  *
  * Its state says what is to be done; with WAITS, `answered` is called.
  */
-void exchange_begin(struct exchange *x, struct net *net, struct destination *to, const char *version,
-		    const char *method, const char *target, const char *authority, bool websocket);
+void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
+		    const char *version, const char *method, const char *target,
+		    const char *authority, bool websocket);
 
 /* It is refused, or went wrong, for another reason than the policy. */
 void exchange_fail(struct exchange *x, unsigned reason);

@@ -179,8 +179,10 @@ static void refuse(struct net *net, struct flow *f, unsigned reason)
 
 static struct net_dial dial_message(const struct flow *f)
 {
-	struct net_dial msg = {.header = {NET_DIAL, f->id}, .address = f->to.address, .port = f->to.port};
-	const char *host = f->proxy ? f->proxy->to.host : f->to.host; /* its first request may have said */
+	struct net_dial msg = {
+		.header = {NET_DIAL, f->id}, .address = f->to.address, .port = f->to.port};
+	const char *host =
+		f->proxy ? f->proxy->to.host : f->to.host; /* its first request may have said */
 
 	snprintf(msg.name, sizeof(msg.name), "%s", host);
 	return msg;
@@ -214,8 +216,10 @@ static void on_answered(struct asker *a, unsigned reason)
 /* What is to be relayed as it is may go on, once somebody has allowed it, if that is needed. */
 static void admit(struct net *net, struct flow *f)
 {
-	struct net_asked what = {
-		.address = f->to.address, .rule = f->verdict.rule, .first = f->verdict.first, .port = f->to.port};
+	struct net_asked what = {.address = f->to.address,
+				 .rule = f->verdict.rule,
+				 .first = f->verdict.first,
+				 .port = f->to.port};
 
 	if (f->verdict.verb != RULE_ASK) {
 		dial(net, f);
@@ -247,7 +251,8 @@ void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 	f->verdict = way.prospect.verdict;
 	count_user(net, f, 1);
 	f->refused = reason;
-	if (reason != NET_OK && !net_has_words(net, port)) { /* the list has changed during the handshake */
+	if (reason != NET_OK &&
+	    !net_has_words(net, port)) { /* the list has changed during the handshake */
 		refuse(net, f, reason);
 		return;
 	}
@@ -324,7 +329,8 @@ static void flush(struct net *net, struct flow *f, enum side s)
 	else if (n < 0 && errno != EAGAIN && errno != EINTR && s == SIDE_GUEST)
 		kill_flow(net, f);
 	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		f->proxy->side[s].at = c->out.len; /* it takes nothing more; what it has said may still be there */
+		f->proxy->side[s].at =
+			c->out.len; /* it takes nothing more; what it has said may still be there */
 }
 
 /* Does what the proxy wants. */
@@ -376,7 +382,8 @@ static void look_into(struct net *net, struct flow *f, bool tls)
 	serve(net, f);
 }
 
-static void pull_proxied(struct net *net, struct flow *f, enum side s, const void *bytes, size_t len)
+static void pull_proxied(struct net *net, struct flow *f, enum side s, const void *bytes,
+			 size_t len)
 {
 	if (len == 0)
 		proxy_ended(f->proxy, s);
@@ -405,7 +412,8 @@ static void check(struct net *net, struct flow *f)
 
 	while (h->cleared < h->kept.len) {
 		const uint8_t *p = (uint8_t *)h->kept.data + h->cleared;
-		const int n = guard_check(&f->guard, p, h->kept.len - h->cleared, f->to.host, &reason);
+		const int n =
+			guard_check(&f->guard, p, h->kept.len - h->cleared, f->to.host, &reason);
 
 		if (n < 0) {
 			refuse(net, f, reason);
@@ -429,7 +437,8 @@ static void check(struct net *net, struct flow *f)
 			refuse(net, f, f->refused);
 			return;
 		}
-		f->to.scheme = f->guard.kind == GUARD_TLS || f->guard.hello.greeted ? "https" : f->to.scheme;
+		f->to.scheme = f->guard.kind == GUARD_TLS || f->guard.hello.greeted ? "https"
+										    : f->to.scheme;
 		admit(net, f);
 	}
 }
@@ -565,7 +574,9 @@ static void recheck(struct net *net, struct flow *f)
 		return;
 	/* One that nobody looked into so far cannot be looked into from now on. */
 	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) ||
-	    (f->state != FLOW_CHECKING && (way.prospect.look || (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK))))
+	    (f->state != FLOW_CHECKING &&
+	     (way.prospect.look ||
+	      (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK))))
 		refuse(net, f, NET_WITHDRAWN);
 	else if (f->state == FLOW_CHECKING && way.prospect.look && f->guard.kind != GUARD_LOOK)
 		refuse(net, f, NET_WITHDRAWN);
@@ -590,8 +601,9 @@ static bool wants(const struct flow *f, enum side s)
 		return proxy_wants(f->proxy, s);
 	if (h->ended || pending(h))
 		return false;
-	return f->state == FLOW_OPEN || (s == SIDE_GUEST && (f->state == FLOW_CHECKING || f->state == FLOW_ASKING) &&
-					 h->kept.len < GUARD_HOLD_MAX);
+	return f->state == FLOW_OPEN ||
+	       (s == SIDE_GUEST && (f->state == FLOW_CHECKING || f->state == FLOW_ASKING) &&
+		h->kept.len < GUARD_HOLD_MAX);
 }
 
 /* Is there something to be written to side @s? */
@@ -618,7 +630,8 @@ void flow_prepare(struct net *net, int *timeout_ms)
 	TAILQ_FOREACH(f, &net->flows.list, link) {
 		for (int s = 0; s < 2; s++) {
 			const bool in = wants(f, (enum side)s) && (!pause_ms || f->inbound);
-			const int events = (in ? POLLIN : 0) | (has_output(f, (enum side)s) ? POLLOUT : 0);
+			const int events =
+				(in ? POLLIN : 0) | (has_output(f, (enum side)s) ? POLLOUT : 0);
 
 			f->place[s] = pollset_add(&net->set, f->fd[s], (short)events);
 		}
@@ -634,8 +647,9 @@ static void check_time(struct net *net, struct flow *f)
 
 	if (f->state == FLOW_CHECKING && age > (f->refused == NET_OK ? CHECKING_S : REFUSING_S))
 		f->refused == NET_OK ? kill_flow(net, f) : refuse(net, f, f->refused);
-	else if (f->proxy && f->proxy->over ? f->half[SIDE_HOST].shut && age > LINGER_S
-					     : f->proxy && f->proxy->speech == PROXY_SILENT && age > CHECKING_S)
+	else if (f->proxy && f->proxy->over
+			 ? f->half[SIDE_HOST].shut && age > LINGER_S
+			 : f->proxy && f->proxy->speech == PROXY_SILENT && age > CHECKING_S)
 		kill_flow(net, f);
 }
 

@@ -26,9 +26,7 @@ static int sniff(struct guard *g, const uint8_t *data, size_t len)
 		return 0;
 	}
 	switch (sniff_http(&g->sniff, data, len, &pass)) {
-	case SNIFF_HTTP:
-		g->kind = GUARD_PROXY;
-		return g->sniff.begun ? -EACCES : 0;
+	case SNIFF_HTTP: g->kind = GUARD_PROXY; return g->sniff.begun ? -EACCES : 0;
 	case SNIFF_OTHER: g->kind = GUARD_OPEN; break;
 	case SNIFF_UNDECIDED: break;
 	}

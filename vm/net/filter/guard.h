@@ -12,10 +12,10 @@
 #define GUARD_HOLD_MAX 40960
 
 enum guard_kind {
-	GUARD_OPEN,  /* anything */
-	GUARD_TLS,   /* port 443: TLS, for this name */
+	GUARD_OPEN, /* anything */
+	GUARD_TLS,  /* port 443: TLS, for this name */
 	GUARD_SNIFF, /* other ports: TLS for this name, or HTTP/1, if it looks like it; else anything */
-	GUARD_LOOK,  /* rules depend on it: likewise, but nothing passes before it is known what it is */
+	GUARD_LOOK, /* rules depend on it: likewise, but nothing passes before it is known what it is */
 	/* What was found, or is the only thing that may be: */
 	GUARD_PROXY,	 /* HTTP/1, to be looked into */
 	GUARD_PROXY_TLS, /* TLS, likewise */

@@ -47,16 +47,16 @@ struct h1 {
 	http_parser request, answer;
 	struct head head, reply;
 	struct exchange x;
-	bool websocket;	    /* the request asks for a switch to that */
-	bool chunked[2];    /* is what this side says passed on in chunks? */
-	bool keeps[2];	    /* may there be another message behind this one? */
-	bool began[2];	    /* some of the body is there: what comes as fields is its trailer */
-	bool answering;	    /* a part of the answer has come */
-	bool answered;	    /* all of it has */
-	bool gathers;	    /* the request waits for its body, in which placeholders are looked for */
+	bool websocket;	 /* the request asks for a switch to that */
+	bool chunked[2]; /* is what this side says passed on in chunks? */
+	bool keeps[2];	 /* may there be another message behind this one? */
+	bool began[2];	 /* some of the body is there: what comes as fields is its trailer */
+	bool answering;	 /* a part of the answer has come */
+	bool answered;	 /* all of it has */
+	bool gathers;	 /* the request waits for its body, in which placeholders are looked for */
 	struct buf body;
 	struct cleanser cleanser; /* of the answer's body */
-	unsigned bad;	    /* enum net_reason: what is wrong with what is read */
+	unsigned bad;		  /* enum net_reason: what is wrong with what is read */
 };
 
 /* ---- said ---- */
@@ -91,10 +91,11 @@ static void refuse(struct h1 *h)
 		return;
 	}
 	buf_printf(&out,
-		   "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n"
+		   "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: "
+		   "%zu\r\n"
 		   "X-Xsbxfs: %s\r\nConnection: close\r\n\r\n%s",
-		   status, http_status_str((enum http_status)status), strlen(text), net_reason_str(h->x.reason),
-		   bare ? "" : text);
+		   status, http_status_str((enum http_status)status), strlen(text),
+		   net_reason_str(h->x.reason), bare ? "" : text);
 	h->x.status = status;
 	say_text(h, SIDE_GUEST, &out);
 	h->phase = H1_OVER;
@@ -123,7 +124,8 @@ static void put_framing(struct head *head, const http_parser *parser, bool *ret_
 	if (*ret_chunked) {
 		(void)head_add(head, "Transfer-Encoding", "chunked");
 	} else if (parser->content_length != UINT64_MAX) {
-		snprintf(length, sizeof(length), "%llu", (unsigned long long)parser->content_length);
+		snprintf(length, sizeof(length), "%llu",
+			 (unsigned long long)parser->content_length);
 		(void)head_add(head, "Content-Length", length);
 	}
 }
@@ -131,7 +133,8 @@ static void put_framing(struct head *head, const http_parser *parser, bool *ret_
 /* Nor does any field concern the connection alone but those that are ours. */
 static void put_connection(struct head *head, bool websocket, bool keeps, bool old)
 {
-	static const char *const own[] = {"Connection", "Keep-Alive", "Proxy-Connection", "TE", "HTTP2-Settings"};
+	static const char *const own[] = {"Connection", "Keep-Alive", "Proxy-Connection", "TE",
+					  "HTTP2-Settings"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		head_remove(head, own[i]);
@@ -153,7 +156,8 @@ static void send_head(struct h1 *h)
 	struct buf out = {0};
 	const char *target = buf_str(&h->head.first);
 
-	buf_printf(&out, "%s %s HTTP/1.%u\r\n", http_method_str((enum http_method)h->request.method), target ? target : "",
+	buf_printf(&out, "%s %s HTTP/1.%u\r\n",
+		   http_method_str((enum http_method)h->request.method), target ? target : "",
 		   h->request.http_minor);
 	if (head_print(&h->head, &out) < 0 || !target)
 		out.failed = -ENOMEM;
@@ -262,7 +266,8 @@ static void begin(struct h1 *h)
 {
 	const char *const method = http_method_str((enum http_method)h->request.method);
 	const char *const version = h->request.http_minor ? "1.1" : "1.0";
-	const char *host = head_value(&h->head, "Host"), *named = host, *target = buf_str(&h->head.first);
+	const char *host = head_value(&h->head, "Host"), *named = host,
+		   *target = buf_str(&h->head.first);
 	char absolute[ALLOW_NAME_MAX + 8];
 
 	target = target ? origin_form(target, absolute, sizeof(absolute), &named) : NULL;
@@ -270,8 +275,8 @@ static void begin(struct h1 *h)
 		named = "?"; /* two names */
 	if (target && target != h->head.first.data && set_target(h, target) < 0)
 		target = NULL;
-	exchange_begin(&h->x, h->p->net, &h->p->to, version, method, target ? buf_str(&h->head.first) : "?", host ? named : NULL,
-		       h->websocket);
+	exchange_begin(&h->x, h->p->net, &h->p->to, version, method,
+		       target ? buf_str(&h->head.first) : "?", host ? named : NULL, h->websocket);
 }
 
 static int on_begin(http_parser *parser)
@@ -311,7 +316,8 @@ static bool is_framed_oddly(const struct head *head)
 
 	if (head_find(head, "Transfer-Encoding", 0) < 0)
 		return false;
-	return !coding || strcasecmp(coding, "chunked") != 0 || head_find(head, "Content-Length", 0) >= 0;
+	return !coding || strcasecmp(coding, "chunked") != 0 ||
+	       head_find(head, "Content-Length", 0) >= 0;
 }
 
 /* What no client sends that means well, and servers read in different ways. */
@@ -319,9 +325,10 @@ static bool is_odd(const struct h1 *h)
 {
 	const http_parser *r = &h->request;
 
-	return r->http_major != 1 || r->http_minor > 1 || ((r->flags & F_CHUNKED) && r->http_minor == 0) ||
-	       head_find(&h->head, "Content_Length", 0) >= 0 || head_find(&h->head, "Transfer_Encoding", 0) >= 0 ||
-	       is_framed_oddly(&h->head);
+	return r->http_major != 1 || r->http_minor > 1 ||
+	       ((r->flags & F_CHUNKED) && r->http_minor == 0) ||
+	       head_find(&h->head, "Content_Length", 0) >= 0 ||
+	       head_find(&h->head, "Transfer_Encoding", 0) >= 0 || is_framed_oddly(&h->head);
 }
 
 static int on_head(http_parser *parser)
@@ -376,12 +383,13 @@ static int on_body(http_parser *parser, const char *p, size_t len)
 /* The end of what is in chunks, and the fields behind it. */
 static void end_chunks(struct h1 *h, enum side from, struct head *trailer)
 {
-	static const char *const not[] = {"Host", "Content-Length", "Transfer-Encoding", "Connection", "Authorization", "Cookie",
-					  "Set-Cookie"};
+	static const char *const not [] = {"Host",	 "Content-Length", "Transfer-Encoding",
+					   "Connection", "Authorization",  "Cookie",
+					   "Set-Cookie"};
 	struct buf out = {0};
 
-	for (size_t i = 0; i < ARRAY_SIZE(not); i++)
-		head_remove(trailer, not[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(not ); i++)
+		head_remove(trailer, not [i]);
 	if (from == SIDE_GUEST && *h->x.secret) /* it could go where a secret has gone */
 		head_clear(trailer);
 	buf_append(&out, "0\r\n", 3);
@@ -487,14 +495,17 @@ static int on_reply_head(http_parser *parser)
 	h->keeps[SIDE_HOST] = http_should_keep_alive(parser);
 	h->chunked[SIDE_HOST] = false;
 	/* Without a body, these fields tell of the one that would be there. */
-	if (!bare && parser->status_code != 304 && parser->status_code != 204 && !is_interim(parser) && !switches)
+	if (!bare && parser->status_code != 304 && parser->status_code != 204 &&
+	    !is_interim(parser) && !switches)
 		put_framing(&h->reply, parser, &h->chunked[SIDE_HOST]);
 	if (!is_interim(parser))
-		put_connection(&h->reply, switches, h->keeps[SIDE_HOST] && h->keeps[SIDE_GUEST], h->request.http_minor == 0);
+		put_connection(&h->reply, switches, h->keeps[SIDE_HOST] && h->keeps[SIDE_GUEST],
+			       h->request.http_minor == 0);
 	h->answering = true;
 	h->x.status = parser->status_code;
 	reason = buf_str(&h->reply.first);
-	buf_printf(&out, "HTTP/1.%u %u %s\r\n", parser->http_minor ? 1 : 0, parser->status_code, reason ? reason : "");
+	buf_printf(&out, "HTTP/1.%u %u %s\r\n", parser->http_minor ? 1 : 0, parser->status_code,
+		   reason ? reason : "");
 	if (head_print(&h->reply, &out) < 0)
 		out.failed = -ENOMEM;
 	head_clear(&h->reply);
@@ -673,7 +684,8 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 		return;
 	}
 	h->p->abrupt = cut;
-	if (h->answering && !h->answered && http_parser_execute(&h->answer, &answer_calls, "", 0) == 0 && h->answered) {
+	if (h->answering && !h->answered &&
+	    http_parser_execute(&h->answer, &answer_calls, "", 0) == 0 && h->answered) {
 		h->keeps[SIDE_HOST] = false;
 		if (h->phase == H1_BODY) { /* the server wants no more of it */
 			exchange_end(&h->x);

@@ -110,7 +110,8 @@ void head_end(struct head *h)
 		struct head_field *f = &h->field[i];
 		char *value = h->text.data + f->value;
 
-		while (f->value_len && (value[f->value_len - 1] == ' ' || value[f->value_len - 1] == '\t'))
+		while (f->value_len &&
+		       (value[f->value_len - 1] == ' ' || value[f->value_len - 1] == '\t'))
 			value[--f->value_len] = '\0';
 	}
 }
@@ -137,7 +138,8 @@ int head_find(const struct head *h, const char *name, unsigned from)
 	const size_t len = strlen(name);
 
 	for (unsigned i = from; i < h->n; i++)
-		if (!h->field[i].gone && h->field[i].name_len == len && !strncasecmp(head_name_of(h, i), name, len))
+		if (!h->field[i].gone && h->field[i].name_len == len &&
+		    !strncasecmp(head_name_of(h, i), name, len))
 			return (int)i;
 	return -1;
 }

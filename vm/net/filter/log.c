@@ -10,7 +10,8 @@
 #define BURST	 500u
 #define EVERY_MS 10u
 
-void log_tell(struct net *net, const struct destination *to, const struct verdict *v, struct net_logged *m)
+void log_tell(struct net *net, const struct destination *to, const struct verdict *v,
+	      struct net_logged *m)
 {
 	struct log *log = &net->log;
 

@@ -27,6 +27,7 @@ struct log {
  *
  * Floods are cut off, and the next one says how many are missing.
  */
-void log_tell(struct net *net, const struct destination *to, const struct verdict *v, struct net_logged *m);
+void log_tell(struct net *net, const struct destination *to, const struct verdict *v,
+	      struct net_logged *m);
 
 #endif

@@ -77,8 +77,9 @@ enum net_type {
 };
 
 #define NET_FORWARDS_MAX 10
-#define NET_MESSAGE_MAX                                                                            \
-	(sizeof(struct net_policy_message) + ALLOW_TEXT_MAX + 2 * RULES_TEXT_MAX + SECRET_USES_TEXT_MAX + 4)
+#define NET_MESSAGE_MAX                                                            \
+	(sizeof(struct net_policy_message) + ALLOW_TEXT_MAX + 2 * RULES_TEXT_MAX + \
+	 SECRET_USES_TEXT_MAX + 4)
 #define NET_METHOD_MAX 24
 #define NET_PATH_MAX   1024
 
@@ -159,7 +160,8 @@ struct net_asked {
 	struct net_header header;
 	int64_t time_ms, until_ms; /* since 1970 */
 	uint32_t address;	   /* in network order, if `host` is one; else 0 */
-	uint32_t rule, first;	   /* that asks, from 1; is it the administrator's? 0: nothing allows it */
+	uint32_t rule,
+		first; /* that asks, from 1; is it the administrator's? 0: nothing allows it */
 	uint16_t port, unused;
 	char method[NET_METHOD_MAX]; /* "": a connection */
 	char scheme[8];

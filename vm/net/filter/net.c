@@ -95,7 +95,8 @@ struct tls_kit *net_kit(struct net *net)
 
 void net_prepare_kit(struct net *net)
 {
-	if (net->authority || (!net->egress.rules.n && !net->egress.uses.n) || authority_new(&net->authority) < 0)
+	if (net->authority || (!net->egress.rules.n && !net->egress.uses.n) ||
+	    authority_new(&net->authority) < 0)
 		return;
 	(void)net_tell_authority(net);
 }

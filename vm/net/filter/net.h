@@ -44,7 +44,8 @@ struct net {
 	struct log log;
 	struct budget budget;
 	struct secrets secrets;
-	struct authority *authority; /* from the first connection or rule that needs it: net_kit() */
+	struct authority
+		*authority; /* from the first connection or rule that needs it: net_kit() */
 	struct tls_kit *kit;
 	int trust; /* the file of certificates, until the kit has read it; or -1 */
 	struct denied denied;
@@ -55,13 +56,15 @@ struct net {
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
 	size_t h2_kept; /* bytes of bodies that wait in all connections with HTTP/2 */
-	int failure; /* -errno: from the connection to the daemon, while a packet was handled */
+	int failure;	/* -errno: from the connection to the daemon, while a packet was handled */
 };
 
 /* The destination of a packet of the guest. */
 struct way {
-	char name[ALLOW_NAME_MAX + 1]; /* or the address as text; "" for NET_REFUSER, to which all names lead that are not allowed */
-	uint32_t address;	       /* in network order; 0: by name */
+	char name
+		[ALLOW_NAME_MAX +
+		 1]; /* or the address as text; "" for NET_REFUSER, to which all names lead that are not allowed */
+	uint32_t address; /* in network order; 0: by name */
 	struct prospect prospect;
 };
 

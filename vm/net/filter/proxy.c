@@ -40,7 +40,8 @@ static int tls_side(struct proxy *p, enum side s, bool h2)
 
 	if (!kit)
 		return -ENOMEM;
-	return s == SIDE_GUEST ? tls_accept(kit, p->to.host, &c->tls) : tls_connect(kit, p->to.host, h2, &c->tls);
+	return s == SIDE_GUEST ? tls_accept(kit, p->to.host, &c->tls)
+			       : tls_connect(kit, p->to.host, h2, &c->tls);
 }
 
 int proxy_new(struct net *net, const struct destination *to, bool tls, struct proxy **ret_proxy)
@@ -227,7 +228,8 @@ static void choose(struct proxy *p)
 
 	snprintf(p->to.host, sizeof(p->to.host), "%s", tls_name(t));
 	f = egress_foresee(&p->net->egress, p->to.host, p->to.address, p->to.port);
-	if (refused && f.may && !f.look) { /* it is allowed by now, and not to be looked into: the next lookup leads there */
+	if (refused && f.may &&
+	    !f.look) { /* it is allowed by now, and not to be looked into: the next lookup leads there */
 		p->broken = true;
 		return;
 	}
@@ -235,7 +237,8 @@ static void choose(struct proxy *p)
 		proxy_dial(p);
 		return;
 	}
-	tls_choose(t, tls_offers_h2(t) && p->side[SIDE_HOST].up && tls_is_h2(p->side[SIDE_HOST].tls));
+	tls_choose(t,
+		   tls_offers_h2(t) && p->side[SIDE_HOST].up && tls_is_h2(p->side[SIDE_HOST].tls));
 	proxy_go_on(p);
 }
 
@@ -274,7 +277,8 @@ static bool shake(struct proxy *p, enum side s)
 	if (s == SIDE_GUEST)
 		begin_speech(p, tls_is_h2(c->tls));
 	come_up(p, s);
-	if (s == SIDE_HOST && p->speech == PROXY_SILENT) /* the guest's handshake has waited for it */
+	if (s == SIDE_HOST &&
+	    p->speech == PROXY_SILENT) /* the guest's handshake has waited for it */
 		(void)shake(p, SIDE_GUEST);
 	return true;
 }
@@ -373,5 +377,6 @@ bool proxy_wants(const struct proxy *p, enum side s)
 
 	if (p->over)
 		return s == SIDE_GUEST && !c->ended; /* it is thrown away: so its end is seen */
-	return !c->ended && c->in.len < PROXY_KEEPS && other->later.len + proxy_pending(p, !s) < PROXY_KEEPS;
+	return !c->ended && c->in.len < PROXY_KEEPS &&
+	       other->later.len + proxy_pending(p, !s) < PROXY_KEEPS;
 }

@@ -16,21 +16,22 @@ struct h2;
 struct net;
 struct tls;
 
-#define PROXY_KEEPS 65536 /* what may wait to be sent, or to be looked into, of one side, before no more is read of the other */
+#define PROXY_KEEPS \
+	65536 /* what may wait to be sent, or to be looked into, of one side, before no more is read of the other */
 
 enum side { SIDE_GUEST, SIDE_HOST };
 
 /* One side. */
 struct channel {
-	struct tls *tls;       /* NULL: it is not encrypted */
-	bool up;	       /* what is said to it can be sent */
-	struct buf later;      /* what is to be said to it when it is up */
-	struct buf out;	       /* bytes for its socket, from `at` on */
+	struct tls *tls;  /* NULL: it is not encrypted */
+	bool up;	  /* what is said to it can be sent */
+	struct buf later; /* what is to be said to it when it is up */
+	struct buf out;	  /* bytes for its socket, from `at` on */
 	size_t at;
-	struct buf in;	       /* what it has said, and nobody has taken yet */
-	bool ended, cut;       /* it will say nothing more; ... and did not say so itself */
-	bool told;	       /* that the end was handed on */
-	bool full;	       /* HTTP/2 has more to say to it than may wait */
+	struct buf in;	 /* what it has said, and nobody has taken yet */
+	bool ended, cut; /* it will say nothing more; ... and did not say so itself */
+	bool told;	 /* that the end was handed on */
+	bool full;	 /* HTTP/2 has more to say to it than may wait */
 };
 
 enum proxy_speech { PROXY_SILENT, PROXY_HTTP1, PROXY_HTTP2, PROXY_TUNNEL };

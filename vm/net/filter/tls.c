@@ -91,19 +91,22 @@ static int on_hello(SSL *ssl, int *alert, void *data)
 		*alert = SSL_AD_UNRECOGNIZED_NAME;
 		return SSL_CLIENT_HELLO_ERROR;
 	}
-	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &p, &len))
+	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &p,
+				      &len))
 		t->offers_h2 = offers(p, len, ALPN_H2, LEN(ALPN_H2));
 	return SSL_CLIENT_HELLO_RETRY;
 }
 
-static int on_alpn(SSL *ssl, const uint8_t **ret, uint8_t *ret_len, const uint8_t *list, unsigned len, void *data)
+static int on_alpn(SSL *ssl, const uint8_t **ret, uint8_t *ret_len, const uint8_t *list,
+		   unsigned len, void *data)
 {
 	const struct tls *t = SSL_get_app_data(ssl);
 	const char *const chosen = t->chosen_h2 ? ALPN_H2 : ALPN_HTTP1;
 
 	(void)data;
 	for (unsigned at = 0; at < len; at += 1u + list[at]) {
-		if (list[at] != chosen[0] || at + 1u + list[at] > len || memcmp(list + at, chosen, 1u + list[at]) != 0)
+		if (list[at] != chosen[0] || at + 1u + list[at] > len ||
+		    memcmp(list + at, chosen, 1u + list[at]) != 0)
 			continue;
 		*ret = list + at + 1;
 		*ret_len = list[at];
@@ -131,7 +134,8 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
 	if (!c)
 		return NULL;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
-	SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+				    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	return c;
 }
@@ -233,7 +237,8 @@ int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct tls **ret
 		ok = SSL_set1_host(t->ssl, name) && SSL_set_tlsext_host_name(t->ssl, name);
 	SSL_set_hostflags(t->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	/* This one alone returns 0 if all is well. */
-	if (!ok || SSL_set_alpn_protos(t->ssl, list, (unsigned)(LEN(both) - (h2 ? 0 : LEN(ALPN_H2)))) != 0) {
+	if (!ok || SSL_set_alpn_protos(t->ssl, list,
+				       (unsigned)(LEN(both) - (h2 ? 0 : LEN(ALPN_H2)))) != 0) {
 		tls_free(t);
 		return -ENOMEM;
 	}
@@ -262,7 +267,8 @@ static void explain(struct tls *t)
 		snprintf(t->why, sizeof(t->why), "the server's certificate is not trusted: %s",
 			 X509_verify_cert_error_string(verdict));
 	else
-		snprintf(t->why, sizeof(t->why), "TLS: %s", reason ? reason : "the connection was cut off");
+		snprintf(t->why, sizeof(t->why), "TLS: %s",
+			 reason ? reason : "the connection was cut off");
 }
 
 enum tls_stage tls_shake(struct tls *t)

@@ -43,7 +43,7 @@ int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct tls **ret
 void tls_free(struct tls *t);
 
 enum tls_stage {
-	TLS_SHAKES, /* needs more from the other end */
+	TLS_SHAKES,  /* needs more from the other end */
 	TLS_CHOOSES, /* the client's hello is there: tls_choose() is due */
 	TLS_OPEN,
 	TLS_FAILED, /* tls_why() */

@@ -25,7 +25,8 @@ static int teardown(void **state)
 
 static void see(const char *method, const char *host, uint16_t port, const char *path)
 {
-	const struct sandbox_logged w = {.method = method, .host = host, .port = port, .path = path};
+	const struct sandbox_logged w = {
+		.method = method, .host = host, .port = port, .path = path};
 
 	lessons_note(&l, &w);
 }
@@ -63,12 +64,14 @@ static void shortest(void **state)
 	see("GET", "a.test", 80, "/x");
 	see("", "c.test", 22, "");
 	see("GET", "c.test", 8080, "/a*b");
-	says("allow * a.test\nallow GET,POST b.test/*\nallow * c.test:22\nallow GET c.test:8080/a%2Ab\n");
+	says("allow * a.test\nallow GET,POST b.test/*\nallow * c.test:22\nallow GET "
+	     "c.test:8080/a%2Ab\n");
 }
 
 static void refused(void **state)
 {
-	const struct sandbox_logged w = {.method = "GET", .host = "a.test", .port = 80, .path = "/", .refused = true};
+	const struct sandbox_logged w = {
+		.method = "GET", .host = "a.test", .port = 80, .path = "/", .refused = true};
 
 	(void)state;
 	lessons_note(&l, &w);
@@ -87,7 +90,8 @@ static void odd(void **state)
 /* Each request that was seen is allowed by what was learnt of all. */
 static void allows(void **state)
 {
-	static const char *const paths[] = {"/", "/a/b", "/a//c", "/a/%7eb/x", "/a/b/../c", "/A", "/a/b;v=1", "/x%2fy", "/*"};
+	static const char *const paths[] = {"/",  "/a/b",     "/a//c",	"/a/%7eb/x", "/a/b/../c",
+					    "/A", "/a/b;v=1", "/x%2fy", "/*"};
 	static struct http_path path;
 	struct buf out = {0};
 	struct rules rules;
@@ -102,7 +106,8 @@ static void allows(void **state)
 			assert_int_equal(rules_parse(out.data, out.len, &rules, why), 0);
 			for (int i = 0; i < 2; i++) {
 				const char *p = paths[i ? then : first];
-				const struct rule_question q = {i ? "PUT" : "GET", "a.test", 443, &path};
+				const struct rule_question q = {i ? "PUT" : "GET", "a.test", 443,
+								&path};
 
 				assert_int_equal(http_path_read(p, strlen(p), &path), 0);
 				if (rules_judge(&rules, &q, RULE_DENY).verb != RULE_ALLOW)
@@ -138,7 +143,13 @@ static void many(void **state)
 
 static void bad_records(void **state)
 {
-	static const char *const bad[] = {"x", "allow", "allow *", "deny * a.test", "allow * a.test\nallow * a.test", "# x", "allow GET a.test:x/"};
+	static const char *const bad[] = {"x",
+					  "allow",
+					  "allow *",
+					  "deny * a.test",
+					  "allow * a.test\nallow * a.test",
+					  "# x",
+					  "allow GET a.test:x/"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -149,7 +160,8 @@ static void bad_records(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(shortest), TEST(refused), TEST(odd), TEST(allows), TEST(many), TEST(bad_records)};
+	const struct CMUnitTest tests[] = {TEST(shortest), TEST(refused), TEST(odd),
+					   TEST(allows),   TEST(many),	  TEST(bad_records)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

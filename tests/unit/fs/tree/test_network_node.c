@@ -125,8 +125,9 @@ static void test_renamed(void **state)
 
 	turn_on(fx, "allow = old.org\n");
 	assert_int_equal(fx_put(fx, SESSION "/net/sedXY", "new.org\n"), 0);
-	assert_string_equal(fx_ls(fx, SESSION "/net"),
-			    "allow refused rules secrets log pending allowed denied learned sedXY ");
+	assert_string_equal(
+		fx_ls(fx, SESSION "/net"),
+		"allow refused rules secrets log pending allowed denied learned sedXY ");
 	assert_false(fx_exists(fx, SESSION "/sedXY"));
 	assert_int_equal(fx_rename(fx, SESSION "/net/sedXY", ALLOW, 0), 0);
 	fx_expect(fx, ALLOW, "new.org\n");

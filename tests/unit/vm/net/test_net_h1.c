@@ -72,7 +72,7 @@ static void good(void **state)
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\nGET /x HTTP" GOOD, 2);
 	passes("POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n" GOOD, 2);
 	arrives("GET / HTTP/1.1\r\n" HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
-					  "h2c\r\nHTTP2-Settings: AAMA\r\n\r\n" GOOD,
+		"h2c\r\nHTTP2-Settings: AAMA\r\n\r\n" GOOD,
 		2, GOOD GOOD);
 	arrives("GET / HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n" GOOD, 2,
 		"GET / HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n" GOOD);

@@ -264,13 +264,18 @@ static void key(void **state)
 /* A child of the spawner's fetches a value for whom it is; a variable's is handed to this child alone, and wiped in the rest. */
 static void secrets(void **state)
 {
-	char filed[] = "filed", file[] = "/etc/token", hosts[] = "api.test", envd[] = "envd", variable[] = "XSBX_TEST_SECRET",
-	     theirs[] = "theirs";
+	char filed[] = "filed", file[] = "/etc/token", hosts[] = "api.test", envd[] = "envd",
+	     variable[] = "XSBX_TEST_SECRET", theirs[] = "theirs";
 	uid_t others[] = {getuid() + 1};
 	struct vm_secret list[] = {
 		{.name = filed, .from = VM_SECRET_FILE, .argument = file, .hosts = hosts},
 		{.name = envd, .from = VM_SECRET_ENV, .argument = variable, .hosts = hosts},
-		{.name = theirs, .from = VM_SECRET_FILE, .argument = file, .hosts = hosts, .users = others, .nusers = 1},
+		{.name = theirs,
+		 .from = VM_SECRET_FILE,
+		 .argument = file,
+		 .hosts = hosts,
+		 .users = others,
+		 .nusers = 1},
 	};
 	struct vm_config vm = {.cache_dir = dir,
 			       .runtime_dir = dir,
@@ -454,8 +459,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
-		T(shapes),    T(names),	 T(sizes),   T(not_configured), T(programs),   T(key), T(secrets),
-		T(variables), T(owners), T(commits), T(sums),		T(registries),
+		T(shapes),  T(names),	  T(sizes),  T(not_configured), T(programs), T(key),
+		T(secrets), T(variables), T(owners), T(commits),	T(sums),     T(registries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
