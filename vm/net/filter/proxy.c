@@ -47,10 +47,10 @@ static int tls_side(struct proxy *p, enum side s, bool h2)
 int proxy_new(struct net *net, const struct destination *to, bool tls, struct proxy **ret_proxy)
 {
 	struct proxy *p = calloc(1, sizeof(*p));
-	int r = p ? 0 : -ENOMEM;
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (!p)
+		return -ENOMEM;
 	p->net = net;
 	p->to = *to;
 	p->to.scheme = tls ? "https" : "http";
