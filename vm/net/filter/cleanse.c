@@ -17,9 +17,10 @@
  * Servers repeat what they were sent: in pages that show a request, in errors, in redirects. So all that comes back over a
  * connection to a server that may get secrets is searched for them, whichever request it answers.
  *
- * What redact.c holds back would never come where a server waits for the guest before it says more: over WebSocket, or in a
- * stream of events. So it goes on when nothing has come for HOLD_MS, whatever it is. That time counts only while the server is
- * listened to: a guest that does not read cannot make a secret come in two parts.
+ * What redact.c holds back would never come where a server waits for the guest before it says more: over WebSocket, in a stream of
+ * events, and in those of gRPC and the like. There it goes on when nothing has come for HOLD_MS, whatever it is. That time counts
+ * only while the server is listened to: a guest that does not read cannot make a secret come in two parts. Of all other answers
+ * nothing goes on before more has come, or the end.
  */
 
 #define HOLD_MS 60
@@ -78,7 +79,7 @@ void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), in
 	struct cleanser *c;
 
 	TAILQ_FOREACH(c, &net->secrets.cleansers, link) {
-		c->stalled = c->blocked || !listens(c->p);
+		c->stalled = c->blocked || !c->streams || !listens(c->p);
 		if (!c->stalled)
 			net_wake_at(timeout_ms, now_ms, c->until_ms);
 	}
@@ -101,6 +102,20 @@ void cleanse_run(struct net *net)
 }
 
 /* ---- heads ---- */
+
+bool cleanse_streams(const struct head *head)
+{
+	static const char *const types[] = {"text/event-stream",	"application/grpc",
+					    "application/x-ndjson",	"application/jsonl",
+					    "application/json-seq",	"application/stream+json",
+					    "multipart/x-mixed-replace"};
+	const char *type = head_value(head, "Content-Type");
+
+	for (size_t i = 0; type && i < ARRAY_SIZE(types); i++)
+		if (!strncasecmp(type, types[i], strlen(types[i])))
+			return true;
+	return false;
+}
 
 /* Does a field say that the body is encoded? */
 static bool is_encoded(const struct head *h, const char *name, const char *plain)

@@ -25,6 +25,7 @@ struct cleanser {
 	struct proxy *p;
 	int64_t until_ms; /* what is held back goes on, if nothing more has come by then */
 	bool listed, stalled;
+	bool streams; /* set by its owner: its server may wait for the guest before it says more */
 	bool blocked; /* set by its owner: the server may be unable to say more, or it is too much that is held back */
 };
 
@@ -56,6 +57,9 @@ void cleanser_finish(struct cleanser *c);
  */
 unsigned cleanse_head(const struct proxy *p, const struct exchange *x, struct head *head,
 		      bool trailer);
+
+/* Does the head of an answer say that its body is one in pieces, each of which may be waited for? */
+bool cleanse_streams(const struct head *head);
 
 /* To be called before and after poll(). @listens: is a connection's server listened to? */
 void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), int *timeout_ms);

@@ -347,7 +347,14 @@ static void serve(struct net *net, struct flow *f)
 		dial(net, f);
 	for (int s = 0; s < 2 && f->state != FLOW_DEAD; s++)
 		flush(net, f, (enum side)s);
-	if (f->state == FLOW_DEAD || !p->over || proxy_pending(p, SIDE_GUEST))
+	if (f->state == FLOW_DEAD)
+		return;
+	if (p->half_closed && f->fd[SIDE_HOST] >= 0 && !f->half[SIDE_GUEST].shut &&
+	    !proxy_pending(p, SIDE_HOST)) {
+		f->half[SIDE_GUEST].shut = true;
+		shutdown(f->fd[SIDE_HOST], SHUT_WR);
+	}
+	if (!p->over || proxy_pending(p, SIDE_GUEST))
 		return;
 	if (!f->half[SIDE_HOST].shut) {
 		f->half[SIDE_HOST].shut = true;
@@ -475,7 +482,11 @@ static void pull(struct net *net, struct flow *f, enum side s)
 	ssize_t sent;
 
 	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR)
+		if (errno == EAGAIN || errno == EINTR)
+			return;
+		if (f->proxy && s == SIDE_HOST) /* the guest is told so */
+			pull_proxied(net, f, s, scratch, 0);
+		else
 			kill_flow(net, f);
 		return;
 	}

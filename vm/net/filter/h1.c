@@ -490,6 +490,7 @@ static int on_reply_head(http_parser *parser)
 	if (parser->http_major != 1 || (switches && !h->websocket) || is_framed_oddly(&h->reply))
 		return -1;
 	h->bad = cleanse_head(h->p, &h->x, &h->reply, false);
+	h->cleanser.streams = cleanse_streams(&h->reply);
 	if (h->bad != NET_OK)
 		return -1;
 	h->keeps[SIDE_HOST] = http_should_keep_alive(parser);
@@ -677,6 +678,8 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 			proxy_finish(h->p);
 		else if (h->phase != H1_ANSWER)
 			h->p->broken = true;
+		else
+			h->p->half_closed = true; /* the server hears that, and may end as well */
 		return;
 	}
 	if (h->phase == H1_HEAD) { /* between two requests */

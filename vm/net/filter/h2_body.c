@@ -63,15 +63,13 @@ static void take(struct h2_stream *s, enum side from, size_t len)
 
 /*
  * What cleanse.c holds back for a time may be the beginning of a secret. It must not go on while more cannot come: the server may
- * have used up its window, and the guest decides when it gets more. Nor may much of it, for a window that is far away opens late.
+ * have used up its window, and the guest decides when it gets more.
  */
 static void note_blocked(struct h2_stream *s)
 {
 	const struct h2_half *half = &s->half[SIDE_HOST];
-	const struct redact *r = &s->cleanser.redact;
 
-	s->cleanser.blocked = half->kept.len > half->at || s->h->owed[SIDE_HOST] > 0 ||
-			      r->len - r->sent > H2_FLUSH_MAX;
+	s->cleanser.blocked = half->kept.len > half->at || s->h->owed[SIDE_HOST] > 0;
 }
 
 /* Nobody wants what comes, or will come, from this side. */

@@ -17,12 +17,10 @@
 	4194304 /* bytes of all streams of a side that wait for the other, before it may send no more */
 #define H2_KEEPS_ALL \
 	16777216 /* ... of all connections, before each of them may have no more than a stream's */
-#define H2_HEADS_MAX  1048576 /* bytes of heads that wait to be sent, before it ends */
-#define H2_QUEUE_MAX  1000    /* frames, likewise */
-#define H2_RESETS_MAX 200 /* streams that a client gives up without an answer, in so many seconds */
-#define H2_RESETS_S   10
-#define H2_FLUSH_MAX \
-	8 /* bytes at the end of what a server has said that may be the beginning of a secret, and go on in the end */
+#define H2_HEADS_MAX   1048576 /* bytes of heads that wait to be sent, before it ends */
+#define H2_QUEUE_MAX   1000    /* frames, likewise */
+#define H2_RESETS_MAX  200 /* streams that a client gives up without an answer, in so many seconds */
+#define H2_RESETS_S    10
 #define H2_INTERIM_MAX 8 /* answers before the answer */
 
 /* What stands before the fields; the path is the head's `first`. */

@@ -301,6 +301,7 @@ static void send_answer(struct h2_stream *s)
 	}
 	head_end(half->head);
 	reason = cleanse_head(s->h->p, &s->x, half->head, false);
+	s->cleanser.streams = cleanse_streams(half->head);
 	if (reason != NET_OK) {
 		h2_stream_fail(s, reason);
 		return;

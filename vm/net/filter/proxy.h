@@ -53,6 +53,7 @@ struct proxy {
 	bool dials, dialed, over, broken;
 	bool abrupt; /* the server has not said that it ends, and the guest is not told so either */
 	bool again;  /* proxy_go_on() was called */
+	bool half_closed; /* the guest says nothing more, which the server is told when all was sent */
 	unsigned failed; /* why it could not be dialled; NET_OK: it was, or was not tried */
 	char why[200];	 /* in words, if there is more to say */
 };

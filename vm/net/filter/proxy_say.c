@@ -65,5 +65,6 @@ void proxy_make_tunnel(struct proxy *p, struct exchange *x)
 	*x = (struct exchange){.answered = x->answered};
 	p->speech = PROXY_TUNNEL;
 	cleanser_init(&p->cleanser, p, say_to_guest, p);
+	p->cleanser.streams = true;
 	proxy_go_on(p);
 }

@@ -107,6 +107,15 @@ class Secrets(Guest):
             self.whole(sock, gzip.compress(said), b"Content-Encoding: gzip\r\n")
         elif manner == "big":
             self.whole(sock, (said + b"x" * 100_000) * 20)
+        elif manner == "slow":  # its words come in two parts
+            words = b"<" + self.field(head, "Authorization") + b">"
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(words), words[:-6]))
+            time.sleep(0.3)
+            sock.sendall(words[-6:])
+        elif manner == "events":
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+            sock.recv(100)  # until the guest has read it, and goes
+            return False
         elif manner == "close":
             sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + said)
             return False
@@ -237,7 +246,7 @@ class Secrets(Guest):
     def test_repeated(self):
         """Whatever the server makes of it by itself."""
         self.uses("web.test:8443 bearer token", "web.test:8443 query key token")
-        for manner in ("plain", "head", "bytes", "base64", "percent", "json", "big", "close"):
+        for manner in ("plain", "slow", "head", "bytes", "base64", "percent", "json", "big", "close"):
             answer, head, _ = self.fetch(f"GET /{manner}")
             assert VALUE.encode() in head, head
             self.hidden(answer)
@@ -247,6 +256,17 @@ class Secrets(Guest):
         assert answer.startswith(b"HTTP/1.1 502 ") and b"encoded" in answer, answer
         answer, head, _ = self.fetch("TRACE /x")
         assert answer.startswith(b"HTTP/1.1 403 ") and not head, answer
+
+    def test_events(self):
+        """Each comes at once, although it might be the beginning of more."""
+        self.uses("web.test:8443 bearer token")
+        with self.connect() as sock:
+            sock.sendall(self.request("GET /events HTTP/1.1", "Host: web.test:8443"))
+            data = b""
+            while not data.endswith(b"data: 1\n\n"):
+                part = sock.recv(65536)
+                assert part, data
+                data += part
 
     def test_repeated_to_another(self):
         """A request without it, on the same connection and host, does not get it either."""
