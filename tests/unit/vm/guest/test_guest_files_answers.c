@@ -168,6 +168,7 @@ static void origin_is(const char *text, size_t len, int err)
 	assert_int_equal(a.err, err);
 	if (err == 0)
 		assert_int_equal(a.reply.size, len);
+	free(a.data);
 }
 
 static void origins(void **state)
