@@ -137,7 +137,7 @@ $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(Q)$(link) $(call pkg,--libs libuv)
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
-net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway allow_check dialer leave) \
+net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway gateway_policy allow_check dialer leave) \
 	$(call in,vm/base,allow blackbox buf egress fdbag http_path net_reason place record rules secret_use turn memory words) \
 	$(call in,vm/base,estate estate_file estate_items estate_load estate_tidy io) \
 	$(filter-out vm/net/dial/main.c,$(dial_c))

@@ -37,9 +37,6 @@
 
 enum h1_phase { H1_HEAD, H1_WAITS, H1_BODY, H1_ANSWER, H1_OVER };
 
-/* Where the next byte of a request's head is. */
-enum head_lines { AT_START, IN_LINE, LINE_BEGAN, HEAD_IS_OVER };
-
 struct h1 {
 	struct proxy *p;
 	enum head_lines head_lines;
@@ -309,17 +306,6 @@ static int on_value(http_parser *parser, const char *p, size_t len)
 	return head_add_value(&h->head, p, len);
 }
 
-/* Framed in a way of which there are two readings, or by a coding that we do not know? */
-static bool is_framed_oddly(const struct head *head)
-{
-	const char *coding = head_value(head, "Transfer-Encoding");
-
-	if (head_find(head, "Transfer-Encoding", 0) < 0)
-		return false;
-	return !coding || strcasecmp(coding, "chunked") != 0 ||
-	       head_find(head, "Content-Length", 0) >= 0;
-}
-
 /* What no client sends that means well, and servers read in different ways. */
 static bool is_odd(const struct h1 *h)
 {
@@ -328,7 +314,7 @@ static bool is_odd(const struct h1 *h)
 	return r->http_major != 1 || r->http_minor > 1 ||
 	       ((r->flags & F_CHUNKED) && r->http_minor == 0) ||
 	       head_find(&h->head, "Content_Length", 0) >= 0 ||
-	       head_find(&h->head, "Transfer_Encoding", 0) >= 0 || is_framed_oddly(&h->head);
+	       head_find(&h->head, "Transfer_Encoding", 0) >= 0 || head_is_framed_oddly(&h->head);
 }
 
 static int on_head(http_parser *parser)
@@ -487,7 +473,8 @@ static int on_reply_head(http_parser *parser)
 	struct buf out = {0};
 
 	head_end(&h->reply);
-	if (parser->http_major != 1 || (switches && !h->websocket) || is_framed_oddly(&h->reply))
+	if (parser->http_major != 1 || (switches && !h->websocket) ||
+	    head_is_framed_oddly(&h->reply))
 		return -1;
 	h->bad = cleanse_head(h->p, &h->x, &h->reply, false);
 	h->cleanser.streams = cleanse_streams(&h->reply);
@@ -596,20 +583,6 @@ static void bad_request(struct h1 *h)
 	refuse(h);
 }
 
-/* Lines that begin with a blank go on with the one before, for some readers: http_parser is one of them. Return: is there none? */
-static bool has_no_folds(struct h1 *h, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len && h->head_lines != HEAD_IS_OVER; i++) {
-		if (h->head_lines == LINE_BEGAN && (bytes[i] == ' ' || bytes[i] == '\t'))
-			return false;
-		if (bytes[i] == '\n' && h->head_lines != AT_START)
-			h->head_lines = h->head_lines == LINE_BEGAN ? HEAD_IS_OVER : LINE_BEGAN;
-		else if (bytes[i] != '\r' && bytes[i] != '\n')
-			h->head_lines = IN_LINE;
-	}
-	return true;
-}
-
 static size_t take_request(struct h1 *h, const void *bytes, size_t len)
 {
 	enum http_errno err;
@@ -619,7 +592,7 @@ static size_t take_request(struct h1 *h, const void *bytes, size_t len)
 		return len; /* it is not heard any more */
 	if (h->phase != H1_HEAD && h->phase != H1_BODY)
 		return 0;
-	if (h->phase == H1_HEAD && !has_no_folds(h, bytes, len)) {
+	if (h->phase == H1_HEAD && !head_has_no_folds(&h->head_lines, bytes, len)) {
 		bad_request(h);
 		return len;
 	}

@@ -217,3 +217,26 @@ int head_print(const struct head *h, struct buf *out)
 	}
 	return r < 0 ? r : buf_append(out, "\r\n", 2);
 }
+
+bool head_has_no_folds(enum head_lines *at, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len && *at != HEAD_IS_OVER; i++) {
+		if (*at == LINE_BEGAN && (bytes[i] == ' ' || bytes[i] == '\t'))
+			return false;
+		if (bytes[i] == '\n' && *at != AT_START)
+			*at = *at == LINE_BEGAN ? HEAD_IS_OVER : LINE_BEGAN;
+		else if (bytes[i] != '\r' && bytes[i] != '\n')
+			*at = IN_LINE;
+	}
+	return true;
+}
+
+bool head_is_framed_oddly(const struct head *head)
+{
+	const char *coding = head_value(head, "Transfer-Encoding");
+
+	if (head_find(head, "Transfer-Encoding", 0) < 0)
+		return false;
+	return !coding || strcasecmp(coding, "chunked") != 0 ||
+	       head_find(head, "Content-Length", 0) >= 0;
+}

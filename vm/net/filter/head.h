@@ -66,4 +66,14 @@ bool head_has_token(const struct head *h, const char *name, const char *token);
 /* Writes all fields as HTTP/1 has them, and the empty line. Return: 0 or -ENOMEM. */
 int head_print(const struct head *h, struct buf *out);
 
+/* Where the next byte of a head is, for head_has_no_folds(). */
+enum head_lines { AT_START, IN_LINE, LINE_BEGAN, HEAD_IS_OVER };
+
+/* Lines that begin with a blank go on with the one before, for some readers: http_parser is one of them. @at: AT_START before the
+ * first byte; the head is looked at as it comes, and what follows it is not. Return: is there none? */
+bool head_has_no_folds(enum head_lines *at, const char *bytes, size_t len);
+
+/* Is the body framed in a way of which there are two readings, or by a coding that nobody here knows? */
+bool head_is_framed_oddly(const struct head *head);
+
 #endif
