@@ -170,6 +170,7 @@ static void set_up(struct sandbox *s)
 	const struct sandbox_run run = {
 		.id = 1, .code = "x", .code_len = 1, .input = true, .limit = {1000, 1000}};
 
+	s->guest->version = PROTO_VERSION;
 	s->guest->channel.generation = 1;
 	s->guest->phase = GUEST_UP;
 	s->state = SANDBOX_READY;

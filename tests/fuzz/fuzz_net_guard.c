@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look = data[0] & 0x80;
 		refused = feed(ports[i], look, data + 1, size - 1, size, &whole);
 		again = feed(ports[i], look, data + 1, size - 1, data[0] % 16 + 1U, &pieces);
-		assert(again == refused);
+		/* HTTP of which a part has passed is refused, and looked into if none has. */
+		assert(again == refused || (ports[i] == 8080 && !look && again));
 		/* A word alone may pass before it is known to begin a request; see sniff_http(). */
 		assert(pieces >= whole && (ports[i] == 8080 || pieces == whole));
 		for (size_t n = whole; n < pieces; n++)

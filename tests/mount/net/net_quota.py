@@ -85,10 +85,10 @@ def used_up():
         fetch(s)
         ok("it is said", wait_for(lambda: "code: over-quota\n" in s.text("error"), 30 * slack()), s.text("error"))
         has("how much", s.text("error"), f"bytes today, of {BULK // 2}; it begins anew at 00:00 UTC, in ")
-        ok("nothing is reached", s.run(FETCH).out.strip() != str(BULK), s.text("net/denied"))
+        ok("nothing is reached", s.run(FETCH).out.strip() != str(BULK), s.text("net/refused"))
         same("runs go on", s.run("echo on\n").out, "on\n")
         other = Session("t", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
-        ok("nor in another session", other.run(FETCH).out.strip() != str(BULK), other.text("net/denied"))
+        ok("nor in another session", other.run(FETCH).out.strip() != str(BULK), other.text("net/refused"))
     finally:
         shell(f"fusermount3 -u {mnt}")
         daemon.wait(SOON)
