@@ -213,7 +213,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 		view_show(j, JAIL_RO, JAIL_NO_LINKS, c->layer, PACKAGES);
 	r = add_agent(j, t, c->agent);
 	if (c->card_socket) {
-		view_show(j, JAIL_TMPFS, 0, "mode=755,uid=0,gid=0,size=4m,nr_inodes=16", CA_DIR);
+		view_show(j, JAIL_TMPFS, 0, "mode=755,size=4m,nr_inodes=16", CA_DIR);
 		view_show(j, JAIL_LINK, 0, "ca/ca.pem", VM_CA_FILE);
 	} else if (c->ca)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);

@@ -65,7 +65,7 @@ def test_pool():
                         mnt=MNT) for i, name in enumerate(NAMES)]
     for i, s in enumerate(sessions):
         same("his own list", get(s, NAMES[i]), f"{NAMES[i]} 0\n")
-        has("not the other's", get(s, NAMES[1 - i]), " 6\n")
+        has("not the other's", get(s, NAMES[1 - i]), " 7\n")
         same("out of the pool", s.json()["sandbox"]["start"], "warm")
         same("his own port", s.text("ports").split()[0], f"80{i}0")
     same("a filter each", sorted(programs()), ["--control", "--control", "3"])
