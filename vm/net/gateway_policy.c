@@ -81,16 +81,21 @@ int gateway_on_secret(struct gateway *gw, const struct net_secret_read *m)
 
 /* ---- said ---- */
 
+static bool is_text(const char *text)
+{
+	return text && *text;
+}
+
+static bool is_budget(const struct net_budget *b)
+{
+	return b->bytes || b->requests || b->connections;
+}
+
 /* More than a list? */
 static bool is_policy(const struct net_policy *p)
 {
-	const struct net_policy nothing = {0};
-	struct net_policy rest = *p;
-
-	rest.first = rest.rules = rest.secrets = rest.secrets_file = NULL;
-	rest.ask_s = 0;
-	return (p->first && *p->first) || (p->rules && *p->rules) || (p->secrets && *p->secrets) ||
-	       memcmp(&rest, &nothing, sizeof(rest)) != 0;
+	return is_text(p->first) || is_text(p->rules) || is_text(p->secrets) || p->ask ||
+	       p->learn || p->rate || is_budget(&p->most);
 }
 
 static int send_list(struct gateway *gw, const char *allow)

@@ -26,7 +26,7 @@ static struct ask *ask_new(struct net *net, const struct net_asked *what)
 {
 	struct ask *ask = net->asks.n < ASKS_MAX ? calloc(1, sizeof(*ask)) : NULL;
 	const int64_t wait_ms =
-		(net->egress.all.ask_s ? net->egress.all.ask_s : NET_ASK_S_DEFAULT) * 1000ll;
+		(net->egress.all.ask_s ? net->egress.all.ask_s : NET_ASK_S_DEFAULT) * 1000LL;
 
 	if (!ask)
 		return NULL;

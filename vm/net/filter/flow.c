@@ -573,6 +573,7 @@ static void recheck(struct net *net, struct flow *f)
 {
 	struct way way;
 	unsigned reason;
+	bool unseen;
 
 	if (f->proxy) {
 		proxy_recheck(f->proxy);
@@ -584,12 +585,12 @@ static void recheck(struct net *net, struct flow *f)
 	if (f->left && reason == NET_OK && way.prospect.verdict.verb == RULE_ASK)
 		return;
 	/* One that nobody looked into so far cannot be looked into from now on. */
-	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) ||
-	    (f->state != FLOW_CHECKING &&
-	     (way.prospect.look ||
-	      (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK))))
-		refuse(net, f, NET_WITHDRAWN);
-	else if (f->state == FLOW_CHECKING && way.prospect.look && f->guard.kind != GUARD_LOOK)
+	if (f->state == FLOW_CHECKING)
+		unseen = way.prospect.look && f->guard.kind != GUARD_LOOK;
+	else
+		unseen = way.prospect.look ||
+			 (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK);
+	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) || unseen)
 		refuse(net, f, NET_WITHDRAWN);
 }
 

@@ -87,6 +87,7 @@ static size_t json(const uint8_t *from, size_t len, uint8_t *to, const char *esc
 
 	for (size_t i = 0; i < len; i++) {
 		if (strchr(unicode, from[i])) {
+			/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): these are bytes */
 			memcpy(to + n, "\\u00", 4);
 			to[n + 4] = (uint8_t)small[from[i] >> 4];
 			to[n + 5] = (uint8_t)small[from[i] & 15];
@@ -134,6 +135,7 @@ static size_t html(const uint8_t *from, size_t len, uint8_t *to, const char *quo
 				   : c == '\'' ? quote
 					       : one;
 
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): likewise */
 		memcpy(to + n, text, strlen(text));
 		n += strlen(text);
 	}

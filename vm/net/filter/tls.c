@@ -105,7 +105,7 @@ static int on_alpn(SSL *ssl, const uint8_t **ret, uint8_t *ret_len, const uint8_
 
 	(void)data;
 	for (unsigned at = 0; at < len; at += 1u + list[at]) {
-		if (list[at] != chosen[0] || at + 1u + list[at] > len ||
+		if (list[at] != (uint8_t)chosen[0] || at + 1u + list[at] > len ||
 		    memcmp(list + at, chosen, 1u + list[at]) != 0)
 			continue;
 		*ret = list + at + 1;
@@ -309,7 +309,7 @@ bool tls_is_h2(const struct tls *t)
 	unsigned len;
 
 	SSL_get0_alpn_selected(t->ssl, &p, &len);
-	return len == LEN(ALPN_H2) - 1 && !memcmp(p, ALPN_H2 + 1, len);
+	return len == LEN(ALPN_H2) - 1 && !memcmp(p, &ALPN_H2[1], len);
 }
 
 const char *tls_name(const struct tls *t)

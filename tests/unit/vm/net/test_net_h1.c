@@ -240,7 +240,7 @@ static void too_long(void **state)
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
-	memcpy(text, "GET /", 5);
+	text[snprintf(text, sizeof(text), "GET /")] = 'x';
 	fails(text, NET_NOT_HTTP);
 }
 
