@@ -398,7 +398,7 @@ static int check_all(const struct settings *s, const struct settings_limits *lim
 		r = problem_set(why, PROBLEM_NOT_ALLOWED,
 				"Ask the administrator for allow_learn = yes.",
 				"learn: that is not allowed here");
-	if (r == 0 && s->learn && s->spec.backend == VM_PROCESS && s->spec.seed && *s->spec.seed)
+	if (r == 0 && s->learn && s->spec.backend == VM_PROCESS && *s->spec.seed)
 		r = problem_set(
 			why, PROBLEM_INVALID, "Leave out one of them.",
 			"learn: a process can't be watched for what it uses, and have a seed");
