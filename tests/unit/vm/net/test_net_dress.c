@@ -216,7 +216,8 @@ static void held(void **state)
 	int timeout = -1;
 
 	(void)state;
-	(void)answered("/b", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nVal");
+	(void)answered("/b", "HTTP/1.1 200 OK\r\nContent-Type: "
+			     "text/event-stream\r\nContent-Length: 9\r\n\r\nVal");
 	assert_null(strstr(said(SIDE_GUEST), "Val"));
 	listens = false;
 	cleanse_prepare(&pf.net, is_heard, &timeout);
@@ -240,6 +241,23 @@ static void held(void **state)
 						 "x-secr"));
 }
 
+/* In an answer that is no stream nothing is let through by time. */
+static void held_for_good(void **state)
+{
+	int timeout = -1;
+
+	(void)state;
+	(void)answered("/b", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nVal");
+	usleep(100000);
+	cleanse_prepare(&pf.net, is_heard, &timeout);
+	assert_int_equal(timeout, -1);
+	cleanse_run(&pf.net);
+	pf_say(SIDE_HOST, "", 0, 1);
+	assert_null(strstr(said(SIDE_GUEST), "Val"));
+	pf_say(SIDE_HOST, "/ue 1&", 6, 1);
+	assert_non_null(strstr(said(SIDE_GUEST), "xsbx-secr"));
+}
+
 /* A policy that names a secret no more has it forgotten. */
 static void forgotten(void **state)
 {
@@ -256,8 +274,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(fields),	TEST(queries), TEST(placeholders), TEST(refused),
-		TEST(trailers), TEST(answers), TEST(held),	   TEST(forgotten),
+		TEST(fields),  TEST(queries), TEST(placeholders),  TEST(refused),   TEST(trailers),
+		TEST(answers), TEST(held),    TEST(held_for_good), TEST(forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
