@@ -197,7 +197,7 @@ static void hang_up(struct gateway *gw, uint32_t id)
 }
 
 /* Ends requests that the list no longer allows. */
-void gateway_recheck(struct gateway *gw)
+static void recheck(struct gateway *gw)
 {
 	struct dial *d, *next;
 
@@ -227,16 +227,6 @@ union message {
 	struct net_logged logged;
 	struct net_secret_read secret;
 };
-
-bool gateway_is_text(const char *text, size_t size)
-{
-	const size_t len = strnlen(text, size);
-
-	for (size_t i = 0; i < len; i++)
-		if (text[i] <= ' ' || text[i] >= 0x7f)
-			return false;
-	return len > 0 && len < size;
-}
 
 /* That of a process before comes first, if it has died before it took it out of the socket. */
 static int on_resynced(struct gateway *gw, uint32_t number)
@@ -360,6 +350,7 @@ static struct gateway *gateway_make(const struct gateway_config *cfg)
 	gw->packets.later = on_later;
 	gw->speaks.speak = on_speak;
 	gw->consumes.speak = on_consume;
+	gw->recheck = recheck;
 	TAILQ_INIT(&gw->dials);
 	leaves_init(&gw->leaves);
 	return gw;

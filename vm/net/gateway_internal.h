@@ -25,13 +25,11 @@ struct gateway {
 	bool resyncs; /* NET_RESYNCED is to come: what was asked for before will be asked for again */
 	uint32_t resync;	 /* its number */
 	uint32_t denied, logged; /* number of the last NET_DENIED and NET_LOGGED, or 0 */
+	void (*recheck)(struct gateway *gw); /* ends requests that the lists no longer allow */
 	struct turn_speaker speaks, consumes;
 	void (*closed)(void *data);
 	void *closed_data;
 };
-
-/* Ends requests that the list no longer allows. */
-void gateway_recheck(struct gateway *gw);
 
 /* Is it printable, terminated, and not empty? */
 bool gateway_is_text(const char *text, size_t size);

@@ -11,6 +11,16 @@
 #include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
+bool gateway_is_text(const char *text, size_t size)
+{
+	const size_t len = strnlen(text, size);
+
+	for (size_t i = 0; i < len; i++)
+		if (text[i] <= ' ' || text[i] >= 0x7f)
+			return false;
+	return len > 0 && len < size;
+}
+
 /* Printable, terminated, possibly empty. */
 static bool is_word(const char *text, size_t size)
 {
@@ -154,7 +164,7 @@ int gateway_policy(struct gateway *gw, const char *allow, const struct net_polic
 	}
 	egress_fini(&gw->egress);
 	gw->egress = egress;
-	gateway_recheck(gw);
+	gw->recheck(gw);
 	return 0;
 }
 
