@@ -228,16 +228,15 @@ void events_add_denied(struct events *ev, struct session *s, const struct sandbo
 		event_free(e);
 }
 
-/* "run 7", "job build": an array of them. */
-static json_t *who_array(const char *who)
+json_t *events_lines(const char *text)
 {
 	json_t *o = json_array();
 
-	while (o && *who) {
-		const size_t n = strcspn(who, "\n");
+	while (o && *text) {
+		const size_t n = strcspn(text, "\n");
 
-		json_array_append_new(o, json_stringn(who, n));
-		who += n + (who[n] == '\n');
+		json_array_append_new(o, json_stringn(text, n));
+		text += n + (text[n] == '\n');
 	}
 	return o;
 }
@@ -253,7 +252,7 @@ void events_add_question(struct events *ev, struct session *s, const char *kind,
 	e->line = line_of(
 		e,
 		json_pack("{s:s, s:i, s:o*, s:o, s:o*, s:o*, s:o*, s:o*}", "event", kind, "number",
-			  (int)q->number, "what", json_string(what), "who", who_array(q->who),
+			  (int)q->number, "what", json_string(what), "who", events_lines(q->who),
 			  "until", open ? json_real((double)q->until_ms / 1000) : NULL, "state",
 			  open ? NULL
 			       : json_string(q->state == QUESTION_ALLOWED ? "allowed" : "denied"),

@@ -77,4 +77,7 @@ int events_get_one(struct events *ev, struct record_reader fields);
 /* Behind them all. Return: 0, or -EBADMSG: some are missing. */
 int events_join(struct events *ev);
 
+/* A text as an array of its lines. Return: a new reference, or NULL. */
+struct json_t *events_lines(const char *text);
+
 #endif

@@ -128,19 +128,6 @@ bool question_is_decided(const struct node *n)
 	return n->question->state != QUESTION_OPEN;
 }
 
-static json_t *lines_json(const char *text)
-{
-	json_t *o = json_array();
-
-	while (o && *text) {
-		const size_t n = strcspn(text, "\n");
-
-		json_array_append_new(o, json_stringn(text, n));
-		text += n + (text[n] == '\n');
-	}
-	return o;
-}
-
 static json_t *text_or_null(const char *text)
 {
 	return text && *text ? status_string(text) : json_null();
@@ -168,7 +155,7 @@ int status_question(const struct node *n, struct buf *out)
 		"{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:f, s:f, s:s, s:o, "
 		"s:o}",
 		"number", (int)q->number, "state", question_state_str(q->state), "who",
-		lines_json(q->who), "what", status_string(buf_str(&what)), "why",
+		events_lines(q->who), "what", status_string(buf_str(&what)), "why",
 		status_string(buf_str(&why)), "method", text_or_null(q->method), "scheme",
 		status_string(q->scheme), "host", status_string(q->host), "port", (int)q->port,
 		"path", text_or_null(q->path), "rule", number_or_null(first ? 0 : rule),

@@ -29,19 +29,6 @@ static bool is_repeated(struct denied *d, int64_t now, const struct net_denied *
 	return false;
 }
 
-static void refill(struct denied *d, int64_t now)
-{
-	const int64_t due = (now - d->refilled_ms) / EVERY_MS;
-
-	if (d->refilled_ms == 0 || due > BURST - d->left) {
-		d->left = BURST;
-		d->refilled_ms = now;
-	} else if (due > 0) {
-		d->left += (unsigned)due;
-		d->refilled_ms += due * EVERY_MS;
-	}
-}
-
 int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t port,
 		struct net_denied *ret_msg)
 {
@@ -56,12 +43,10 @@ int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t po
 			*c = '?';
 	if (is_repeated(d, now, ret_msg))
 		return 0;
-	refill(d, now);
-	if (d->left == 0) {
+	if (!rate_take(&d->rate, BURST, EVERY_MS, (uint64_t)now)) {
 		d->lost++;
 		return 0;
 	}
-	d->left--;
 	ret_msg->time_ms = net_clock_ms(CLOCK_REALTIME);
 	ret_msg->header.id = ++d->number;
 	ret_msg->lost = d->lost;

@@ -6,15 +6,14 @@
 #include <stdint.h>
 
 #include "message.h"
+#include "vm/base/rate.h"
 
 #define DENIED_RECENT 8
 
-/* - `left` reports may be made now; it is refilled at a steady rate. */
 struct denied {
 	uint64_t total;
 	uint32_t lost, number; /* of reports: that were dropped, since the last; the last one's */
-	unsigned left;
-	int64_t refilled_ms;
+	struct rate rate;
 	struct {
 		int64_t time_ms;
 		uint16_t port, reason;
