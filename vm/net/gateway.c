@@ -443,7 +443,8 @@ enum {
 	TAG_DENIED,
 	TAG_LOGGED,
 	TAG_GIVEN,
-	TAG_KNOWS_POLICY
+	TAG_KNOWS_POLICY,
+	TAG_HAS_POLICY
 };
 
 void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
@@ -453,13 +454,14 @@ void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_DENIED, gw->denied);
 	record_u64(out, TAG_LOGGED, gw->logged);
 	record_u64(out, TAG_KNOWS_POLICY, !gw->lists_only);
+	record_u64(out, TAG_HAS_POLICY, gw->has_policy);
 	leaves_put(&gw->leaves, TAG_GIVEN, out);
 }
 
 static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
 {
 	struct record_field f;
-	uint64_t knows = 0;
+	uint64_t knows = 0, has = 0;
 	int n;
 
 	while ((n = record_field(&r, &f)) > 0) {
@@ -469,6 +471,7 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 		case TAG_DENIED: n = record_get_u32(&f, UINT32_MAX, &gw->denied); break;
 		case TAG_LOGGED: n = record_get_u32(&f, UINT32_MAX, &gw->logged); break;
 		case TAG_KNOWS_POLICY: n = record_get(&f, 0, 1, &knows); break;
+		case TAG_HAS_POLICY: n = record_get(&f, 0, 1, &has); break;
 		case TAG_GIVEN: n = leaves_take(&gw->leaves, &f); break;
 		default: break;
 		}
@@ -476,6 +479,7 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 			break;
 	}
 	gw->lists_only = !knows;
+	gw->has_policy = has;
 	return n;
 }
 
