@@ -79,7 +79,7 @@ static void reports(void **state)
 	assert_in_range(made, 150, 600);
 	assert_int_equal(d.total, 1003);
 	assert_true(d.lost > 0);
-	d.refilled_ms -= 1000;
+	d.rate.filled_ms -= 1000;
 	assert_int_equal(denied_make(&d, NET_NAME, "later", 0, &m), 1);
 	assert_true(m.lost > 300);
 	assert_int_equal(d.lost, 0);
