@@ -73,12 +73,11 @@ int keep_get_kept(const struct record_field *f, struct problem_kept *k);
 /* Nothing, if it is empty. */
 void keep_put_buf(struct buf *out, unsigned tag, const struct buf *b);
 /* At most @most bytes. */
+int keep_get_buf(const struct record_field *f, struct buf *dest, size_t most);
 /* What a run began with, or what a session is, but for the checkpoint. */
 struct rerun_base;
 uint64_t keep_base_flags(const struct rerun_base *base);
 int keep_get_base_flags(const struct record_field *f, struct rerun_base *base);
-
-int keep_get_buf(const struct record_field *f, struct buf *dest, size_t most);
 /* Text of the heap, or NULL for "". */
 int keep_get_text(const struct record_field *f, char **dest, size_t most);
 /* Is each NAME=VALUE, with a NUL behind it? */
@@ -180,7 +179,25 @@ int keep_get_saving(struct keep_in *in, const struct record_field *f);
 void keep_put_checkpoint(struct keep_out *o, unsigned tag, const struct checkpoint *cp);
 int keep_get_checkpoint(struct keep_in *in, const struct record_field *f);
 
+/* ---- replay.c ---- */
+
+/* At rest there is none: a session that is one is removed then, and an empty field says what it was. */
+void keep_put_replay(struct keep_out *o, unsigned tag);
+int keep_get_replay(struct keep_in *in, const struct record_field *f);
+
 /* ---- session.c ---- */
+
+/* What is known of it before there is one. */
+struct keep_whose {
+	struct keep_name name;
+	bool dead;
+};
+
+int keep_get_whose(const struct record *record, struct keep_whose *ret);
+/* Of keep_fields(), @to is in->s. */
+int keep_session_field(struct keep_in *in, void *to, const struct record_field *f);
+
+/* ---- revive.c ---- */
 
 /* Makes the session that a record begins with, at its place; NULL: a new one. @at: `dead` is what it says. Return: 0, or -errno
  * with in->why. */

@@ -74,10 +74,8 @@ enum {
 	S_LESSONS,
 	S_BASE_CHECKPOINT,
 	S_BASE_FLAGS,
-	S_REPLAY, /* it is one; fields: REPLAY_*, live */
+	S_REPLAY, /* it is one */
 };
-
-enum { REPLAY_OF = 1, REPLAY_NAME, REPLAY_RUN, REPLAY_FILES_ONLY };
 
 /* ---- writing ---- */
 
@@ -183,52 +181,6 @@ static void put_live_numbers(struct keep_out *o)
 	keep_put_u64(o->out, S_DAMAGED, s->on_disk.damaged);
 }
 
-/* At rest there is none: this one is removed, and says which it was by nothing. */
-static void put_replay(struct keep_out *o)
-{
-	const struct rerun *rr = o->s->rerun;
-	const size_t at = rr ? record_open(o->out, S_REPLAY) : 0;
-
-	if (!rr)
-		return;
-	if (o->io->live) {
-		record_u64(o->out, REPLAY_OF, (uint64_t)rr->slot << 32 | rr->generation);
-		record_str(o->out, REPLAY_NAME, rr->name);
-		record_u64(o->out, REPLAY_RUN, rr->number);
-		keep_put_u64(o->out, REPLAY_FILES_ONLY, rr->files_only);
-	}
-	record_close(o->out, at);
-}
-
-static int replay_field(struct keep_in *in, void *to, const struct record_field *f)
-{
-	struct rerun *rr = to;
-	uint64_t of;
-	int e;
-
-	(void)in;
-	switch (f->tag) {
-	case REPLAY_OF:
-		e = record_get(f, 0, UINT64_MAX, &of);
-		if (e == 0) {
-			rr->slot = (unsigned)(of >> 32);
-			rr->generation = (unsigned)of;
-		}
-		return e;
-	case REPLAY_NAME: return record_get_str(f, rr->name, sizeof(rr->name));
-	case REPLAY_RUN: return record_get_u32(f, SANDBOX_JOB_ID - 1, &rr->number);
-	case REPLAY_FILES_ONLY: return record_get_bool(f, &rr->files_only);
-	default: return 0;
-	}
-}
-
-static int get_replay(struct keep_in *in, const struct record_field *f)
-{
-	if (!in->s->rerun)
-		in->s->rerun = calloc(1, sizeof(*in->s->rerun));
-	return in->s->rerun ? keep_inside(in, f, replay_field, in->s->rerun) : -ENOMEM;
-}
-
 static void put_state(struct keep_out *o)
 {
 	const enum session_state state = keep_state(o);
@@ -276,7 +228,7 @@ static void put_fields(struct keep_out *o)
 	put_state(o);
 	put_times(o);
 	put_numbers(o);
-	put_replay(o);
+	keep_put_replay(o, S_REPLAY);
 	for (size_t i = 0; i < o->nruns; i++)
 		keep_put_run(o, S_RUN, o->run[i]);
 	keep_put_front(o, S_FRONT, (struct front *)&s->front);
@@ -342,7 +294,7 @@ int keep_put_head(struct buf *out, const struct session *s, const struct keep_io
 	put_times(&o);
 	put_numbers(&o);
 	put_live_numbers(&o);
-	put_replay(&o);
+	keep_put_replay(&o, S_REPLAY);
 	keep_put_front(&o, S_FRONT, &trails->front);
 	keep_put_asleep(&o, S_ASLEEP);
 	keep_put_saving(&o, S_SAVING);
@@ -376,15 +328,9 @@ int keep_put_rest(struct buf *out, const struct session *s, const struct keep_io
 
 /* ---- who it is ---- */
 
-/* What is known of it before there is one. */
-struct whose {
-	struct keep_name name;
-	bool dead;
-};
-
 static int name_field(struct keep_in *in, void *to, const struct record_field *f)
 {
-	struct whose *of = to;
+	struct keep_whose *of = to;
 
 	(void)in;
 	switch (f->tag) {
@@ -397,9 +343,9 @@ static int name_field(struct keep_in *in, void *to, const struct record_field *f
 	}
 }
 
-static int get_whose(const struct record *record, struct whose *ret)
+int keep_get_whose(const struct record *record, struct keep_whose *ret)
 {
-	struct whose of = {.name = {.uid = UINT32_MAX, .gid = UINT32_MAX}};
+	struct keep_whose of = {.name = {.uid = UINT32_MAX, .gid = UINT32_MAX}};
 	int e = record->kind == KEEP_SESSION ? 0 : -EBADMSG;
 
 	if (e == 0)
@@ -414,8 +360,8 @@ static int get_whose(const struct record *record, struct whose *ret)
 
 int keep_get_name(const struct record *record, struct keep_name *ret_name)
 {
-	struct whose of;
-	const int e = get_whose(record, &of);
+	struct keep_whose of;
+	const int e = keep_get_whose(record, &of);
 
 	if (e == 0)
 		*ret_name = of.name;
@@ -538,7 +484,7 @@ static int get_console(struct keep_in *in, const struct record_field *f)
 				&s->console_cut);
 }
 
-static int session_field(struct keep_in *in, void *to, const struct record_field *f)
+int keep_session_field(struct keep_in *in, void *to, const struct record_field *f)
 {
 	struct session *s = to;
 
@@ -554,7 +500,7 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_ASLEEP: return keep_get_asleep(in, f);
 	case S_SAVING: return keep_get_saving(in, f);
 	case S_ORIGIN: return keep_get_origin(in, f);
-	case S_REPLAY: return get_replay(in, f);
+	case S_REPLAY: return keep_get_replay(in, f);
 	case S_INFO: return keep_get_info(in, f);
 	case S_NETLOG: return keep_get_netlog(in, f);
 	case S_CONNLOG: return keep_get_connlog(in, f);
@@ -570,183 +516,4 @@ static int session_field(struct keep_in *in, void *to, const struct record_field
 	case S_CONSOLE_LOST: return record_get_bool(f, &s->console_lost);
 	default: return in->io->live ? live_field(s, f) : number_field(s, f);
 	}
-}
-
-/* ---- the whole ---- */
-
-void keep_discard(struct session *s)
-{
-	struct job *j, *next;
-	struct run *r;
-
-	while ((r = TAILQ_FIRST(&s->queue))) {
-		TAILQ_REMOVE(&s->queue, r, queue);
-		run_unref(r);
-	}
-	s->nqueued = 0;
-	if (s->active)
-		run_unref(s->active);
-	s->active = NULL;
-	LIST_FOREACH(r, &s->kept_runs, kept)
-		r->state = run_ended(r) ? r->state : RUN_LOST;
-	s->jobs_going = 0;
-	for (j = LIST_FIRST(&s->kept_jobs); j; j = next) {
-		next = LIST_NEXT(j, kept);
-		j->unsent = j->inside = false;
-		if (j->removed) {
-			front_clear(&j->front);
-			job_unref(j);
-		}
-	}
-	keep_drop_unlinked(s);
-	session_undo(s);
-}
-
-static void release_runs(struct keep_in *in)
-{
-	for (size_t i = 0; i < in->nruns; i++)
-		run_unref(in->run[i]);
-	free(in->run);
-}
-
-/* It was asleep with something that is not there. */
-static void close_unsaved(struct keep_in *in)
-{
-	struct session *s = in->s;
-	struct problem why;
-
-	if (s->state != SESSION_ASLEEP || s->asleep.saved || !in->unsaved.code)
-		return;
-	if (in->unreadable) {
-		asleep_close_damaged(s, steal_ptr(in->unreadable), s->asleep.since,
-				     in->unsaved.cause);
-		return;
-	}
-	s->state = SESSION_CLOSED;
-	problem_set(&why, PROBLEM_DAMAGED,
-		    "echo reset > ctl gives the session a new sandbox; rmdir removes it.",
-		    "what was saved of the session when it fell asleep can't be had: %s",
-		    in->unsaved.cause);
-	if (checkpoint_any(s))
-		checkpoint_advise(&why);
-	problem_keep(&s->closed, &why);
-	session_problem(s, &why);
-}
-
-/* Behind what was said just now of the session, which has lost more than that. */
-static void tell_missing(struct keep_in *in)
-{
-	const struct session *s = in->s;
-	struct problem p = {0}, *first = &in->missing.first;
-
-	if (s->state == SESSION_CLOSED)
-		p = *problem_kept(&s->closed);
-	else if (in->back && s->asleep.saved)
-		p = *problem_kept(&s->front.error);
-	if (in->missing.n > 1)
-		problem_add(first, "; and not all of %u more is there", in->missing.n - 1);
-	problem_also(&p, first);
-	session_problem(in->s, &p);
-}
-
-/* What is left to do when all was read. */
-static void finish(struct keep_in *in)
-{
-	struct session *s = in->s;
-
-	if (in->back && s->asleep.saved)
-		asleep_tell_back(s, in->back_err ? strerror((int)in->back_err) : "");
-	if (in->missing.n)
-		tell_missing(in);
-	s->first_event = in->fs->events.next;
-	s->idle_since = uv_now(in->fs->loop);
-	s->epoch++;
-}
-
-int keep_damaged(struct problem *why, const char *what)
-{
-	problem_set(why, PROBLEM_DAMAGED, "Remove it: rmdir.", "what was kept of it is damaged%s",
-		    what);
-	return -EBADMSG;
-}
-
-static int find_template(const struct fs *fs, const char *name, struct problem *why)
-{
-	const int i = conf_template_index(fs->conf, name);
-
-	if (i >= 0)
-		return i;
-	problem_set(why, PROBLEM_NO_SUCH_TEMPLATE, "Mount with a configuration that has it.",
-		    "its template \"%s\" is not there any more", name);
-	return -ENOENT;
-}
-
-int keep_revive(struct keep_in *in, const struct record *record, struct session_place *at)
-{
-	struct whose of = {0};
-	int e, template;
-
-	if (get_whose(record, &of) < 0 || (of.dead && !at))
-		return keep_damaged(in->why, "");
-	template = find_template(in->fs, of.name.template, in->why);
-	if (template <0)
-		return template;
-	if (at)
-		at->dead = of.dead;
-	e = session_revive(in->fs, (unsigned)template, of.name.name, of.name.uid, at, &in->s);
-	if (e == -EINVAL)
-		return keep_damaged(in->why, ": it can't be where it was");
-	if (e < 0) {
-		problem_set(in->why, PROBLEM_FAILED, "", "it can't be made again: %s",
-			    strerror(-e));
-		return e;
-	}
-	in->s->saving.of_slot = KEEP_NOBODY;
-	in->s->gid = of.name.gid;
-	if (of.dead) { /* as session_destroy() has left it */
-		settings_clear(&in->s->settings);
-		in->s->state = SESSION_CLOSED;
-	}
-	return 0;
-}
-
-int keep_fill(struct keep_in *in, const struct record *record)
-{
-	int e = keep_fields(in, record->fields, session_field, in->s);
-
-	if (e == 0)
-		close_unsaved(in);
-	in->unreadable = saved_unref(in->unreadable);
-	if (e == -EBADMSG)
-		return keep_damaged(in->why, "");
-	if (e == -EACCES)
-		*in->why = in->not_allowed;
-	else if (e < 0)
-		problem_set(in->why, PROBLEM_FAILED,
-			    e == -ENOMEM ? "Free some memory, and mount again."
-					 : "Mend what is wrong, and mount again.",
-			    "it can't be made again: %s", strerror(-e));
-	return e;
-}
-
-int keep_get(struct fs *fs, const struct record *record, const struct keep_io *io,
-	     struct problem *why, struct session **ret_s)
-{
-	struct keep_in in = {.fs = fs, .io = io, .why = why};
-	int e = keep_revive(&in, record, NULL);
-
-	assert(!io->live);
-	if (e < 0)
-		return e;
-	e = keep_fill(&in, record);
-	if (e == 0 && !keep_is_sound(in.s, false))
-		e = keep_damaged(why, "");
-	if (e == 0)
-		finish(&in);
-	release_runs(&in);
-	if (e < 0)
-		keep_discard(in.s);
-	else
-		*ret_s = in.s;
-	return e;
 }

@@ -2,7 +2,7 @@
 /* Sessions as records: what was written, read, and written again is the same, whatever the session was doing. */
 /* modules: tests/unit/fixture/fixture.c tests/unit/fixture/shelf.c tests/unit/fixture/keep_fixture.c vm/base/record.c vm/base/estate.c vm/base/estate_file.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c fs/handover/generations.c */
 /* modules: fs/handover/sessions.c fs/handover/savings.c fs/handover/texts.c fs/handover/outputs.c fs/handover/sink.c fs/handover/files.c fs/handover/calls.c fs/handover/handles.c vm/base/problem_record.c */
-/* modules: fs/keep/aside.c fs/keep/policy.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
+/* modules: fs/keep/aside.c fs/keep/policy.c fs/keep/code.c fs/keep/front.c fs/keep/job.c fs/keep/join.c fs/keep/lasting.c fs/keep/live.c fs/keep/output.c fs/keep/run.c fs/keep/replay.c fs/keep/revive.c fs/keep/session.c fs/keep/sound.c fs/keep/value.c vm/base/problem_record.c */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
