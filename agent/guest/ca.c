@@ -25,18 +25,26 @@ static int cover_bundle(const char *file)
 	return mount(file, BUNDLE, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* A clone has the file already; programs that read it at this moment see one or the other. */
-int ca_write(const void *data, size_t len, bool guest)
+/* In a jail nothing can be mounted any more, but what covers it is a file of ours. It is written where it is: the host's certificates
+ * come first and are the same, so who reads it meanwhile has at least those. */
+static int write_bundle(const void *data, size_t len)
 {
-	const char *const file = guest ? DIR_ "/ca.pem" : JAIL "/ca.pem",
-			  *const next = guest ? DIR_ "/.ca.pem" : JAIL "/.ca.pem";
-	int fd, r;
+	int fd = open(JAIL "/bundle.pem", O_WRONLY | O_CLOEXEC | O_NOFOLLOW), r;
 
-	if (guest && mkdir(DIR_, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (fd < 0 && errno == ENOENT && !guest)
-		return 0;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	r = fileio_write(fd, data, len);
+	if (r == 0 && ftruncate(fd, (off_t)len) < 0)
+		r = -errno;
+	close_fd(&fd);
+	return r;
+}
+
+/* A clone has the file already; programs that read it at this moment see one or the other. */
+static int replace(const char *file, const char *next, const void *data, size_t len)
+{
+	int fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644), r;
+
 	if (fd < 0)
 		return -errno;
 	r = fileio_write(fd, data, len);
@@ -45,7 +53,21 @@ int ca_write(const void *data, size_t len, bool guest)
 		r = -errno;
 	if (r < 0)
 		(void)unlink(next);
-	else if (guest)
-		r = cover_bundle(file);
 	return r;
+}
+
+int ca_write(const void *data, size_t len, bool guest)
+{
+	int r;
+
+	if (!guest) {
+		r = replace(JAIL "/ca.pem", JAIL "/.ca.pem", data, len);
+		if (r == -ENOENT)
+			return 0;
+		return r < 0 ? r : write_bundle(data, len);
+	}
+	if (mkdir(DIR_, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	r = replace(DIR_ "/ca.pem", DIR_ "/.ca.pem", data, len);
+	return r < 0 ? r : cover_bundle(DIR_ "/ca.pem");
 }

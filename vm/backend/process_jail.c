@@ -31,9 +31,11 @@
 #define PACKAGES	  "/run/xsbx/packages"
 #define HOME		  "/home/user"
 #define CA_DIR		  "/run/xsbx/ca" /* where the agent writes the file that VM_CA_FILE leads to */
-#define LAYERS		  "/run/xsbx"
+#define CA_BUNDLE \
+	"/etc/ssl/certs/ca-certificates.crt" /* ... and what programs read that know of no variable */
+#define LAYERS	  "/run/xsbx"
 
-#define CAP(name)	  (1ull << CAP_##name)
+#define CAP(name) (1ull << CAP_##name)
 #define AGENT_CAPS                                                                             \
 	(CAP(KILL) | CAP(SYS_PTRACE) | CAP(SETUID) | CAP(SETGID) | CAP(SETPCAP) | CAP(CHOWN) | \
 	 CAP(DAC_OVERRIDE) | CAP(FOWNER) | CAP(SYS_ADMIN))
@@ -215,6 +217,7 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->card_socket) {
 		view_show(j, JAIL_TMPFS, 0, "mode=755,size=4m,nr_inodes=16", CA_DIR);
 		view_show(j, JAIL_LINK, 0, "ca/ca.pem", VM_CA_FILE);
+		view_show(j, JAIL_COPY, 0, CA_DIR "/bundle.pem", CA_BUNDLE);
 	} else if (c->ca)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);
 	add_paths(j, c);

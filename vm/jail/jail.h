@@ -13,15 +13,18 @@
 #define JAIL_MOUNTS_MAX	 64u
 #define JAIL_RLIMITS_MAX 16u
 #define JAIL_WHAT_MAX	 128u
+#define JAIL_COPY_MAX	 (1u << 20)
 #define JAIL_FDS_MAX	 32 /* the program's descriptors have numbers below this */
 
 enum jail_mount_kind {
-	JAIL_DIR,     /* an empty directory */
-	JAIL_LINK,    /* a symbolic link; `source` is its target */
-	JAIL_FILE,    /* a file; `source` is its content */
-	JAIL_RO,      /* `source` of the host, read-only, including mounts below it */
-	JAIL_RW,      /* the same, writable */
-	JAIL_TMPFS,   /* memory; `source` has its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
+	JAIL_DIR,   /* an empty directory */
+	JAIL_LINK,  /* a symbolic link; `source` is its target */
+	JAIL_FILE,  /* a file; `source` is its content */
+	JAIL_RO,    /* `source` of the host, read-only, including mounts below it */
+	JAIL_RW,    /* the same, writable */
+	JAIL_TMPFS, /* memory; `source` has its options: mode=755,size=1m,nr_inodes=64,uid=1000 */
+	JAIL_COPY, /* `source`, in memory of the jail, is a copy of the file at `target`, and covers it; left out, if there
+		       * is no such file, or it has more than JAIL_COPY_MAX bytes */
 	JAIL_OVERLAY, /* the content of base below `source`; changes go to upper in work, also below
 		       * it, which must be in memory; base itself is removed */
 	JAIL_PROC,    /* of the new PID namespace, partly covered */

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -502,6 +503,32 @@ static uint64_t attr_of(const struct jail_mount *m)
 	       (m->flags & JAIL_NOEXEC ? MOUNT_ATTR_NOEXEC : 0u);
 }
 
+/* Covers a file that is shown read-only by one that can be changed where it is. Others may have made the file. */
+static int make_copy(const char *copy, const char *target)
+{
+	_cleanup_close_ int from = open(target, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
+			    to = -1;
+	struct stat st;
+	ssize_t n = 1;
+	int fd;
+
+	if (from < 0)
+		return errno == ENOENT || errno == ELOOP ? 0 : -errno;
+	if (fstat(from, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > JAIL_COPY_MAX)
+		return 0;
+	to = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (to < 0)
+		return -errno;
+	for (off_t at = 0; at < st.st_size && n > 0;)
+		n = sendfile(to, from, &at, (size_t)(st.st_size - at));
+	if (n < 0)
+		return -errno;
+	fd = copy_mount(copy, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY);
+	return fd < 0 ? fd : cover(target, fd);
+}
+
 /* What @m shows of the host, with all that is mounted below it. */
 static int open_source(const struct jail_mount *m, uint32_t i)
 {
@@ -554,6 +581,7 @@ static int make_one(const struct jail_spec *spec, const struct jail_mount *m, in
 	case JAIL_TMPFS:
 		fd = new_mount("tmpfs", m->source, (unsigned)attr_of(m));
 		return fd < 0 ? fd : attach_made(fd, target);
+	case JAIL_COPY: return make_copy(m->source + 1, target);
 	case JAIL_OVERLAY: return make_overlay(m->source + 1, target, spec->user);
 	case JAIL_PROC: return make_proc(target);
 	case JAIL_DEV: return make_dev(target, m->source);

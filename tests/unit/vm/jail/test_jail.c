@@ -182,6 +182,29 @@ static void works(void **state)
 	assert_int_equal(WEXITSTATUS(r.status), 3);
 }
 
+/* A file of the host that is shown read-only, and changes for this jail alone. */
+static void copies(void **state)
+{
+	static const struct jail_mount more[] = {
+		{JAIL_COPY, 0, "/tmp/copy", "/usr/lib/os-release"},
+		{JAIL_COPY, 0, "/tmp/none", "/usr/lib/there-is-none"},
+		{JAIL_COPY, 0, "/tmp/dir", "/usr/lib"},
+	};
+	struct jail_spec spec = jail_fixture_usual();
+	struct jail_fixture_result r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		spec.mounts[spec.nmounts++] = more[i];
+	jail_fixture_run(&r, &spec,
+			 "ls /tmp; cmp /tmp/copy /usr/lib/os-release && test -s /tmp/copy || exit; "
+			 "(echo x >>/usr/lib/os-release) 2>/dev/null || echo refused; "
+			 "echo new >/tmp/copy; cat /usr/lib/os-release");
+	assert_string_equal(r.out, "copy\nrefused\nnew\n");
+	jail_fixture_run(&r, NULL, "grep -c ^NAME= /usr/lib/os-release");
+	assert_string_equal(r.out, "1\n");
+}
+
 /* What a shell can show, outside and inside. */
 static void attempts(void **state)
 {
@@ -527,6 +550,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(kept_memory, spawner_fixture_setup,
 						spawner_fixture_teardown),
 		cmocka_unit_test_setup_teardown(no_device, spawner_fixture_setup,
+						spawner_fixture_teardown),
+		cmocka_unit_test_setup_teardown(copies, spawner_fixture_setup,
 						spawner_fixture_teardown),
 		cmocka_unit_test_setup_teardown(attempts, spawner_fixture_setup,
 						spawner_fixture_teardown),
