@@ -215,6 +215,18 @@ unsigned exchange_recheck(struct exchange *x)
 	return NET_WITHDRAWN;
 }
 
+unsigned exchange_judge_as(struct exchange *x, const char *method)
+{
+	const struct verdict v = egress_judge(&x->net->egress, method, x->to->host, x->to->address,
+					      x->to->port, x->path);
+
+	if (v.verb == RULE_ALLOW)
+		return NET_OK;
+	put_printable(x->method, sizeof(x->method), method);
+	x->verdict = v;
+	return reason_of(x);
+}
+
 /* ---- told of ---- */
 
 static void tell(const struct exchange *x)

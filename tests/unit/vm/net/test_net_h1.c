@@ -234,6 +234,40 @@ static void bad_chunks(void **state)
 	}
 }
 
+static void is_whole_or_nothing(const char *text)
+{
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, text, strlen(text), 100000);
+	if (*said(SIDE_HOST))
+		assert_non_null(strstr(said(SIDE_HOST), "\r\nContent-Length: 9\r\n"));
+	else
+		assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 4"));
+}
+
+/* A body whose length cannot be told does not go on: it would be the next request. */
+static void crowded(void **state)
+{
+	static char text[HEAD_MAX + 200];
+
+	(void)state;
+	for (unsigned fields = HEAD_FIELDS_MAX - 4; fields <= HEAD_FIELDS_MAX; fields++) {
+		int n = snprintf(text, sizeof(text), "POST / HTTP/1.1\r\n" HOST);
+
+		for (unsigned i = 2; i < fields; i++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "X: y\r\n");
+		snprintf(text + n, sizeof(text) - (size_t)n, "Content-Length: 9\r\n\r\nGET /evil");
+		is_whole_or_nothing(text);
+	}
+	for (size_t len = HEAD_MAX - 100; len < HEAD_MAX; len++) {
+		int n = snprintf(text, sizeof(text), "POST / HTTP/1.1\r\n" HOST "X: ");
+
+		memset(text + n, 'x', len);
+		snprintf(text + n + len, sizeof(text) - (size_t)n - len,
+			 "\r\nContent-Length: 9\r\n\r\nGET /evil");
+		is_whole_or_nothing(text);
+	}
+}
+
 static void too_long(void **state)
 {
 	static char text[HEAD_MAX + 100];
@@ -512,27 +546,48 @@ static void websocket(void **state)
 	assert_string_equal(pf.logged[0].method, "WEBSOCKET");
 }
 
+#define SWITCH "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+
+/* Who asks for a switch asks for nothing else by that. */
+static void only_websocket(void **state)
+{
+	const struct net_policy policy = {.rules = "allow WEBSOCKET web.test/* deny * web.test/*"};
+	static const char ask[] = "GET /ws HTTP/1.1\r\n" HOST
+				  "Upgrade: h2c, websocket\r\nConnection: Upgrade\r\n\r\n",
+			  other[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: "
+				    "h2c\r\nConnection: Upgrade\r\n\r\n",
+			  delete[] = "DELETE /x HTTP/1.1\r\n" HOST SWITCH "\r\n",
+			  get[] = "GET /x HTTP/1.1\r\n" HOST SWITCH "\r\n";
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &policy);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, delete, strlen(delete), 1000);
+	assert_string_equal(said(SIDE_HOST), "");
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
+	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST SWITCH "\r\n");
+	pf_say(SIDE_HOST, other, strlen(other), 7);
+	assert_true(pf.proxy->over && pf.proxy->speech == PROXY_HTTP1);
+	/* A server that does not switch may have taken it for a GET. */
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, get, strlen(get), 1000);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	assert_null(strstr(said(SIDE_GUEST), "200 OK"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),
-		TEST(chunks),
-		TEST(other_hosts),
-		TEST(two_readings),
-		TEST(bad_chunks),
-		TEST(too_long),
-		TEST(answers),
-		TEST(short_answers),
-		TEST(early_answer),
-		TEST(unasked_answer),
-		TEST(rules),
-		TEST(told_why),
-		TEST(ambiguous_paths),
-		TEST(withdrawn),
-		TEST(asked),
-		TEST(websocket),
+		TEST(good),	    TEST(chunks),	   TEST(other_hosts),
+		TEST(two_readings), TEST(bad_chunks),	   TEST(crowded),
+		TEST(too_long),	    TEST(answers),	   TEST(short_answers),
+		TEST(early_answer), TEST(unasked_answer),  TEST(rules),
+		TEST(told_why),	    TEST(ambiguous_paths), TEST(withdrawn),
+		TEST(asked),	    TEST(websocket),	   TEST(only_websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
