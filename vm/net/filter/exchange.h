@@ -32,7 +32,8 @@ enum exchange_state {
 /*
  * Embedded by its owner; all zeroes before exchange_begin().
  *
- * - `method`, `target` and `version` are kept as they came, printable, `target` cut off where it is too long to be told.
+ * - `method`, `target` and `version` are kept as they came, printable; of `target` what is not is encoded, and it ends with dots
+ *   where it is too long to be told.
  */
 struct exchange {
 	enum exchange_state state;

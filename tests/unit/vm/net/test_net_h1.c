@@ -518,6 +518,53 @@ static void asked(void **state)
 	assert_string_equal(said(SIDE_GUEST), REPLY);
 }
 
+static void say_get(const char *path)
+{
+	char text[3000];
+
+	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "\r\n", path);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, text, strlen(text), 1000);
+}
+
+static void change_policy(const struct net_policy *policy)
+{
+	char why[128];
+
+	egress_fini(&pf.net.egress);
+	assert_int_equal(egress_parse("", policy, &pf.net.egress, why), 0);
+	ask_recheck(&pf.net);
+	pf_say(SIDE_GUEST, "", 0, 1);
+}
+
+/* What is asked for is what goes on, and what rules that come later judge. */
+static void asked_in_full(void **state)
+{
+	const struct net_policy asks = {.rules = "ask * web.test/*"},
+				later = {.rules = "allow GET web.test/data* deny * web.test/*"};
+	static char path[2000];
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &asks);
+	say_get("/data\xff/../admin?\xc3\xa9");
+	assert_string_equal(pf.asked.path, "/data%FF/../admin?%C3%A9");
+	change_policy(&later);
+	assert_int_equal(pf.denied, NET_RULE);
+	assert_string_equal(said(SIDE_HOST), "");
+	/* Nobody decides on what he cannot see. */
+	change_policy(&asks);
+	snprintf(path, sizeof(path), "/data%01024d/../admin", 0);
+	say_get(path);
+	assert_int_equal(pf.denied, NET_LONG);
+	/* Of a query the beginning is enough; but another one that begins so is another question. */
+	path[5] = '?';
+	say_get(path);
+	assert_int_equal(strlen(pf.asked.path), sizeof(pf.asked.path) - 1);
+	assert_non_null(strstr(pf.asked.path, "00..."));
+	assert_int_equal(pf.net.asks.n, 1);
+}
+
 static void websocket(void **state)
 {
 	static const char ask[] =
@@ -582,12 +629,13 @@ static void only_websocket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),	    TEST(chunks),	   TEST(other_hosts),
-		TEST(two_readings), TEST(bad_chunks),	   TEST(crowded),
-		TEST(too_long),	    TEST(answers),	   TEST(short_answers),
-		TEST(early_answer), TEST(unasked_answer),  TEST(rules),
-		TEST(told_why),	    TEST(ambiguous_paths), TEST(withdrawn),
-		TEST(asked),	    TEST(websocket),	   TEST(only_websocket),
+		TEST(good),	      TEST(chunks),	     TEST(other_hosts),
+		TEST(two_readings),   TEST(bad_chunks),	     TEST(crowded),
+		TEST(too_long),	      TEST(answers),	     TEST(short_answers),
+		TEST(early_answer),   TEST(unasked_answer),  TEST(rules),
+		TEST(told_why),	      TEST(ambiguous_paths), TEST(withdrawn),
+		TEST(asked),	      TEST(asked_in_full),   TEST(websocket),
+		TEST(only_websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
