@@ -592,6 +592,8 @@ static void recheck(struct net *net, struct flow *f)
 			 (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK);
 	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) || unseen)
 		refuse(net, f, NET_WITHDRAWN);
+	else if (f->state == FLOW_CHECKING)
+		f->verdict = way.prospect.verdict; /* by which it will be admitted */
 }
 
 void flow_recheck(struct net *net)

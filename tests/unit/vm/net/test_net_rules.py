@@ -209,6 +209,27 @@ class Rules(Guest):
             assert self.ask(secure, "GET /b")[0].startswith(b"HTTP/1.1 200")
             assert self.ask(secure, "GET /a")[0].startswith(b"HTTP/1.1 403")
 
+    def test_live_and_silent(self):
+        """... and where nothing was said yet."""
+        seen = []
+
+        def server(sock):
+            seen.append(sock.recv(100))
+            sock.sendall(b"hi")
+
+        self.lab.serve(self.lab.internet, WEB, 8082, server)
+        self.rules("deny POST web.test:8082/x", allow="web.test:8082")
+        with self.space.connect(self.name("web.test"), 8082) as control, self.space.connect(self.name("web.test"), 8082) as sock:
+            control.sendall(b"\0no HTTP\n")
+            assert control.recv(10) == b"hi" and seen == [b"\0no HTTP\n"]
+            self.rules("allow GET web.test:8082/v1*", "deny * web.test:8082", allow="web.test:8082")
+            try:
+                sock.sendall(b"\0no HTTP\n")
+                answer = sock.recv(100)
+            except ConnectionResetError:
+                answer = b""
+            assert answer == b"" and len(seen) == 1, (answer, seen)
+
     def test_first(self):
         """The administrator's rules come before all others, and a session's cannot change that."""
         self.rules("allow * web.test:8443/*")
