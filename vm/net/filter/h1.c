@@ -650,6 +650,11 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 		proxy_finish(h->p);
 		return;
 	}
+	if (h->phase ==
+	    H1_WAITS) { /* whoever is asked may think for longer than the server waits */
+		proxy_lose_server(h->p);
+		return;
+	}
 	h->p->abrupt = cut;
 	if (h->answering && !h->answered &&
 	    http_parser_execute(&h->answer, &answer_calls, "", 0) == 0 && h->answered) {

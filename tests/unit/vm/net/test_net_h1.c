@@ -519,6 +519,33 @@ static void asked(void **state)
 	assert_string_equal(said(SIDE_GUEST), REPLY);
 }
 
+/* Whoever is asked may think for longer than a server keeps a connection on which nothing is said. */
+static void asked_for_long(void **state)
+{
+	const struct net_policy policy = {.ask = true};
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &policy);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
+	ask_decide(&pf.net, pf.asked.header.id, true);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
+	proxy_ended(pf.proxy, SIDE_HOST);
+	pf_say(SIDE_GUEST, "", 0, 1);
+	assert_int_equal(pf.net.asks.n, 1);
+	assert_string_equal(said(SIDE_HOST), GOOD);
+	ask_decide(&pf.net, pf.asked.header.id, true);
+	pf_say(SIDE_GUEST, "", 0, 1);
+	assert_string_equal(said(SIDE_HOST), GOOD GOOD);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	assert_string_equal(said(SIDE_GUEST), REPLY REPLY);
+	/* Between two requests the guest hears of it. */
+	proxy_ended(pf.proxy, SIDE_HOST);
+	assert_true(pf.proxy->over);
+}
+
 static void say_get(const char *path)
 {
 	char text[3000];
@@ -630,13 +657,13 @@ static void only_websocket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),	      TEST(chunks),	     TEST(other_hosts),
-		TEST(two_readings),   TEST(bad_chunks),	     TEST(crowded),
-		TEST(too_long),	      TEST(answers),	     TEST(short_answers),
-		TEST(early_answer),   TEST(unasked_answer),  TEST(rules),
-		TEST(told_why),	      TEST(ambiguous_paths), TEST(withdrawn),
-		TEST(asked),	      TEST(asked_in_full),   TEST(websocket),
-		TEST(only_websocket),
+		TEST(good),	    TEST(chunks),	   TEST(other_hosts),
+		TEST(two_readings), TEST(bad_chunks),	   TEST(crowded),
+		TEST(too_long),	    TEST(answers),	   TEST(short_answers),
+		TEST(early_answer), TEST(unasked_answer),  TEST(rules),
+		TEST(told_why),	    TEST(ambiguous_paths), TEST(withdrawn),
+		TEST(asked),	    TEST(asked_in_full),   TEST(asked_for_long),
+		TEST(websocket),    TEST(only_websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
