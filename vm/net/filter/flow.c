@@ -258,7 +258,8 @@ void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 	}
 	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
 	if (f->guarded)
-		f->guard = guard_for(port, reason != NET_OK || way.prospect.look);
+		f->guard = guard_for(port, reason != NET_OK || way.prospect.look,
+				     reason == NET_OK && (way.prospect.guarded || port == 443));
 	if (f->guard.kind == GUARD_OPEN || f->guard.kind == GUARD_SNIFF)
 		admit(net, f);
 }
