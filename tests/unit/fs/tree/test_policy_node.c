@@ -356,6 +356,11 @@ static void test_unasked(void **state)
 	fx_expect_in(fx, NET "denied/2/decided", "the program gave up\n");
 	fx_expect_in(fx, NET "allowed/3/decided", "what net/rules or net/allow say now\n");
 	assert_int_equal(s->ndecided, 0);
+	/* Nobody is asked any more: that is none. */
+	fake_asks(s, 5, "GET", "https", "other.test", 443, "/", 0);
+	assert_int_equal(fx_add(fx, SESSION "/config", "ask = no"), 0);
+	fake_asks_no_more(s, 5, SANDBOX_UNASKED_RULES);
+	fx_expect_in(fx, NET "denied/5/decided", "denied by what net/rules or net/allow say now\n");
 	/* With the sandbox goes what waits in it. */
 	assert_int_equal(fx_put(fx, SESSION "/ctl", "close"), 0);
 	fx_expect_in(fx, NET "denied/4/decided", "the sandbox is gone\n");
