@@ -2,6 +2,7 @@
 /* Connections and requests that wait for somebody's leave, and what was decided of others. See question.h. */
 #include "question.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include "fs.h"
 #include "session.h"
 #include "touch.h"
+#include "vm/base/egress.h"
 #include "vm/base/http_path.h"
 #include "vm/base/rules.h"
 
@@ -439,36 +441,26 @@ void question_set_always(struct session *s, struct question *q, bool always)
 	touched(s, q, q->state);
 }
 
-/* What the rules say of it now. */
+/* What is said of it now, as the filter has judged it. */
 static bool is_allowed(const struct session *s, const struct question *q)
 {
-	const struct net_policy p = network_policy(s, &s->settings);
-	const char *const texts[] = {p.first ? p.first : "", p.rules};
+	const struct net_policy policy = network_policy(s, &s->settings);
+	_cleanup_free_ char *list = network_list(s, &s->settings);
 	_cleanup_free_ struct http_path *path = malloc(sizeof(*path));
-	bool allowed = true; /* the allow list does */
+	const bool known = *q->method;
+	struct in_addr address = {0};
+	struct egress egress;
+	struct verdict v;
+	char why[128];
 
-	if (!path || (*q->method && http_path_read(q->path, strlen(q->path), path) < 0))
+	if (!list || !path || (known && http_path_read(q->path, strcspn(q->path, "?"), path) < 0) ||
+	    egress_parse(list, &policy, &egress, why) < 0)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct rules rules;
-		struct rule_answer answer;
-		char why[128];
-
-		if (rules_parse(texts[i], strlen(texts[i]), &rules, why) < 0)
-			return false;
-		answer = *q->method ? rules_judge(&rules,
-						  &(struct rule_question){.method = q->method,
-									  .host = q->host,
-									  .port = q->port,
-									  .path = path},
-						  RULE_ALLOW)
-				    : rules_reach(&rules, q->host, q->port).answer;
-		rules_fini(&rules);
-		if (answer.rule)
-			return answer.verb == RULE_ALLOW;
-		allowed = allowed && answer.verb != RULE_DENY;
-	}
-	return allowed;
+	if (inet_pton(AF_INET, q->host, &address) != 1)
+		address.s_addr = 0;
+	v = egress_judge(&egress, q->method, q->host, address.s_addr, q->port, known ? path : NULL);
+	egress_fini(&egress);
+	return v.verb == RULE_ALLOW;
 }
 
 void question_unasked(struct session *s, uint32_t id, unsigned why)

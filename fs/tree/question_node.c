@@ -8,10 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "fs/config/network.h"
 #include "fs/session/fs.h"
 #include "fs/session/session.h"
 #include "fs/tree/json.h"
 #include "nodes.h"
+#include "vm/base/allow.h"
 #include "vm/base/problem.h"
 
 static enum question_state state_of(enum node_kind dir)
@@ -229,13 +231,31 @@ const struct handle_ops decision_ops = {
 	.truncate = truncate_handle,
 };
 
+/* May the session reach this host at all? Where a rule of the administrator's asks, he has said so. */
+static int check_host(struct session *s, const struct question *q)
+{
+	char place[ALLOW_NAME_MAX + 8];
+	struct problem why;
+	int e;
+
+	if (q->rule & SANDBOX_RULE_FIRST)
+		return 0;
+	snprintf(place, sizeof(place), "%s:%u", q->host, q->port);
+	e = netset_check_hosts("net/pending", place, &s->fs->conf->limits, &why);
+	if (e < 0 && e != -ENOMEM)
+		session_problem(s, &why);
+	return e;
+}
+
 /* The rule first: if that can't be, nothing is decided. */
 static int decide(struct session *s, struct question *q, bool allowed)
 {
 	struct buf rule = {0};
 	const uint32_t number = q->number;
-	int e = q->always ? check_rule(s, q, allowed, &rule) : 0;
+	int e = allowed ? check_host(s, q) : 0;
 
+	if (e == 0 && q->always)
+		e = check_rule(s, q, allowed, &rule);
 	if (e == 0 && q->always)
 		e = config_list_begin(s, NODE_NET_RULES, buf_str(&rule));
 	buf_clear(&rule);

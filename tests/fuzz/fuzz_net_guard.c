@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool feed(uint16_t port, bool look, const uint8_t *data, size_t size, size_t step,
 		 size_t *ret_passed)
 {
-	struct guard g = guard_for(port, look);
+	struct guard g = guard_for(port, look, false);
 	size_t passed = 0, have = 0;
 	unsigned reason = NET_OK;
 

@@ -215,6 +215,8 @@ int http_path_read(const char *target, size_t len, struct http_path *ret_path)
 	}
 	if (n == 0 || target[0] != '/')
 		return -EINVAL;
+	if (n > 1 && (target[1] == '/' || target[1] == '\\'))
+		return -EILSEQ; /* to who reads it as a URL what follows is a host */
 	if (n > HTTP_PATH_MAX)
 		return -ENAMETOOLONG;
 	r = write_plain(target, n, ret_path->plain, sizeof(ret_path->plain));

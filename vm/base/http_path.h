@@ -18,7 +18,8 @@
  *
  * What a dot segment takes away depends on what the segments before it are, of which there are more than two readings. So a path
  * with dot segments must be the same to all: /v1/%2e%2e/admin is /admin; but /v1/..%2fadmin, /v1/..;/admin, /v1/%252e%252e/admin,
- * /v1/..\admin and /v1//../admin are refused.
+ * /v1/..\admin and /v1//../admin are refused. So is what begins with two slashes: //v1/admin is /admin to a server that reads it as a
+ * URL without a scheme, as programs for Node.js do.
  *
  * The query, from the first ?, is part of neither.
  */
@@ -33,7 +34,7 @@ struct http_path {
  * @ret_path: Both readings. Undefined on failure
  *
  * Return: 0; -EINVAL if it is neither, has a control character, a blank, a # or a % without two digits, or a control character
- * in any decoding; -EILSEQ if servers differ on where it leads: it hides dot segments, or characters in overlong UTF-8;
+ * in any decoding; -EILSEQ if servers differ on where it leads: it hides dot segments, a host, or characters in overlong UTF-8;
  * -ENAMETOOLONG.
  */
 int http_path_read(const char *target, size_t len, struct http_path *ret_path);

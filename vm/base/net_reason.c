@@ -37,6 +37,7 @@ static const char *const strings[] = {
 	[NET_CLIENT] = "the program broke off TLS",
 	[NET_BUDGET] = "the budget is used up",
 	[NET_SECRET_TRACE] = "TRACE would repeat its secret",
+	[NET_LONG] = "a path too long to be asked for",
 };
 static_assert(ARRAY_SIZE(strings) == NET_NREASONS, "a string for each reason");
 

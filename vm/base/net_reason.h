@@ -34,6 +34,7 @@ enum net_reason {
 	NET_CLIENT,	   /* the program does not go on with TLS: it trusts other certificates */
 	NET_BUDGET,	   /* the session has used up what it may use */
 	NET_SECRET_TRACE, /* TRACE would have the server repeat its secret */
+	NET_LONG,	  /* whoever is asked could not see all of its path */
 	NET_NREASONS
 };
 

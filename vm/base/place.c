@@ -82,6 +82,12 @@ bool place_has_host(const struct place *p, const char *host, uint16_t port)
 	return false;
 }
 
+bool place_is_at(const struct place *a, const struct place *b)
+{
+	return a->host.kind == b->host.kind && a->host.port == b->host.port &&
+	       a->host.address == b->host.address && !strcmp(a->host.name, b->host.name);
+}
+
 unsigned place_fitting(const struct place *p, const struct http_path *path, bool any_case)
 {
 	if (!p->plain)

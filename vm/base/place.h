@@ -42,6 +42,9 @@ int place_parse(const char *word, size_t len, char *store, struct place *ret_pla
 /* Does it have this host and port? @host: canonical name, or an address as text; @port: 0 for any. */
 bool place_has_host(const struct place *p, const char *host, uint16_t port);
 
+/* Are both at the same host and port, whatever their paths? */
+bool place_is_at(const struct place *a, const struct place *b);
+
 /* Which readings of a path fit it, with letters as they are or in any case. */
 enum place_reading { PLACE_PLAIN = 1, PLACE_BARE = 2, PLACE_BOTH = 3 };
 unsigned place_fitting(const struct place *p, const struct http_path *path, bool any_case);

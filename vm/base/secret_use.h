@@ -21,8 +21,8 @@ struct http_path;
  *	api.example.com query key NAME		key=VALUE, the last parameter of the query
  *	api.example.com placeholder NAME	xsbx-secret-NAME becomes VALUE, in headers, the query, and bodies up to 64 KiB
  *
- * A place without a port means 443 alone: secrets go over plain HTTP only where a port says so. It is never *: who gets a secret
- * is named.
+ * A place without a port means 443 alone, where nothing but TLS is spoken (guard.h): secrets go over plain HTTP only where another
+ * port says so, if the client speaks that there. It is never *: who gets a secret is named.
  */
 #define SECRET_USES_TEXT_MAX 16384
 #define SECRET_USES_MAX	     64

@@ -40,9 +40,10 @@
  * over, could have written it.
  */
 
-#define WORDS_MAX  64
-#define SAID_MAX   2048
-#define OUTPUT_MAX (SECRET_VALUE_MAX + 256)
+#define WORDS_MAX	64
+#define SAID_MAX	2048
+#define OUTPUT_MAX	(SECRET_VALUE_MAX + 256)
+#define SECRET_PART_MIN 4 /* bytes of a value that say something of it */
 
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
@@ -384,6 +385,16 @@ static void mask(struct command *c)
 	while ((hit = memmem(at, (size_t)(c->said + c->nsaid - at), c->output, n))) {
 		memset(hit, '*', n);
 		at = hit + n;
+	}
+	/* Of one at the end only the beginning may have been taken. */
+	for (; at < c->said + c->nsaid; at++) {
+		const size_t left = (size_t)(c->said + c->nsaid - at);
+
+		if (left >= MIN(n, (size_t)SECRET_PART_MIN) && left < n &&
+		    !memcmp(at, c->output, left)) {
+			memset(at, '*', left);
+			return;
+		}
 	}
 }
 

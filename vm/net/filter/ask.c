@@ -54,6 +54,8 @@ int ask_for(struct net *net, struct asker *a, const struct net_asked *what)
 	TAILQ_FOREACH(ask, &net->asks.list, link)
 		if (is_same(&ask->msg, what))
 			break;
+	if (strlen(what->path) == sizeof(what->path) - 1)
+		ask = NULL; /* it may be cut off, and another one behind that */
 	if (!ask)
 		ask = ask_new(net, what);
 	if (!ask)

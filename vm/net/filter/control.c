@@ -47,7 +47,7 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 				 .used = m->used,
 				 .rate = m->rate};
 	const char *const allow = next_text(&at, end);
-	struct egress egress;
+	struct egress egress, before = net->egress;
 	char why[128];
 	int r;
 
@@ -59,10 +59,10 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 	r = egress_parse(allow, &all, &egress, why);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EPROTO;
-	egress_fini(&net->egress);
 	net->egress = egress;
 	net_prepare_kit(net);
-	secrets_recheck(net);
+	secrets_recheck(net, &before.uses);
+	egress_fini(&before);
 	ask_recheck(net);
 	flow_recheck(net);
 	return 0;

@@ -24,6 +24,34 @@ static void put_printable(char *to, size_t size, const char *from)
 	to[n] = '\0';
 }
 
+/* Like it, but what cannot stand there is encoded, so that it is the same path; dots fill it up where it is cut off. */
+static void put_target(char to[static NET_PATH_MAX], const char *from)
+{
+	const size_t most = NET_PATH_MAX - 1;
+	size_t n = 0;
+
+	for (; *from && n < most; from++) {
+		if (*from > ' ' && *from < 0x7f)
+			to[n++] = *from;
+		else if (n + 3 <= most)
+			n += (size_t)snprintf(to + n, 4, "%%%02X", (unsigned char)*from);
+		else
+			break;
+	}
+	if (*from) {
+		n = MIN(n, most - 3);
+		memset(to + n, '.', most - n);
+		n = most;
+	}
+	to[n] = '\0';
+}
+
+/* Is all of its path in `target`? Of what is as long as that, a part may be missing. */
+static bool has_whole_path(const struct exchange *x)
+{
+	return strcspn(x->target, "?") < NET_PATH_MAX - 1;
+}
+
 /* `host` or `host:port`. Does it say what the connection is for? */
 static bool is_meant(struct destination *to, const char *authority)
 {
@@ -46,6 +74,18 @@ static struct verdict judge(const struct exchange *x)
 {
 	return egress_judge(&x->net->egress, x->method, x->to->host, x->to->address, x->to->port,
 			    x->path);
+}
+
+/* Why it was denied: by a rule, or because nothing allows it. */
+static unsigned reason_of(const struct exchange *x)
+{
+	const struct allow *list = &x->net->egress.allow;
+
+	if (x->verdict.rule)
+		return NET_RULE;
+	if (x->to->address)
+		return allow_literal(list, x->to->address, 0) ? NET_PORT : NET_ADDRESS;
+	return allow_name(list, x->to->host, 0) != ALLOW_REFUSED ? NET_PORT : NET_NAME;
 }
 
 static void refuse(struct exchange *x, unsigned reason)
@@ -88,7 +128,7 @@ static void on_answered(struct asker *a, unsigned reason)
 
 	x->left = reason == NET_OK;
 	x->verdict = judge(x);
-	settle(x, reason);
+	settle(x, reason == NET_OK && x->verdict.verb == RULE_DENY ? reason_of(x) : reason);
 	if (x->state != EXCHANGE_WAITS)
 		x->answered(x);
 }
@@ -107,22 +147,12 @@ static void ask(struct exchange *x)
 	snprintf(what.host, sizeof(what.host), "%s", x->to->host);
 	memcpy(what.path, x->target, sizeof(what.path));
 	x->asker.answered = on_answered;
-	if (ask_for(x->net, &x->asker, &what) < 0)
+	if (!has_whole_path(x))
+		refuse(x, NET_LONG);
+	else if (ask_for(x->net, &x->asker, &what) < 0)
 		refuse(x, NET_BUSY);
 	else
 		x->state = EXCHANGE_WAITS;
-}
-
-/* Why it was denied: by a rule, or because nothing allows it. */
-static unsigned reason_of(const struct exchange *x)
-{
-	const struct allow *list = &x->net->egress.allow;
-
-	if (x->verdict.rule)
-		return NET_RULE;
-	if (x->to->address)
-		return allow_literal(list, x->to->address, 0) ? NET_PORT : NET_ADDRESS;
-	return allow_name(list, x->to->host, 0) != ALLOW_REFUSED ? NET_PORT : NET_NAME;
 }
 
 /* What cannot be read as a path, or be read in different ways, only matters where something depends on it. */
@@ -164,7 +194,7 @@ void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
 	x->began_mono_ms = net_clock_ms(CLOCK_MONOTONIC);
 	put_printable(x->method, sizeof(x->method), websocket ? RULES_WEBSOCKET : method);
 	put_printable(x->version, sizeof(x->version), version);
-	put_printable(x->target, sizeof(x->target), target);
+	put_target(x->target, target);
 	reason = check(x, target, authority);
 	if (reason != NET_OK) {
 		refuse(x, reason);
@@ -213,6 +243,18 @@ unsigned exchange_recheck(struct exchange *x)
 	if (v.verb == RULE_ALLOW || (v.verb == RULE_ASK && x->left))
 		return NET_OK;
 	return NET_WITHDRAWN;
+}
+
+unsigned exchange_judge_as(struct exchange *x, const char *method)
+{
+	const struct verdict v = egress_judge(&x->net->egress, method, x->to->host, x->to->address,
+					      x->to->port, x->path);
+
+	if (v.verb == RULE_ALLOW)
+		return NET_OK;
+	put_printable(x->method, sizeof(x->method), method);
+	x->verdict = v;
+	return reason_of(x);
 }
 
 /* ---- told of ---- */
@@ -311,6 +353,7 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_NOT_HTTP:
 	case NET_PATH:
 	case NET_NO_HOST: status = 400; break;
+	case NET_LONG: status = 414; break;
 	case NET_BUSY:
 	case NET_BUDGET: status = 429; break;
 	case NET_UNRESOLVED:

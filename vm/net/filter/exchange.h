@@ -32,7 +32,8 @@ enum exchange_state {
 /*
  * Embedded by its owner; all zeroes before exchange_begin().
  *
- * - `method`, `target` and `version` are kept as they came, printable, `target` cut off where it is too long to be told.
+ * - `method`, `target` and `version` are kept as they came, printable; of `target` what is not is encoded, and it ends with dots
+ *   where it is too long to be told.
  */
 struct exchange {
 	enum exchange_state state;
@@ -77,6 +78,9 @@ void exchange_fail(struct exchange *x, unsigned reason);
 
 /* Is it still allowed? Called when the policy has changed. Return: NET_OK or the reason why not. */
 unsigned exchange_recheck(struct exchange *x);
+
+/* The server has taken one to switch for what it is otherwise. Return: NET_OK, or why that is refused. */
+unsigned exchange_judge_as(struct exchange *x, const char *method);
 
 /* It is over: told of, and all zeroes but for `answered`. */
 void exchange_end(struct exchange *x);

@@ -258,7 +258,8 @@ void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 	}
 	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
 	if (f->guarded)
-		f->guard = guard_for(port, reason != NET_OK || way.prospect.look);
+		f->guard = guard_for(port, reason != NET_OK || way.prospect.look,
+				     reason == NET_OK && (way.prospect.guarded || port == 443));
 	if (f->guard.kind == GUARD_OPEN || f->guard.kind == GUARD_SNIFF)
 		admit(net, f);
 }
@@ -342,6 +343,11 @@ static void serve(struct net *net, struct flow *f)
 	if (p->broken) {
 		kill_flow(net, f);
 		return;
+	}
+	if (p->lost) {
+		close(f->fd[SIDE_HOST]);
+		f->fd[SIDE_HOST] = -1;
+		p->lost = false;
 	}
 	if (p->dials && !p->dialed && !f->asked_dial && f->fd[SIDE_HOST] < 0 && !p->over)
 		dial(net, f);
@@ -592,6 +598,8 @@ static void recheck(struct net *net, struct flow *f)
 			 (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK);
 	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) || unseen)
 		refuse(net, f, NET_WITHDRAWN);
+	else if (f->state == FLOW_CHECKING)
+		f->verdict = way.prospect.verdict; /* by which it will be admitted */
 }
 
 void flow_recheck(struct net *net)
@@ -626,19 +634,13 @@ static bool has_output(const struct flow *f, enum side s)
 	return f->state == FLOW_OPEN && pending(&f->half[!s]);
 }
 
-static void shorten(int *timeout_ms, int ms)
-{
-	if (*timeout_ms < 0 || *timeout_ms > ms)
-		*timeout_ms = ms;
-}
-
 void flow_prepare(struct net *net, int *timeout_ms)
 {
 	const int pause_ms = budget_pause_ms(net);
 	struct flow *f;
 
 	if (pause_ms)
-		shorten(timeout_ms, pause_ms);
+		net_wake_at(timeout_ms, 0, pause_ms);
 	TAILQ_FOREACH(f, &net->flows.list, link) {
 		for (int s = 0; s < 2; s++) {
 			const bool in = wants(f, (enum side)s) && (!pause_ms || f->inbound);
@@ -648,7 +650,7 @@ void flow_prepare(struct net *net, int *timeout_ms)
 			f->place[s] = pollset_add(&net->set, f->fd[s], (short)events);
 		}
 		if (f->state == FLOW_CHECKING || f->proxy)
-			shorten(timeout_ms, f->proxy && f->proxy->again ? 0 : 1000);
+			net_wake_at(timeout_ms, 0, f->proxy && f->proxy->again ? 0 : 1000);
 	}
 }
 

@@ -8,9 +8,10 @@
 
 #define TLS_HANDSHAKE 22
 
-struct guard guard_for(uint16_t port, bool look)
+struct guard guard_for(uint16_t port, bool look, bool held)
 {
-	return (struct guard){.kind = look	    ? GUARD_LOOK
+	return (struct guard){.only = held && (port == 80 || port == 443) ? port : 0,
+			      .kind = look	    ? GUARD_LOOK
 				      : port == 443 ? GUARD_TLS
 				      : port == 80  ? GUARD_PROXY
 						    : GUARD_SNIFF};
@@ -36,10 +37,9 @@ static int sniff(struct guard *g, const uint8_t *data, size_t len)
 static void look(struct guard *g, const uint8_t *data, size_t len)
 {
 	struct sniff whole = {0}; /* nothing has passed: it begins anew each time */
-	size_t blank = 0, pass;
+	const size_t blank = sniff_blanks(data, len);
+	size_t pass;
 
-	while (blank < len && (data[blank] == '\r' || data[blank] == '\n'))
-		blank++;
 	if (data[0] == TLS_HANDSHAKE)
 		g->kind = GUARD_PROXY_TLS;
 	else if (blank == len)
@@ -50,6 +50,16 @@ static void look(struct guard *g, const uint8_t *data, size_t len)
 		case SNIFF_OTHER: g->kind = GUARD_OTHER; break;
 		case SNIFF_UNDECIDED: break;
 		}
+}
+
+/* What may not be spoken on this port. Return: enum net_reason. */
+static unsigned refuse(const struct guard *g)
+{
+	if (g->only == 443 && (g->kind == GUARD_PROXY || g->kind == GUARD_OTHER))
+		return NET_NOT_TLS;
+	if (g->only == 80 && (g->kind == GUARD_PROXY_TLS || g->kind == GUARD_OTHER))
+		return NET_NOT_HTTP;
+	return NET_OK;
 }
 
 int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *name,
@@ -69,7 +79,10 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 		if (g->hello.done)
 			g->kind = GUARD_OPEN;
 		return n;
-	case GUARD_LOOK: look(g, data, len); return 0;
+	case GUARD_LOOK:
+		look(g, data, len);
+		*ret_reason = refuse(g);
+		return *ret_reason == NET_OK ? 0 : -EACCES;
 	case GUARD_PROXY:
 	case GUARD_PROXY_TLS:
 	case GUARD_OTHER: return 0;

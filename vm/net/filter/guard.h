@@ -24,12 +24,14 @@ enum guard_kind {
 
 struct guard {
 	enum guard_kind kind;
+	uint16_t only; /* with GUARD_LOOK: 80, HTTP/1 alone; 443, TLS alone; or 0 */
 	struct hello hello;
 	struct sniff sniff;
 };
 
-/* The guard for a connection to @port; @look: rules depend on what is said there, or it is refused and told so. */
-struct guard guard_for(uint16_t port, bool look);
+/* The guard for a connection to @port; @look: rules depend on what is said there, or it is refused and told so. @held: to what is
+ * spoken on that port, all the same. */
+struct guard guard_for(uint16_t port, bool look, bool held);
 
 /**
  * guard_check() - Check data that the client sends

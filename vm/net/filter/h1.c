@@ -110,40 +110,10 @@ static void fail(struct h1 *h, unsigned reason)
 	refuse(h);
 }
 
-/* The framing is ours, whoever made it before. */
-static void put_framing(struct head *head, const http_parser *parser, bool *ret_chunked)
+static int put_framing(struct head *head, const http_parser *parser, bool *ret_chunked)
 {
-	char length[24];
-
 	*ret_chunked = parser->flags & F_CHUNKED;
-	head_remove(head, "Content-Length");
-	head_remove(head, "Transfer-Encoding");
-	if (*ret_chunked) {
-		(void)head_add(head, "Transfer-Encoding", "chunked");
-	} else if (parser->content_length != UINT64_MAX) {
-		snprintf(length, sizeof(length), "%llu",
-			 (unsigned long long)parser->content_length);
-		(void)head_add(head, "Content-Length", length);
-	}
-}
-
-/* Nor does any field concern the connection alone but those that are ours. */
-static void put_connection(struct head *head, bool websocket, bool keeps, bool old)
-{
-	static const char *const own[] = {"Connection", "Keep-Alive", "Proxy-Connection", "TE",
-					  "HTTP2-Settings"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		head_remove(head, own[i]);
-	if (websocket) {
-		(void)head_add(head, "Connection", "Upgrade");
-		return;
-	}
-	head_remove(head, "Upgrade");
-	if (!keeps)
-		(void)head_add(head, "Connection", "close");
-	else if (old)
-		(void)head_add(head, "Connection", "keep-alive");
+	return head_put_framing(head, *ret_chunked, parser->content_length);
 }
 
 /* ---- requests ---- */
@@ -190,7 +160,10 @@ static void send_gathered(struct h1 *h)
 	}
 	snprintf(length, sizeof(length), "%zu", h->body.len);
 	head_remove(&h->head, "Content-Length");
-	(void)head_add(&h->head, "Content-Length", length);
+	if (head_add(&h->head, "Content-Length", length) < 0) {
+		fail(h, NET_NOT_HTTP);
+		return;
+	}
 	send_head(h);
 	say_text(h, SIDE_HOST, &h->body);
 }
@@ -206,8 +179,12 @@ static void send_request(struct h1 *h)
 		return;
 	}
 	h->phase = H1_BODY;
-	put_framing(&h->head, &h->request, &h->chunked[SIDE_GUEST]);
-	put_connection(&h->head, h->websocket, h->keeps[SIDE_GUEST], h->request.http_minor == 0);
+	if (put_framing(&h->head, &h->request, &h->chunked[SIDE_GUEST]) < 0 ||
+	    head_put_connection(&h->head, h->websocket, h->keeps[SIDE_GUEST],
+				h->request.http_minor == 0) < 0) {
+		fail(h, NET_NOT_HTTP); /* it has more fields than one of ours would fit behind */
+		return;
+	}
 	if (in_body && !h->chunked[SIDE_GUEST] && h->request.content_length > 0 &&
 	    h->request.content_length <= DRESS_BODY_MAX)
 		gather(h);
@@ -326,7 +303,9 @@ static int on_head(http_parser *parser)
 		h->bad = NET_NOT_HTTP;
 		return -1;
 	}
-	h->websocket = parser->upgrade && head_has_token(&h->head, "Upgrade", "websocket");
+	/* Whatever else has these fields asks for what its method says. */
+	h->websocket = parser->upgrade && parser->method == HTTP_GET &&
+		       head_has_token(&h->head, "Upgrade", "websocket");
 	h->keeps[SIDE_GUEST] = http_should_keep_alive(parser);
 	begin(h);
 	/* A switch to another protocol is never made: the server does not hear of it. */
@@ -465,6 +444,13 @@ static bool is_interim(const http_parser *answer)
 	return answer->status_code / 100 == 1 && answer->status_code != 101;
 }
 
+static bool is_switched(const struct h1 *h)
+{
+	const char *to = head_value(&h->reply, "Upgrade");
+
+	return h->websocket && to && !strcasecmp(to, "websocket");
+}
+
 static int on_reply_head(http_parser *parser)
 {
 	struct h1 *h = parser->data;
@@ -473,10 +459,13 @@ static int on_reply_head(http_parser *parser)
 	struct buf out = {0};
 
 	head_end(&h->reply);
-	if (parser->http_major != 1 || (switches && !h->websocket) ||
+	if (parser->http_major != 1 || (switches && !is_switched(h)) ||
 	    head_is_framed_oddly(&h->reply))
 		return -1;
-	h->bad = cleanse_head(h->p, &h->x, &h->reply, false);
+	if (h->websocket && parser->status_code / 100 == 2)
+		h->bad = exchange_judge_as(&h->x, "GET"); /* which it was to the server */
+	if (h->bad == NET_OK)
+		h->bad = cleanse_head(h->p, &h->x, &h->reply, false);
 	h->cleanser.streams = cleanse_streams(&h->reply);
 	if (h->bad != NET_OK)
 		return -1;
@@ -484,11 +473,13 @@ static int on_reply_head(http_parser *parser)
 	h->chunked[SIDE_HOST] = false;
 	/* Without a body, these fields tell of the one that would be there. */
 	if (!bare && parser->status_code != 304 && parser->status_code != 204 &&
-	    !is_interim(parser) && !switches)
-		put_framing(&h->reply, parser, &h->chunked[SIDE_HOST]);
-	if (!is_interim(parser))
-		put_connection(&h->reply, switches, h->keeps[SIDE_HOST] && h->keeps[SIDE_GUEST],
-			       h->request.http_minor == 0);
+	    !is_interim(parser) && !switches &&
+	    put_framing(&h->reply, parser, &h->chunked[SIDE_HOST]) < 0)
+		return -1;
+	if (!is_interim(parser) &&
+	    head_put_connection(&h->reply, switches, h->keeps[SIDE_HOST] && h->keeps[SIDE_GUEST],
+				h->request.http_minor == 0) < 0)
+		return -1;
 	h->answering = true;
 	h->x.status = parser->status_code;
 	reason = buf_str(&h->reply.first);
@@ -657,6 +648,11 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 	}
 	if (h->phase == H1_HEAD) { /* between two requests */
 		proxy_finish(h->p);
+		return;
+	}
+	if (h->phase ==
+	    H1_WAITS) { /* whoever is asked may think for longer than the server waits */
+		proxy_lose_server(h->p);
 		return;
 	}
 	h->p->abrupt = cut;

@@ -3,8 +3,12 @@
 #include "head.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "vm/base/util.h"
 
 void head_clear(struct head *h)
 {
@@ -239,4 +243,35 @@ bool head_is_framed_oddly(const struct head *head)
 		return false;
 	return !coding || strcasecmp(coding, "chunked") != 0 ||
 	       head_find(head, "Content-Length", 0) >= 0;
+}
+
+int head_put_framing(struct head *h, bool chunked, uint64_t length)
+{
+	char text[24];
+
+	head_remove(h, "Content-Length");
+	head_remove(h, "Transfer-Encoding");
+	if (chunked)
+		return head_add(h, "Transfer-Encoding", "chunked");
+	if (length == UINT64_MAX)
+		return 0;
+	snprintf(text, sizeof(text), "%" PRIu64, length);
+	return head_add(h, "Content-Length", text);
+}
+
+int head_put_connection(struct head *h, bool websocket, bool keeps, bool old)
+{
+	static const char *const own[] = {"Connection", "Keep-Alive",	  "Proxy-Connection",
+					  "TE",		"HTTP2-Settings", "Upgrade"};
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		head_remove(h, own[i]);
+	if (websocket) {
+		r = head_add(h, "Upgrade", "websocket");
+		return r < 0 ? r : head_add(h, "Connection", "Upgrade");
+	}
+	if (!keeps)
+		return head_add(h, "Connection", "close");
+	return old ? head_add(h, "Connection", "keep-alive") : 0;
 }

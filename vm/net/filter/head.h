@@ -76,4 +76,10 @@ bool head_has_no_folds(enum head_lines *at, const char *bytes, size_t len);
 /* Is the body framed in a way of which there are two readings, or by a coding that nobody here knows? */
 bool head_is_framed_oddly(const struct head *head);
 
+/* The framing is ours, whoever made it before: in chunks, or of @length bytes, or neither if that is UINT64_MAX. Nor does any field
+ * concern the connection alone but those that are ours. @old: it is HTTP/1.0. Return: as head_add(); without what did not fit the
+ * message would be another one. */
+int head_put_framing(struct head *h, bool chunked, uint64_t length);
+int head_put_connection(struct head *h, bool websocket, bool keeps, bool old);
+
 #endif

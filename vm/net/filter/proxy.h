@@ -37,7 +37,7 @@ struct channel {
 enum proxy_speech { PROXY_SILENT, PROXY_HTTP1, PROXY_HTTP2, PROXY_TUNNEL };
 
 /*
- * What flow.c looks at behind each call: `dials` (it is to be dialled, once), `over` (nothing more is read of the guest than to be
+ * What flow.c looks at behind each call: `dials` (it is to be dialled, once, or once more behind `lost`), `over` (nothing more is read of the guest than to be
  * thrown away, and when all was sent it is closed), `broken` (it is to be closed at once, so that both sides notice).
  */
 struct proxy {
@@ -54,6 +54,7 @@ struct proxy {
 	bool abrupt; /* the server has not said that it ends, and the guest is not told so either */
 	bool again;  /* proxy_go_on() was called */
 	bool half_closed; /* the guest says nothing more, which the server is told when all was sent */
+	bool lost; /* the server has gone: its socket is to be closed, and may be dialled again */
 	unsigned failed; /* why it could not be dialled; NET_OK: it was, or was not tried */
 	char why[200];	 /* in words, if there is more to say */
 };
@@ -100,6 +101,9 @@ void proxy_say(struct proxy *p, enum side s, const void *bytes, size_t len);
 
 /* Has it dialled, if it was not. Return: is it connected, or on its way? */
 void proxy_dial(struct proxy *p);
+
+/* The server has gone, of which nothing was asked that it has not answered: it is dialled anew for what will be. */
+void proxy_lose_server(struct proxy *p);
 
 /* Both sides are told that it is over, when all was sent. */
 void proxy_finish(struct proxy *p);

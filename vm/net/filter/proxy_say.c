@@ -27,6 +27,19 @@ void proxy_dial(struct proxy *p)
 	p->dials = true;
 }
 
+void proxy_lose_server(struct proxy *p)
+{
+	struct channel *c = &p->side[SIDE_HOST];
+
+	tls_free(c->tls);
+	buf_clear(&c->later);
+	buf_clear(&c->out);
+	buf_clear(&c->in);
+	*c = (struct channel){.tls = NULL};
+	p->dials = p->dialed = false;
+	p->lost = true;
+}
+
 void proxy_finish(struct proxy *p)
 {
 	p->over = true;

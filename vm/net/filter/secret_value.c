@@ -21,7 +21,7 @@
  *
  * - as it is;
  * - percent-encoded, in capital and small letters, and with + for a blank;
- * - as in a JSON string: with \" and \\, also with \/, also with \u003c and its like;
+ * - as in a JSON string: with \" and \\, also with \/, also with \u003c and its like, also as .NET does, to which \u002B is a +;
  * - as in HTML;
  * - in base64, of both alphabets. What stands before it decides at which of three places in a group of four it begins; so there
  *   are three forms, each without the characters at its ends in which neighbours take part. By these it is found whatever is
@@ -31,7 +31,7 @@
  * What is not found is what a server makes of it by will: reversed, compressed, encrypted, in parts. Such a server has it anyway.
  */
 
-#define FORM_FACTOR 52 /* bytes of all forms for each of the value, at most */
+#define FORM_FACTOR 58 /* bytes of all forms for each of the value, at most */
 #define FORM_LEAST  4  /* a shorter one says nothing */
 
 static bool is_unreserved(uint8_t c)
@@ -79,9 +79,9 @@ static size_t put_form(const uint8_t *from, size_t len, uint8_t *to)
 	return percent(from, len, to, capital, true);
 }
 
-/* @escaped: more characters that get a backslash; @unicode: that are written by their number. */
+/* @escaped: more characters that get a backslash; @unicode: that are written by their number, in these @digits. */
 static size_t json(const uint8_t *from, size_t len, uint8_t *to, const char *escaped,
-		   const char *unicode)
+		   const char *unicode, const char *digits)
 {
 	size_t n = 0;
 
@@ -89,8 +89,8 @@ static size_t json(const uint8_t *from, size_t len, uint8_t *to, const char *esc
 		if (strchr(unicode, from[i])) {
 			/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): these are bytes */
 			memcpy(to + n, "\\u00", 4);
-			to[n + 4] = (uint8_t)small[from[i] >> 4];
-			to[n + 5] = (uint8_t)small[from[i] & 15];
+			to[n + 4] = (uint8_t)digits[from[i] >> 4];
+			to[n + 5] = (uint8_t)digits[from[i] & 15];
 			n += 6;
 			continue;
 		}
@@ -103,22 +103,27 @@ static size_t json(const uint8_t *from, size_t len, uint8_t *to, const char *esc
 
 static size_t put_json(const uint8_t *from, size_t len, uint8_t *to)
 {
-	return json(from, len, to, "", "");
+	return json(from, len, to, "", "", small);
 }
 
 static size_t put_json_slash(const uint8_t *from, size_t len, uint8_t *to)
 {
-	return json(from, len, to, "/", "");
+	return json(from, len, to, "/", "", small);
 }
 
 static size_t put_json_html(const uint8_t *from, size_t len, uint8_t *to)
 {
-	return json(from, len, to, "", "<>&");
+	return json(from, len, to, "", "<>&", small);
 }
 
 static size_t put_json_html_all(const uint8_t *from, size_t len, uint8_t *to)
 {
-	return json(from, len, to, "/", "<>&'");
+	return json(from, len, to, "/", "<>&'", small);
+}
+
+static size_t put_json_net(const uint8_t *from, size_t len, uint8_t *to)
+{
+	return json(from, len, to, "", "<>&'\"+`", capital);
 }
 
 static size_t html(const uint8_t *from, size_t len, uint8_t *to, const char *quote)
@@ -226,8 +231,8 @@ static void make_forms(struct secret_value *v, const uint8_t *bytes, size_t len)
 {
 	static const writer writers[] = {put_percent,	    put_percent_small, put_form,
 					 put_json,	    put_json_slash,    put_json_html,
-					 put_json_html_all, put_html,	       put_html_hex,
-					 put_hex,	    put_hex_capital};
+					 put_json_html_all, put_json_net,      put_html,
+					 put_html_hex,	    put_hex,	       put_hex_capital};
 
 	memcpy(v->memory, bytes, len);
 	keep(v, len);

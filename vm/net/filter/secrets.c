@@ -235,13 +235,33 @@ void secrets_read(struct net *net, const char *name, int fd)
 	read_more(net, e);
 }
 
-void secrets_recheck(struct net *net)
+static bool goes_to(const struct secret_uses *uses, const struct secret_use *use)
+{
+	for (size_t i = 0; i < uses->n; i++)
+		if (!strcmp(uses->use[i].name, use->name) &&
+		    place_is_at(&uses->use[i].place, &use->place))
+			return true;
+	return false;
+}
+
+/* Whoever hands a value over has agreed to the hosts that it was to go to then. */
+static bool goes_further(const struct net *net, const struct secret_uses *before, const char *name)
+{
+	const struct secret_uses *uses = &net->egress.uses;
+
+	for (size_t i = 0; i < uses->n; i++)
+		if (!strcmp(uses->use[i].name, name) && !goes_to(before, &uses->use[i]))
+			return true;
+	return false;
+}
+
+void secrets_recheck(struct net *net, const struct secret_uses *before)
 {
 	struct secret_entry *e, *next;
 
 	for (e = TAILQ_FIRST(&net->secrets.entries); e; e = next) {
 		next = TAILQ_NEXT(e, link);
-		if (!is_used(net, e->name))
+		if (!is_used(net, e->name) || goes_further(net, before, e->name))
 			entry_free(&net->secrets, e);
 	}
 	wake(net);

@@ -43,8 +43,8 @@ void secrets_fini(struct secrets *s);
  */
 void secrets_read(struct net *net, const char *name, int fd);
 
-/* The policy has changed: values that it does not name are forgotten. */
-void secrets_recheck(struct net *net);
+/* The policy has changed: values are forgotten that it does not name, or sends to other hosts than @before. */
+void secrets_recheck(struct net *net, const struct secret_uses *before);
 
 /* The value of a secret, or NULL. @ret_coming: is it on its way? May be NULL. */
 struct secret_value *secrets_find(const struct net *net, const char *name, bool *ret_coming);

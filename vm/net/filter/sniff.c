@@ -16,18 +16,46 @@ static bool is_token_char(unsigned char c)
 	return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
 }
 
+/* Between the words of a line, to some server: RFC 9112 (3) names some of these, and Python's split() takes all. */
+static bool is_blank(char c)
+{
+	const unsigned char u = (unsigned char)c;
+
+	return u == ' ' || (u >= '\t' && u <= '\r' && u != '\n') || (u >= 0x1c && u < ' ') ||
+	       u == 0x85 || u == 0xa0;
+}
+
+size_t sniff_blanks(const uint8_t *data, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && (is_blank((char)data[n]) || data[n] == '\n'))
+		n++;
+	return n;
+}
+
+/* Blanks, of which none ends the line. Return: how many; -EAGAIN if the first might. */
+static int gap(const char *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && is_blank(p[n]) && (p[n] != '\r' || (n + 1 < len && p[n + 1] != '\n')))
+		n++;
+	return n == 0 && (len == 0 || (len == 1 && p[0] == '\r')) ? -EAGAIN : (int)n;
+}
+
 /* A method that is taken for one whatever comes behind it? Return: 1, 0 or -EAGAIN. */
 static int begins_as_known(const char *p, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
 		const size_t n = strlen(methods[i]);
+		int r;
 
 		if (memcmp(p, methods[i], MIN(n, len)) != 0)
 			continue;
-		if (len <= n)
-			return -EAGAIN;
-		if (p[n] == ' ')
-			return 1;
+		r = len < n ? -EAGAIN : gap(p + n, len - n);
+		if (r)
+			return r < 0 ? r : 1;
 	}
 	return 0;
 }
@@ -36,21 +64,23 @@ static int begins_as_known(const char *p, size_t len)
 static int ends_as_request(const char *p, size_t len)
 {
 	static const char version[] = "HTTP/";
-	size_t n = 0;
+	const int blanks = gap(p, len);
+	size_t n = (size_t)MAX(blanks, 0);
 
-	if (len > 0 && p[0] != ' ' && p[0] != '\t')
+	if (blanks <= 0)
+		return blanks;
+	if (n < len && p[n] != '\r' && (!p[n] || !strchr("/*hH", p[n])))
 		return 0;
-	if (len > 1 && !strchr("/*hH", p[1]))
-		return 0;
-	while (n < len && ((unsigned char)p[n] >= ' ' || p[n] == '\t'))
+	while (n < len && ((unsigned char)p[n] >= ' ' || is_blank(p[n])))
 		n++;
 	if (n == len)
 		return -EAGAIN;
-	if (p[n] != '\r' && p[n] != '\n')
+	if (p[n] != '\n')
 		return 0;
 	while (n > 0 && p[n - 1] != '/')
 		n--;
-	return n >= strlen(version) && !memcmp(p + n - strlen(version), version, strlen(version));
+	return n >= strlen(version) &&
+	       !strncasecmp(p + n - strlen(version), version, strlen(version));
 }
 
 enum sniffed sniff_http(struct sniff *h, const uint8_t *data, size_t len, size_t *ret_pass)
@@ -60,9 +90,8 @@ enum sniffed sniff_http(struct sniff *h, const uint8_t *data, size_t len, size_t
 	int r;
 
 	*ret_pass = 0;
-	/* Servers let empty lines in front of a request pass. */
-	while (!h->begun && n < len && (p[n] == '\r' || p[n] == '\n'))
-		n++;
+	if (!h->begun)
+		n = sniff_blanks(data, len);
 	*ret_pass = n;
 	if (n)
 		return SNIFF_UNDECIDED;

@@ -12,6 +12,9 @@ struct sniff {
 	bool begun; /* part of the first request's method has passed before it was recognized */
 };
 
+/* How many line ends and blanks are at the beginning, as servers may let pass in front of a request. */
+size_t sniff_blanks(const uint8_t *data, size_t len);
+
 enum sniffed { SNIFF_UNDECIDED, SNIFF_HTTP, SNIFF_OTHER };
 
 /**

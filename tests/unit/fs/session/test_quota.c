@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "fs/session/network.h"
 #include "fs/session/quota.h"
 #include "tests/unit/fixture/fixture.h"
 
@@ -294,13 +295,29 @@ static void test_bytes(void **state)
 	assert_non_null(strstr(why.cause, "all users'"));
 }
 
+/* Who has no bytes left reaches nothing, whoever's rules would let him. */
+static void test_rules(void **state)
+{
+	struct fixture *fx = *state;
+	struct session *s;
+
+	assert_int_equal(session_create(fx->fs, 1, "s", MINE, MINE, &s), 0);
+	free(fx->conf.limits.first_rules);
+	fx->conf.limits.first_rules = strdup("allow * web.test");
+	assert_string_equal(network_policy(s, &s->settings).first, "allow * web.test");
+	fx->conf.quota.each.net_bytes_day = 1000;
+	quota_net_add(fx->fs, MINE, 1000);
+	assert_string_equal(network_policy(s, &s->settings).first, "");
+	assert_string_equal(network_policy(s, &s->settings).rules, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fx_test(test_texts),	   fx_test(test_others), fx_test(test_saved),
 		fx_test(test_bases),	   fx_test(test_woken),	 fx_test(test_sessions),
 		fx_test(test_checkpoints), fx_test(test_disk),	 fx_test(test_processors),
-		fx_test(test_bytes),
+		fx_test(test_bytes),	   fx_test(test_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

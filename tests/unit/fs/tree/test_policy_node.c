@@ -313,6 +313,29 @@ static void test_always(void **state)
 	assert_int_equal(s->ndecided, 2);
 }
 
+/* Nobody gets further than the administrator lets him by being asked; but where he has asked himself. */
+static void test_beyond(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+
+	free(fx->conf.limits.max_allow);
+	fx->conf.limits.max_allow = strdup("*.test");
+	fake_asks(s, 1, "GET", "http", "other.org", 80, "/", 0);
+	fake_asks(s, 2, "", "tcp", "git.test", 22, "", 0);
+	assert_int_equal(fx_rename(fx, NET "pending/1", NET "allowed/1", 0), -EINVAL);
+	fx_expect_error(fx, SESSION, "not-allowed");
+	assert_int_equal(fx_rename(fx, NET "pending/2", NET "allowed/2", 0), -EINVAL);
+	assert_string_equal(fx_ls(fx, NET "pending"), "1 2 ");
+	assert_int_equal(s->ndecided, 0);
+	assert_int_equal(fx_rename(fx, NET "pending/1", NET "denied/1", 0), 0);
+	fake_asks(s, 3, "GET", "http", "web.test", 80, "/", 0);
+	fake_asks(s, 4, "GET", "http", "other.org", 80, "/", SANDBOX_RULE_FIRST | 1);
+	assert_int_equal(fx_rename(fx, NET "pending/3", NET "allowed/3", 0), 0);
+	assert_int_equal(fx_rename(fx, NET "pending/4", NET "allowed/4", 0), 0);
+	assert_int_equal(s->ndecided, 3);
+}
+
 static void test_unasked(void **state)
 {
 	struct fixture *fx = *state;
@@ -333,6 +356,11 @@ static void test_unasked(void **state)
 	fx_expect_in(fx, NET "denied/2/decided", "the program gave up\n");
 	fx_expect_in(fx, NET "allowed/3/decided", "what net/rules or net/allow say now\n");
 	assert_int_equal(s->ndecided, 0);
+	/* Nobody is asked any more: that is none. */
+	fake_asks(s, 5, "GET", "https", "other.test", 443, "/", 0);
+	assert_int_equal(fx_add(fx, SESSION "/config", "ask = no"), 0);
+	fake_asks_no_more(s, 5, SANDBOX_UNASKED_RULES);
+	fx_expect_in(fx, NET "denied/5/decided", "denied by what net/rules or net/allow say now\n");
 	/* With the sandbox goes what waits in it. */
 	assert_int_equal(fx_put(fx, SESSION "/ctl", "close"), 0);
 	fx_expect_in(fx, NET "denied/4/decided", "the sandbox is gone\n");
@@ -508,11 +536,11 @@ static void test_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_rules),	   fx_test(test_permitted), fx_test(test_secrets),
-		fx_test(test_applied),	   fx_test(test_limits),    fx_test(test_question),
-		fx_test(test_wrong_moves), fx_test(test_always),    fx_test(test_unasked),
-		fx_test(test_many),	   fx_test(test_hostile),   fx_test(test_log),
-		fx_test(test_log_follows), fx_test(test_used),
+		fx_test(test_rules),   fx_test(test_permitted),	  fx_test(test_secrets),
+		fx_test(test_applied), fx_test(test_limits),	  fx_test(test_question),
+		fx_test(test_beyond),  fx_test(test_wrong_moves), fx_test(test_always),
+		fx_test(test_unasked), fx_test(test_many),	  fx_test(test_hostile),
+		fx_test(test_log),     fx_test(test_log_follows), fx_test(test_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,15 +258,41 @@ static void held_for_good(void **state)
 	assert_non_null(strstr(said(SIDE_GUEST), "xsbx-secr"));
 }
 
+/* As control.c does. */
+static void change_uses(const char *text)
+{
+	struct secret_uses before = pf.net.egress.uses;
+	char why[128];
+
+	pf.net.egress.uses = (struct secret_uses){0};
+	assert_int_equal(secret_uses_parse(text, strlen(text), &pf.net.egress.uses, why), 0);
+	secrets_recheck(&pf.net, &before);
+	secret_uses_fini(&before);
+}
+
 /* A policy that names a secret no more has it forgotten. */
 static void forgotten(void **state)
 {
 	(void)state;
 	assert_non_null(secrets_find(&pf.net, "tok", NULL));
-	secret_uses_fini(&pf.net.egress.uses);
-	secrets_recheck(&pf.net);
+	change_uses("");
 	assert_null(secrets_find(&pf.net, "tok", NULL));
 	give("tok", VALUE);
+	assert_null(secrets_find(&pf.net, "tok", NULL));
+}
+
+/* ... and so has one that sends it to another host: nobody has said that it may go there. */
+static void sent_further(void **state)
+{
+	(void)state;
+	change_uses("web.test:80/other bearer tok web.test:80/b* placeholder tok");
+	assert_non_null(secrets_find(&pf.net, "tok", NULL));
+	change_uses("web.test:80/b* bearer tok eve.test:80 bearer tok");
+	assert_null(secrets_find(&pf.net, "tok", NULL));
+	give("tok", VALUE);
+	change_uses("eve.test:80 bearer tok");
+	assert_non_null(secrets_find(&pf.net, "tok", NULL));
+	change_uses("eve.test:81 bearer tok");
 	assert_null(secrets_find(&pf.net, "tok", NULL));
 }
 
@@ -274,8 +300,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(fields),  TEST(queries), TEST(placeholders),  TEST(refused),   TEST(trailers),
-		TEST(answers), TEST(held),    TEST(held_for_good), TEST(forgotten),
+		TEST(fields),	 TEST(queries),	     TEST(placeholders), TEST(refused),
+		TEST(trailers),	 TEST(answers),	     TEST(held),	 TEST(held_for_good),
+		TEST(forgotten), TEST(sent_further),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,40 @@ static void bad_chunks(void **state)
 	}
 }
 
+static void is_whole_or_nothing(const char *text)
+{
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, text, strlen(text), 100000);
+	if (*said(SIDE_HOST))
+		assert_non_null(strstr(said(SIDE_HOST), "\r\nContent-Length: 9\r\n"));
+	else
+		assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 4"));
+}
+
+/* A body whose length cannot be told does not go on: it would be the next request. */
+static void crowded(void **state)
+{
+	static char text[HEAD_MAX + 200];
+
+	(void)state;
+	for (unsigned fields = HEAD_FIELDS_MAX - 4; fields <= HEAD_FIELDS_MAX; fields++) {
+		int n = snprintf(text, sizeof(text), "POST / HTTP/1.1\r\n" HOST);
+
+		for (unsigned i = 2; i < fields; i++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "X: y\r\n");
+		snprintf(text + n, sizeof(text) - (size_t)n, "Content-Length: 9\r\n\r\nGET /evil");
+		is_whole_or_nothing(text);
+	}
+	for (size_t len = HEAD_MAX - 100; len < HEAD_MAX; len++) {
+		int n = snprintf(text, sizeof(text), "POST / HTTP/1.1\r\n" HOST "X: ");
+
+		memset(text + n, 'x', len);
+		snprintf(text + n + len, sizeof(text) - (size_t)n - len,
+			 "\r\nContent-Length: 9\r\n\r\nGET /evil");
+		is_whole_or_nothing(text);
+	}
+}
+
 static void too_long(void **state)
 {
 	static char text[HEAD_MAX + 100];
@@ -385,7 +419,7 @@ static void rules(void **state)
 	judge("GET /v1/%2f%2fv2", true);
 	judge("PUT /open/yes", true);
 	judge("PUT /open/NO/x", false);
-	judge("PUT //open//yes", true);
+	judge("PUT /open//yes", true);
 	judge("PUT /open/%6eo", false);
 	judge("GET http://api.test/v1/x", true);
 }
@@ -395,7 +429,8 @@ static void ambiguous_paths(void **state)
 {
 	const struct net_policy policy = {.rules = "deny * api.test/x*"};
 	static const char *const paths[] = {"/v1/..%2fx", "/v1/..;/x", "/v1/%252e%252e/x",
-					    "/v1/..\\x",  "/100%",     "/a%00b"};
+					    "/v1/..\\x",  "/100%",     "/a%00b",
+					    "//v1/x"};
 	char text[200], line[200];
 
 	(void)state;
@@ -484,6 +519,80 @@ static void asked(void **state)
 	assert_string_equal(said(SIDE_GUEST), REPLY);
 }
 
+/* Whoever is asked may think for longer than a server keeps a connection on which nothing is said. */
+static void asked_for_long(void **state)
+{
+	const struct net_policy policy = {.ask = true};
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &policy);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
+	ask_decide(&pf.net, pf.asked.header.id, true);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
+	proxy_ended(pf.proxy, SIDE_HOST);
+	pf_say(SIDE_GUEST, "", 0, 1);
+	assert_int_equal(pf.net.asks.n, 1);
+	assert_string_equal(said(SIDE_HOST), GOOD);
+	ask_decide(&pf.net, pf.asked.header.id, true);
+	pf_say(SIDE_GUEST, "", 0, 1);
+	assert_string_equal(said(SIDE_HOST), GOOD GOOD);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	assert_string_equal(said(SIDE_GUEST), REPLY REPLY);
+	/* Between two requests the guest hears of it. */
+	proxy_ended(pf.proxy, SIDE_HOST);
+	assert_true(pf.proxy->over);
+}
+
+static void say_get(const char *path)
+{
+	char text[3000];
+
+	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "\r\n", path);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, text, strlen(text), 1000);
+}
+
+static void change_policy(const struct net_policy *policy)
+{
+	char why[128];
+
+	egress_fini(&pf.net.egress);
+	assert_int_equal(egress_parse("", policy, &pf.net.egress, why), 0);
+	ask_recheck(&pf.net);
+	pf_say(SIDE_GUEST, "", 0, 1);
+}
+
+/* What is asked for is what goes on, and what rules that come later judge. */
+static void asked_in_full(void **state)
+{
+	const struct net_policy asks = {.rules = "ask * web.test/*"},
+				later = {.rules = "allow GET web.test/data* deny * web.test/*"};
+	static char path[2000];
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &asks);
+	say_get("/data\xff/../admin?\xc3\xa9");
+	assert_string_equal(pf.asked.path, "/data%FF/../admin?%C3%A9");
+	change_policy(&later);
+	assert_int_equal(pf.denied, NET_RULE);
+	assert_string_equal(said(SIDE_HOST), "");
+	/* Nobody decides on what he cannot see. */
+	change_policy(&asks);
+	snprintf(path, sizeof(path), "/data%01024d/../admin", 0);
+	say_get(path);
+	assert_int_equal(pf.denied, NET_LONG);
+	/* Of a query the beginning is enough; but another one that begins so is another question. */
+	path[5] = '?';
+	say_get(path);
+	assert_int_equal(strlen(pf.asked.path), sizeof(pf.asked.path) - 1);
+	assert_non_null(strstr(pf.asked.path, "00..."));
+	assert_int_equal(pf.net.asks.n, 1);
+}
+
 static void websocket(void **state)
 {
 	static const char ask[] =
@@ -512,27 +621,49 @@ static void websocket(void **state)
 	assert_string_equal(pf.logged[0].method, "WEBSOCKET");
 }
 
+#define SWITCH "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+
+/* Who asks for a switch asks for nothing else by that. */
+static void only_websocket(void **state)
+{
+	const struct net_policy policy = {.rules = "allow WEBSOCKET web.test/* deny * web.test/*"};
+	static const char ask[] = "GET /ws HTTP/1.1\r\n" HOST
+				  "Upgrade: h2c, websocket\r\nConnection: Upgrade\r\n\r\n",
+			  other[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: "
+				    "h2c\r\nConnection: Upgrade\r\n\r\n",
+			  delete[] = "DELETE /x HTTP/1.1\r\n" HOST SWITCH "\r\n",
+			  get[] = "GET /x HTTP/1.1\r\n" HOST SWITCH "\r\n";
+
+	(void)state;
+	pf_teardown();
+	pf_setup("", &policy);
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, delete, strlen(delete), 1000);
+	assert_string_equal(said(SIDE_HOST), "");
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
+	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST SWITCH "\r\n");
+	pf_say(SIDE_HOST, other, strlen(other), 7);
+	assert_true(pf.proxy->over && pf.proxy->speech == PROXY_HTTP1);
+	/* A server that does not switch may have taken it for a GET. */
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, get, strlen(get), 1000);
+	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
+	assert_null(strstr(said(SIDE_GUEST), "200 OK"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),
-		TEST(chunks),
-		TEST(other_hosts),
-		TEST(two_readings),
-		TEST(bad_chunks),
-		TEST(too_long),
-		TEST(answers),
-		TEST(short_answers),
-		TEST(early_answer),
-		TEST(unasked_answer),
-		TEST(rules),
-		TEST(told_why),
-		TEST(ambiguous_paths),
-		TEST(withdrawn),
-		TEST(asked),
-		TEST(websocket),
+		TEST(good),	    TEST(chunks),	   TEST(other_hosts),
+		TEST(two_readings), TEST(bad_chunks),	   TEST(crowded),
+		TEST(too_long),	    TEST(answers),	   TEST(short_answers),
+		TEST(early_answer), TEST(unasked_answer),  TEST(rules),
+		TEST(told_why),	    TEST(ambiguous_paths), TEST(withdrawn),
+		TEST(asked),	    TEST(asked_in_full),   TEST(asked_for_long),
+		TEST(websocket),    TEST(only_websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

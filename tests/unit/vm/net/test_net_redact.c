@@ -109,6 +109,7 @@ static void in_all_forms(void **state)
 		"{\"a\": \"s3cr&t/\\\"V4lue\\\" <x>\"}",
 		"{\"a\": \"s3cr&t\\/\\\"V4lue\\\" <x>\"}",
 		"{\"a\": \"s3cr\\u0026t/\\\"V4lue\\\" \\u003cx\\u003e\"}",
+		"{\"a\": \"s3cr\\u0026t/\\u0022V4lue\\u0022 \\u003Cx\\u003E\"}", /* .NET */
 		"<p>s3cr&amp;t/&quot;V4lue&quot; &lt;x&gt;",
 		"7333637226742f2256346c756522203c783e",
 		"7333637226742F2256346C756522203C783E",
@@ -122,6 +123,17 @@ static void in_all_forms(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		is_hidden(forms[i]);
+}
+
+/* What is often in base64, and in JSON by .NET is no more. */
+static void plus(void **state)
+{
+	static const char text[] = "{\"a\": \"wJalr\\u002BUtn/FEMI\"}";
+
+	(void)state;
+	redact_set_fini(&set);
+	add("tok", "wJalr+Utn/FEMI");
+	assert_null(strstr(redacted(text, 3, 9), "FEMI"));
 }
 
 static void longest_counts(void **state)
@@ -254,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wherever_it_is_cut),
 		TEST(in_all_forms),
+		TEST(plus),
 		TEST(longest_counts),
 		TEST(flushed),
 		TEST(no_oracle),

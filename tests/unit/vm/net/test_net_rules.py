@@ -55,6 +55,10 @@ class Rules(Guest):
                 data += sock.recv(65536)
             body, data = (data[:length[0]], data[length[0]:]) if length else (b"", data)
             arrived.append((8443, head))
+            if head.startswith(b"GET /last"):  # as a server that waits for no more
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
+                time.sleep(0.3)
+                return
             if head.startswith(b"GET /cut"):
                 sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nless")
                 return
@@ -209,6 +213,27 @@ class Rules(Guest):
             assert self.ask(secure, "GET /b")[0].startswith(b"HTTP/1.1 200")
             assert self.ask(secure, "GET /a")[0].startswith(b"HTTP/1.1 403")
 
+    def test_live_and_silent(self):
+        """... and where nothing was said yet."""
+        seen = []
+
+        def server(sock):
+            seen.append(sock.recv(100))
+            sock.sendall(b"hi")
+
+        self.lab.serve(self.lab.internet, WEB, 8082, server)
+        self.rules("deny POST web.test:8082/x", allow="web.test:8082")
+        with self.space.connect(self.name("web.test"), 8082) as control, self.space.connect(self.name("web.test"), 8082) as sock:
+            control.sendall(b"\0no HTTP\n")
+            assert control.recv(10) == b"hi" and seen == [b"\0no HTTP\n"]
+            self.rules("allow GET web.test:8082/v1*", "deny * web.test:8082", allow="web.test:8082")
+            try:
+                sock.sendall(b"\0no HTTP\n")
+                answer = sock.recv(100)
+            except ConnectionResetError:
+                answer = b""
+            assert answer == b"" and len(seen) == 1, (answer, seen)
+
     def test_first(self):
         """The administrator's rules come before all others, and a session's cannot change that."""
         self.rules("allow * web.test:8443/*")
@@ -267,6 +292,18 @@ class Rules(Guest):
             self.set(f"decide {words[1]} {answer}")
             assert wait()[0].startswith(b"HTTP/1.1 " + status)
         self.denied("web.test", 8443, "denied by hand")
+
+    def test_leave_behind_a_server(self):
+        """Who is asked may think for longer than the server keeps the connection: it is connected to once more."""
+        self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
+        self.since = len(self.gateway.lines)
+        with self.connect() as secure:
+            assert self.ask(secure, "GET /last")[1] == b"last"
+            wait = self.in_thread(lambda: self.ask(secure, "POST /x", body=b"abc"))
+            words = self.asked()
+            time.sleep(0.6)
+            self.set(f"decide {words[1]} yes")
+            assert wait()[1] == b"POST /x HTTP/1.1|abc"
 
     def test_leave_for_a_connection(self):
         """An unlisted name waits, and nobody outside is asked for it meanwhile."""

@@ -210,6 +210,18 @@ class Secrets(Guest):
         answer, head, _ = self.fetch("GET /v1/no")
         assert answer.startswith(b"HTTP/1.1 403 ") and not head, answer
 
+    def test_not_in_the_clear(self):
+        """Without a port a place is port 443, and there TLS is spoken or nothing."""
+        self.lab.serve(self.lab.internet, "8.8.8.8", 443, self.server)
+        self.uses("8.8.8.8 bearer token", allow="8.8.8.8:443")
+        with self.space.connect("8.8.8.8", 443) as sock:
+            try:
+                sock.sendall(self.request("GET /x HTTP/1.1", "Host: 8.8.8.8"))
+                answer = sock.recv(100)
+            except ConnectionResetError:
+                answer = b""
+        assert not answer and not self.seen, (answer, self.seen)
+
     def test_redirect(self):
         self.uses("web.test:8443/redirect bearer token")
         self.set("rules allow * other.test:8443/*")

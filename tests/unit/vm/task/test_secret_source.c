@@ -202,6 +202,12 @@ static void commands(void **state)
 	fetch(VM_SECRET_COMMAND, line, "api.test:443");
 	comes("the-value\nexpires=60\n");
 	assert_non_null(strstr(words, "said it is ********* of mine\n"));
+	/* A long one, of which only the beginning is read. */
+	put("script", "v=start$(printf %04000d 7); echo \"token: $v\" >&2; echo \"$v\"\n", 0700);
+	fetch(VM_SECRET_COMMAND, line, "api.test:443");
+	assert_int_equal(strlen(value), 4006);
+	assert_non_null(strstr(words, "said token: *****"));
+	assert_null(strstr(words, "start"));
 	put("script", "echo half a value; echo why >&2; exit 3\n", 0700);
 	fetch(VM_SECRET_COMMAND, line, "api.test:443");
 	fails("exit status 3");
