@@ -28,16 +28,10 @@ def section(name, source, hosts="web.test:8080", more=""):
     return f"[secret {name}]\nfrom = {source}\nhosts = {hosts}\n{more}"
 
 
-def server(sock):
-    """Repeats what it is asked."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = sock.recv(65536)
-        if not part:
-            return
-        data += part
-    seen.append(data.decode())
-    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(data), data))
+def repeat(head):
+    """What it is asked."""
+    seen.append(head.decode())
+    return head
 
 
 maker = private("maker", f"#!/bin/sh\necho about $(head -n 1 {SCRATCH}/made) >&2\ncat {SCRATCH}/made\n", 0o700)
@@ -52,19 +46,11 @@ conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {S
 os.symlink("filed", f"{SCRATCH}/link")
 private("made", VALUES["made"] + "\nexpires=7\n")
 land = Land(conf=conf, env={VARIABLE: VALUES["envd"]})
-land.lab.serve(land.lab.internet, WEB, 8080, server)
-land.lab.serve(land.lab.internet, OTHER, 8080, server)
+land.lab.serve(land.lab.internet, WEB, 8080, answering(repeat))
+land.lab.serve(land.lab.internet, OTHER, 8080, answering(repeat))
 s = land.session("keeper", "network = on\nallow = web.test:8080 other.test:8080\ntimeout_s = 60\n"
                  "secrets = web.test:8080/filed bearer filed web.test:8080/envd header X-Key envd "
                  "web.test:8080/made query key made\n")
-FETCH = '''
-import urllib.request, urllib.error
-def fetch(url, **headers):
-    try:
-        return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30).read().decode()
-    except urllib.error.HTTPError as error:
-        return f"{error.code} {error.read().decode()}"
-'''
 
 
 def fetch(path, host="web.test", session=s):
