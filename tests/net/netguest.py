@@ -107,6 +107,11 @@ class Guest:
     def __init__(self, lab, gateway):
         self.lab, self.gateway, self.space, self.host = lab, gateway, lab.guest, lab.host
 
+    def set(self, line):
+        """A line for net_fixture that says what may be reached."""
+        answer = self.gateway.ask(line, "allowed")
+        assert answer == "allowed", (line, answer)
+
     def name(self, name):
         rcode, address = lookup(self.space, name)
         assert rcode == 0 and address, (name, rcode)

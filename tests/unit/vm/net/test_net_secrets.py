@@ -36,10 +36,6 @@ class Secrets(Guest):
             lab.serve(lab.internet, address, 8443, self.tls_server)
             lab.serve(lab.internet, address, 8080, self.server)
 
-    def set(self, line):
-        answer = self.gateway.ask(line, "allowed")
-        assert answer == "allowed", (line, answer)
-
     def give(self, name, value):
         with open(f"{SCRATCH}/value", "w") as file:
             file.write(value)
