@@ -9,6 +9,7 @@ the same code: each refusal is held against a success where nobody filters.
 import ctypes
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -143,6 +144,16 @@ def answering(answer):
             said = answer(message[0])
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(said), said))
     return server
+
+
+def within_tls(server):
+    """The same behind the certificate that start_servers() has made."""
+    def secured(sock):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{SCRATCH}/cert", f"{SCRATCH}/key")
+        with context.wrap_socket(sock, server_side=True) as secure:
+            server(secure)
+    return secured
 
 
 def bind_over(path, text):
