@@ -291,7 +291,7 @@ struct net_policy network_policy(const struct session *s, const struct settings 
 	p.learn = with->learn && s->fs->conf->limits.allow_learn;
 	p.used = s->net_used;
 	if (!quota_net_left(s->fs, s->uid)) {
-		p.rules = "";
+		p.first = p.rules = "";
 		p.ask = p.learn = false;
 	}
 	return p;
