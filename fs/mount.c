@@ -106,6 +106,7 @@ int mount_init(struct fs *fs, uv_loop_t *loop, struct conf *conf)
 	fs->alarm.ring = on_alarm;
 	fs->alarm.data = fs;
 	alarm_init(&fs->alarm, loop);
+	alarm_set(&fs->alarm, uv_now(loop)); /* what begins with a day waits for nothing else */
 	uv_timer_init(loop, &fs->renew);
 	fs->renew.data = fs;
 	fs->renew_ms = report_request_timeout() * 500ull;

@@ -509,9 +509,10 @@ static int may_change(const struct checkpoint *cp, const struct vm_file *rq)
 	return removes && cp->leaving ? 0 : -EROFS; /* see names_unlink() */
 }
 
-static void request_saved(const struct node *n, const struct handle *h, struct req *req,
+static void request_saved(const struct node *n, struct handle *h, struct req *req,
 			  struct vm_file *rq, int open_flags)
 {
+	const bool begins = h && rq->op == VM_READDIR && !rq->offset;
 	const struct checkpoint *cp = checkpoint_of(n);
 	struct file_op *op;
 
@@ -523,18 +524,25 @@ static void request_saved(const struct node *n, const struct handle *h, struct r
 		reply_err(req, may_change(cp, rq));
 		return;
 	}
-	if (rq->op == VM_READDIR)
+	if (h && listing_is_there(h, rq)) {
+		listing_answer(h, req, rq->size, rq->offset);
+		return;
+	}
+	if (rq->op == VM_READDIR && !begins)
 		translate_offset(rq);
 	op = op_new(n, req, rq, open_flags);
 	if (!op) {
 		reply_err(req, -ENOMEM);
 		return;
 	}
+	op->fh = begins ? handle_id(h) : 0;
 	op->epoch = cp->number;
 	op->nodes = &n->s->files->saved;
 	op->kind = NODE_CHECKPOINT_FILE;
 	op->place = cp->place;
 	op->index = n->kind == NODE_CHECKPOINT_FILE ? n->sub : 0;
+	if (begins)
+		listing_begin(op);
 	op_answer_saved(op, cp->saved);
 }
 

@@ -80,7 +80,7 @@ static void look_at_networks(struct fs *fs, bool anew)
 		struct session *s = roster_at(&fs->roster, i);
 		bool none;
 
-		if (!s || !s->sandbox || !s->ready || !s->settings.spec.network)
+		if (!s || !s->sandbox || !s->settings.spec.network)
 			continue;
 		none = !quota_net_left(fs, s->uid);
 		if (none || anew)

@@ -20,6 +20,10 @@
 #define EXCERPT	   24u /* bytes of each that are shown, from the first that differs on */
 #define FILES_TOLD 20u /* files that differ */
 #define PATH_TOLD  512u
+#define TEXT_MAX   (RERUN_TEXT_MAX - 4096u) /* who asked adds notes */
+
+_Static_assert((4 * PATH_TOLD + 400) * FILES_TOLD < TEXT_MAX - 4096u,
+	       "names of whatever bytes fit");
 
 static const char *const stream_name[VM_NSTREAMS] = {
 	[VM_STDOUT] = "stdout", [VM_STDERR] = "stderr"};
@@ -413,7 +417,7 @@ int compare_new(struct fs *fs, const struct run *one, const struct run *other,
 	c->done = done;
 	c->data = data;
 	c->no_files = no_files;
-	c->text.limit = RERUN_TEXT_MAX / 2;
+	c->text.limit = TEXT_MAX;
 	for (unsigned i = 0; i < 2; i++) {
 		c->files[i] = files[i];
 		c->status[i] = runs[i]->result.status;

@@ -76,15 +76,17 @@ static void on_compared(void *data, enum compare_verdict verdict, const struct b
 	struct run *r;
 	struct buf out = {.limit = RERUN_TEXT_MAX};
 
-	if (!copy->dead && (r = rerun_wanted(copy))) {
+	r = copy->dead ? NULL : rerun_wanted(copy);
+	if (r) {
 		s = rerun_source(copy);
 		(void)buf_append(&out, text->data, text->len);
 		put_notes(copy, r, &out);
 		if (verdict == COMPARE_DIFFERS)
 			put_causes(copy, &out);
 		rerun_finish(s, r, verdicts[verdict], out.data, out.len);
-		session_destroy(copy);
 	}
+	if (!copy->dead) /* also if nobody wants it any more */
+		session_destroy(copy);
 	buf_clear(&out);
 	session_unref(copy);
 }

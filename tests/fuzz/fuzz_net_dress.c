@@ -57,6 +57,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (pf.out[SIDE_GUEST].len &&
 	    memmem(pf.out[SIDE_GUEST].data, pf.out[SIDE_GUEST].len, VALUE, strlen(VALUE)))
 		abort();
-	pf_teardown();
+	pf_teardown(NULL);
 	return 0;
 }

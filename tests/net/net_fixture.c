@@ -41,7 +41,7 @@
  *	quiet			they do again; answered with `quiet`
  *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN`
  *
- * Told unasked: `pid PID`, `ready`, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`, `authority HEX`,
+ * Told unasked: `pid PID`, `ready`, `resolved NAME` where a name server would be asked, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`, `authority HEX`,
  * `secret NAME RESULT EXPIRES`, `asked ID METHOD|- SCHEME HOST PORT PATH|- RULE FIRST`, `unasked ID WHY`, and `logged`, followed by what is in a struct net_logged.
  */
 
@@ -154,6 +154,7 @@ static int on_resolve(void *data, const char *name,
 	int n = 0;
 
 	(void)data;
+	printf("resolved %s\n", name);
 	for (char **p = names; *p && n < DIAL_ADDRESSES_MAX; p++) {
 		union dial_address *a = &ret_addresses[n];
 

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 
-from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, receive_all
+from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, read_message, receive_all
 
 NAMES = [f"web.test={WEB}", f"a.b.wild.test={WEB}", f"other.test={OTHER}", "loop.test=127.0.0.1",
          f"private.test={PRIVATE}", "meta.test=169.254.169.254", f"own.test={OWN}",
@@ -44,13 +44,8 @@ def start_servers(lab, scratch):
     """Web servers that say who they are, servers that echo, servers that only listen."""
     def web(sock):
         data = b""
-        while True:
-            while b"\r\n\r\n" not in data:
-                part = sock.recv(65536)
-                if not part:
-                    return
-                data += part
-            head, data = data.split(b"\r\n\r\n", 1)
+        while message := read_message(sock, data):
+            head, _, data = message
             arrived.append((80, head))
             where = sock.getsockname()[0].encode()
             if head.startswith(b"GET /away"):
@@ -111,6 +106,11 @@ class Guest:
 
     def __init__(self, lab, gateway):
         self.lab, self.gateway, self.space, self.host = lab, gateway, lab.guest, lab.host
+
+    def set(self, line):
+        """A line for net_fixture that says what may be reached."""
+        answer = self.gateway.ask(line, "allowed")
+        assert answer == "allowed", (line, answer)
 
     def name(self, name):
         rcode, address = lookup(self.space, name)

@@ -276,6 +276,24 @@ def add_extension(data, kind, body):
         len(message).to_bytes(3, "big") + bytes(message)
 
 
+def read_message(sock, data=b""):
+    """One of HTTP/1, of which `data` has come already. Return: its head, the body that Content-Length tells, and what came
+    behind it; None if it ends before that."""
+    while b"\r\n\r\n" not in data:
+        part = sock.recv(65536)
+        if not part:
+            return None
+        data += part
+    head, data = data.split(b"\r\n\r\n", 1)
+    length = sum(int(x[15:]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length:"))
+    while len(data) < length:
+        part = sock.recv(65536)
+        if not part:
+            return None
+        data += part
+    return head, data[:length], data[length:]
+
+
 def receive_all(sock):
     data = b""
     with contextlib.suppress(ConnectionResetError):

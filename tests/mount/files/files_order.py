@@ -33,10 +33,12 @@ def outside():
 
 
 def saved():
-    if BACKEND == "local":
-        return
     s = Session("saved")
     s.run(MAKE)
+    os.mkdir(s / "checkpoints/c")
+    same("saved", read(s / "checkpoints/c/wait"), b"whole\n")
+    same("a checkpoint's", os.listdir(s / "checkpoints/c/files"), NAMES)
+    same("below as well", os.listdir(s / "checkpoints/c/files/d"), ["x", "y"])
     s.ctl("sleep")
     s.wait_state("asleep", 60)
     same("one's that sleeps", os.listdir(s / "files"), NAMES)

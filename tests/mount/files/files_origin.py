@@ -3,18 +3,7 @@
 """user.xsbxfs.origin says which run or job changed a file last, or that it was a client; code inside can't have it say another."""
 # backends: local process vm
 # timeout: 240
-from xsbx import *
-
-NAME = "user.xsbxfs.origin"
-
-
-def origin(path):
-    """What it says, or the errno."""
-    try:
-        return os.getxattr(path, NAME).decode()
-    except OSError as e:
-        return e.errno
-
+from origins import *
 
 def names(path):
     """Of those that can have been it; a host whose clock for files has steps may name who came right before or behind."""
@@ -28,30 +17,18 @@ def one_of(what, path, want):
     ok(what, isinstance(got, set) and want in got and len(got) <= 2, got)
 
 
-def apart():
-    """What follows is not of the same step of any kernel's clock for files."""
-    time.sleep(0.05)
-
-
-def run(s, code):
-    apart()
-    r = s.run(code)
-    apart()
-    return r
-
-
 def runs():
     s = Session("runs")
     same("nothing yet", origin(s / "files"), errno.ENODATA)
-    same("1", run(s, "echo 1 >a; echo 1 >b; mkdir d; echo 1 >d/c").code, 0)
+    same("1", run_apart(s, "echo 1 >a; echo 1 >b; mkdir d; echo 1 >d/c").code, 0)
     same("by the first", {name: origin(s / f"files/{name}") for name in ("a", "b", "d", "d/c")},
          dict.fromkeys(("a", "b", "d", "d/c"), "run 1"))
-    run(s, "echo 2 >>b; cat a d/c >/dev/null")
+    run_apart(s, "echo 2 >>b; cat a d/c >/dev/null")
     same("appended to", origin(s / "files/b"), "run 2")
     same("read", origin(s / "files/a"), "run 1")
-    run(s, "mv a e; ln d/c f; chmod 600 b; : >d/c")
+    run_apart(s, "mv a e; ln d/c f; chmod 600 b; : >d/c")
     same("renamed, linked, changed, cut", [origin(s / f"files/{n}") for n in ("e", "f", "b", "d/c")], ["run 3"] * 4)
-    run(s, "rm b; echo 4 >b")
+    run_apart(s, "rm b; echo 4 >b")
     same("made anew", origin(s / "files/b"), "run 4")
     apart()
     s.submit("echo 5 >b; sleep 1000")
@@ -62,7 +39,7 @@ def runs():
 
 def clients():
     s = Session("clients")
-    run(s, "echo 1 >a; echo 1 >b")
+    run_apart(s, "echo 1 >a; echo 1 >b")
     write(s / "files/c", "client\n")
     os.mkdir(s / "files/d")
     same("written through the mount", [origin(s / f"files/{n}") for n in "cd"], ["client"] * 2)
@@ -76,19 +53,19 @@ def clients():
     same("appended to", origin(s / "files/d/a"), "client")
     os.truncate(s / "files/b", 0)
     same("cut", origin(s / "files/l"), "client")
-    run(s, "echo 2 >>c")
+    run_apart(s, "echo 2 >>c")
     same("and by a run again", origin(s / "files/c"), "run 2")
 
 
 def jobs():
     s = Session("jobs")
-    run(s, ":")
+    run_apart(s, ":")
     os.mkdir(s / "jobs/build")
     write(s / "jobs/build/in", "echo 1 >a; until [ -e go ]; do sleep 0.02; done; echo 1 >b\n")
     ok("it is active", wait_for(lambda: os.path.exists(s / "files/a")))
     apart()
     same("a job", origin(s / "files/a"), "job build")
-    run(s, "echo 2 >c")
+    run_apart(s, "echo 2 >c")
     same("both can have been it", names(s / "files/c"), {"run 2", "job build"})
     same("it is known still", origin(s / "files/a"), "job build")
     apart()
@@ -97,22 +74,22 @@ def jobs():
     one_of("until its end", s / "files/b", "job build")
     os.rmdir(s / "jobs/build")
     apart()
-    run(s, "echo 3 >c")
+    run_apart(s, "echo 3 >c")
     same("it can have been only one again", origin(s / "files/c"), "run 3")
 
 
 def left():
     """A process that a run has left behind is of that run, as long as there is one."""
     s = Session("left")
-    run(s, "(until [ -e go ]; do sleep 0.02; done; echo 1 >late; sleep 0.2) >/dev/null 2>&1 &")
-    run(s, "echo 2 >a")
+    run_apart(s, "(until [ -e go ]; do sleep 0.02; done; echo 1 >late; sleep 0.2) >/dev/null 2>&1 &")
+    run_apart(s, "echo 2 >a")
     same("it could have been that", names(s / "files/a"), {"run 1", "run 2"})
     write(s / "files/go", "")
     ok("it writes", wait_for(lambda: os.path.exists(s / "files/late")))
     ok("it is named", "run 1" in names(s / "files/late"), origin(s / "files/late"))
     ok("it ends", wait_for(lambda: s.run("pgrep -f 'until \\[ -e' || jobs -r").out == ""))
-    run(s, "wait")
-    run(s, "echo 3 >a")
+    run_apart(s, "wait")
+    run_apart(s, "echo 3 >a")
     same("not any more", len(names(s / "files/a")), 1)
 
 
@@ -143,8 +120,8 @@ def forged():
     what code inside reads again where its file system has some, and the time that it has set is shown."""
     need_language("python")
     s = Session("forged", "python")
-    run(s, "open('a', 'w').write('1'); open('old', 'w').write('1')")
-    said = run(s, FORGE).out.splitlines()
+    run_apart(s, "open('a', 'w').write('1'); open('old', 'w').write('1')")
+    said = run_apart(s, FORGE).out.splitlines()
     ok("it was tried", len(said) >= 4, said)
     if "user.xsbxfs.origin done" in said:
         same("its own is there, inside", said[2], "run 1")
@@ -152,11 +129,11 @@ def forged():
     same("shown is who did it", origin(s / "files/a"), "run 2")
     same("and of the other", origin(s / "files/old"), "run 1")
     # What is mapped can be written to without a time: whoever had it mapped is named.
-    run(s, "import mmap, os; m = mmap.mmap(os.open('a', os.O_RDWR), 1); m[0] = 65")
+    run_apart(s, "import mmap, os; m = mmap.mmap(os.open('a', os.O_RDWR), 1); m[0] = 65")
     with open(s / "files/a", "r+b") as f:
         f.write(b"x")
     apart()
-    run(s, "m[0] = 66")
+    run_apart(s, "m[0] = 66")
     same("it was written to", read(s / "files/a"), b"B")
     if BACKEND != "local":  # whose files may be on a disk
         ok("who had it mapped is named", "run 3" in names(s / "files/a") or "run 4" in names(s / "files/a"), origin(s / "files/a"))
@@ -169,13 +146,13 @@ def by_descriptor(path):
 
 def asked():
     s = Session("asked")
-    run(s, "echo 1 >a; ln -s a l")
+    run_apart(s, "echo 1 >a; ln -s a l")
     a = s / "files/a"
     with raises("it can't be set", errno.EPERM):
-        os.setxattr(a, NAME, b"run 9")
+        os.setxattr(a, ORIGIN, b"run 9")
     has("in words", s.text("error"), "origin-fixed")
     with raises("nor removed", errno.EPERM):
-        os.removexattr(a, NAME)
+        os.removexattr(a, ORIGIN)
     for name in "user.other", "security.capability", "system.posix_acl_access":
         with raises(f"{name}: there is none", errno.EOPNOTSUPP):
             os.getxattr(a, name)
@@ -191,7 +168,7 @@ def asked():
     same("copies take none along", shell(f"cp -a {a} {copy}")[0], 0)
     same("and there is none", [n for n in os.listxattr(copy) if "xsbxfs" in n], [])
     write(s / "files/long", "x")
-    same("a short buffer is told how long it is", len(os.getxattr(s / "files/long", NAME)), 6)
+    same("a short buffer is told how long it is", len(os.getxattr(s / "files/long", ORIGIN)), 6)
 
 
 main(runs, clients, jobs, left, forged, asked)

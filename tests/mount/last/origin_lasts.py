@@ -9,26 +9,14 @@ the daemon dies."""
 # log-allow: the daemon died|died of the same|was killed by signal
 from deaths import *
 from kept import *
-
-NAME = "user.xsbxfs.origin"
-
-
-def origin(path):
-    try:
-        return os.getxattr(path, NAME).decode()
-    except OSError as e:
-        return e.errno
-
+from origins import *
 
 def origins(s, below="files"):
     return {name: origin(s / f"{below}/{name}") for name in sorted(os.listdir(s / below))}
 
 
 def run(s, code):
-    """Apart from all others, whatever steps the kernel's clock for files has."""
-    time.sleep(0.05)
-    same(f"{s.path}: {code}", s.run(code).code, 0)
-    time.sleep(0.05)
+    same(f"{s.path}: {code}", run_apart(s, code).code, 0)
 
 
 def sleep(s):

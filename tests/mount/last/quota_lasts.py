@@ -8,25 +8,7 @@
 # conf: cpu_s_day = 1
 from deaths import *
 from kept import *
-
-BURN = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done\n"
-
-
-def used(mnt=MNT):
-    line = next(line for line in read(f"{mnt}/quota", "r").splitlines() if line.startswith("cpu_s_day: "))
-    return float(line.split()[1])
-
-
-def use_up(s):
-    for _ in range(500):
-        try:
-            s.submit(BURN)
-        except OSError as error:
-            same("refused as a quota", error.errno, errno.EDQUOT)
-            return
-        read(s / "exit_code")
-    fail("there is no end to it")
-
+from quotas import *
 
 def refused(what, s):
     with raises(f"{what}: refused", errno.EDQUOT):

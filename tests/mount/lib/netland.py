@@ -9,6 +9,7 @@ the same code: each refusal is held against a success where nobody filters.
 import ctypes
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from xsbx import *
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from netguest import start_servers  # noqa: E402
-from netlab import OTHER, OWN, PRIVATE, WEB, Lab  # noqa: E402
+from netlab import OTHER, OWN, PRIVATE, WEB, Lab, read_message  # noqa: E402
 
 MS_BIND = 4096
 META, WEB6 = "169.254.169.254", "2606:4700::1111"
@@ -121,6 +122,38 @@ def ping(to):
 def follow(url):
     return urllib.request.urlopen(url).read().decode()
 '''
+
+# Likewise: what a server says, or what came instead.
+FETCH = '''
+import urllib.request, urllib.error
+def fetch(url, method="GET", **headers):
+    try:
+        asked = urllib.request.Request(url, headers=headers, method=method)
+        return urllib.request.urlopen(asked, timeout=80).read().decode()
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.read().decode()}"
+    except Exception as error:
+        return f"{type(error).__name__} {error}"
+'''
+
+
+def answering(answer):
+    """For Lab.serve(): a server that says answer(HEAD) to the first request of a connection."""
+    def server(sock):
+        if message := read_message(sock):
+            said = answer(message[0])
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(said), said))
+    return server
+
+
+def within_tls(server):
+    """The same behind the certificate that start_servers() has made."""
+    def secured(sock):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{SCRATCH}/cert", f"{SCRATCH}/key")
+        with context.wrap_socket(sock, server_side=True) as secure:
+            server(secure)
+    return secured
 
 
 def bind_over(path, text):

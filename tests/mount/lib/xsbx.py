@@ -325,6 +325,21 @@ def start_daemon(mnt, *options, log=None, conf=None, program=None, **popen):
     return daemon
 
 
+@contextlib.contextmanager
+def own_mount(name, *options, conf=None, **popen):
+    """A mount of the test's own, with the runner's configuration or this one, until the block ends."""
+    mnt = f"{SCRATCH}/{name}"
+    os.mkdir(mnt)
+    if conf is not None:
+        write(f"{mnt}.conf", conf)
+    daemon = start_daemon(mnt, *options, conf=None if conf is None else f"{mnt}.conf", **popen)
+    try:
+        yield mnt
+    finally:
+        daemon.terminate()
+        daemon.wait(SOON)
+
+
 def children_of(pid):
     found, table = [], {}
     for name in filter(str.isdigit, os.listdir("/proc")):

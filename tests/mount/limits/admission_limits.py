@@ -7,18 +7,6 @@ Who waits can see for what, and who is refused, why."""
 from xsbx import *
 
 
-@contextlib.contextmanager
-def mount(name, *options):
-    mnt = f"{SCRATCH}/{name}"
-    os.mkdir(mnt)
-    daemon = start_daemon(mnt, *options)
-    try:
-        yield mnt
-    finally:
-        daemon.terminate()
-        daemon.wait(SOON)
-
-
 def refused(s, code, words):
     with raises(f"{code}: refused", errno.EIO):
         read(s / "exit_code")
@@ -40,7 +28,7 @@ def metric(mnt, name):
 
 
 def nothing_to_spare():
-    with mount("spare", "memory_reserve=16T", "admission_timeout_s=1") as mnt:
+    with own_mount("spare", "memory_reserve=16T", "admission_timeout_s=1") as mnt:
         s = Session("s", mnt=mnt)
         s.submit("echo never\n")
         w = wait_for(lambda: s.json()["waiting"])
@@ -58,7 +46,7 @@ def nothing_to_spare():
 
 def promised():
     """A session asks for more than half of what may be promised, and another one likewise."""
-    with mount("promised", "admission_timeout_s=1", "memory_overcommit=100") as mnt:
+    with own_mount("promised", "admission_timeout_s=1", "memory_overcommit=100") as mnt:
         budget = admission(mnt)["memory_mb"]["budget"]
         half = f"memory_mb = {budget * 6 // 10}\n"
         if admission(mnt)["host"]["available_mb"] < budget * 7 // 10:
@@ -78,7 +66,7 @@ def promised():
 
 
 def queue():
-    with mount("queue", "max_vms=1", "admission_queue=2") as mnt:
+    with own_mount("queue", "max_vms=1", "admission_queue=2") as mnt:
         a = Session("a", mnt=mnt)
         a.run("true\n")
         waiting = [Session(n, mnt=mnt) for n in "bc"]
@@ -98,7 +86,7 @@ def queue():
 
 
 def of_one_user():
-    with mount("share", "max_vms=5", "max_vms_user=1", "admission_timeout_s=1") as mnt:
+    with own_mount("share", "max_vms=5", "max_vms_user=1", "admission_timeout_s=1") as mnt:
         a, b = Session("a", mnt=mnt), Session("b", mnt=mnt)
         a.run("true\n")
         b.submit("echo b\n")
@@ -107,7 +95,7 @@ def of_one_user():
 
 
 def doctor():
-    with mount("doctor") as mnt:
+    with own_mount("doctor") as mnt:
         text, told = read(f"{mnt}/doctor", "r"), admission(mnt)["host"]["memory_pressure"]
         has("the doctor looks at memory pressure", text, "memory pressure: ")
         same("and says if nobody tells", "does not tell" in text, told is None)

@@ -4,33 +4,7 @@
 # timeout: 300
 # conf: [quota]
 # conf: cpu_s_day = 1
-from xsbx import *
-
-BURN = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done\n"
-
-
-def figures(mnt=MNT):
-    """Of `quota`: used and limit by name."""
-    lines = (line.split(": ", 1) for line in read(f"{mnt}/quota", "r").split("\n\n")[0].splitlines())
-    return {name: rest.split(",")[0].split(" of ") for name, rest in lines}
-
-
-def used(mnt=MNT):
-    return float(figures(mnt)["cpu_s_day"][0])
-
-
-def use_up(s):
-    """Until code is refused. Return: how many runs there were."""
-    for n in range(500):
-        try:
-            s.submit(BURN)
-        except OSError as error:
-            same("it is refused as a quota", error.errno, errno.EDQUOT)
-            return n
-        read(s / "exit_code")
-    fail("there is no end to it", figures())
-    return 0
-
+from quotas import *
 
 def words(what, text):
     for part in ("code: over-quota\n", "seconds of processors today, of 1; it begins anew at 00:00 UTC, in ",
@@ -39,7 +13,7 @@ def words(what, text):
 
 
 def is_used_up():
-    same("nothing was used", figures()["cpu_s_day"], ["0.000", "1"])
+    same("nothing was used", quota_lines()["cpu_s_day"].split(",")[0], "0.000 of 1")
     s = Session("a")
     s.run("true\n")
     before = used()
@@ -66,22 +40,9 @@ def is_used_up():
     ok("nobody is named there", "uid" not in metrics and "user=" not in metrics)
 
 
-@contextlib.contextmanager
-def mount(name, conf, *options):
-    mnt, path = f"{SCRATCH}/{name}", f"{SCRATCH}/{name}.conf"
-    os.mkdir(mnt)
-    write(path, read(os.environ["CONF"], "r").split("[quota]")[0] + conf)
-    daemon = start_daemon(mnt, *options, conf=path)
-    try:
-        yield mnt
-    finally:
-        daemon.terminate()
-        daemon.wait(SOON)
-
-
 def ended_at_once():
     """Sandboxes that last for one run are counted as well: nobody looks at them in between."""
-    with mount("fresh", "") as mnt:
+    with quota_mount("fresh", "") as mnt:
         s = Session("s", config="fresh = yes\n", mnt=mnt)
         s.run(BURN)
         ok("the first", wait_for(lambda: used(mnt) > 0), used(mnt))
@@ -99,13 +60,13 @@ def ended_at_once():
 
 def goes_on():
     """A run that goes on is ended when it has used some more, and what was queued behind it is refused."""
-    with mount("on", "[quota]\ncpu_s_day = 1\n") as mnt:
+    with quota_mount("on", "[quota]\ncpu_s_day = 1\n") as mnt:
         s = Session("s", config="timeout_s = 0\n", mnt=mnt)
         s.submit("echo begun; while :; do :; done\n")
         s.wait_state("running")
         s.submit("echo never\n")
         os.mkdir(s / "jobs/j")
-        ok("it is killed", s.wait_run(1, "killed", 60 * slack()), (s.state_of(1), figures(mnt)))
+        ok("it is killed", s.wait_run(1, "killed", 60 * slack()), (s.state_of(1), quota_lines(mnt)))
         ok("when it had used more than it might", used(mnt) >= 3, used(mnt))
         same("... with what it had said", (read(s / "runs/1/stdout"), read(s / "runs/1/exit_code")), (b"begun\n", b"137\n"))
         ok("what came behind it is refused", s.wait_run(2, "refused"), s.state_of(2))
@@ -116,12 +77,12 @@ def goes_on():
 
 def behind_runs():
     """What goes on behind the runs falls asleep with its sandbox."""
-    with mount("behind", "[quota]\ncpu_s_day = 1\n") as mnt:
+    with quota_mount("behind", "[quota]\ncpu_s_day = 1\n") as mnt:
         s = Session("s", config="timeout_s = 0\n", mnt=mnt)
         idle = Session("idle", mnt=mnt)
         idle.run("true\n")
         same("the run ends", s.run("echo x > kept; (while :; do :; done) > /dev/null 2>&1 &\n").code, 0)
-        ok("it sleeps", wait_for(lambda: s.word() in ("asleep", "closed"), 60 * slack()), (s.word(), figures(mnt)))
+        ok("it sleeps", wait_for(lambda: s.word() in ("asleep", "closed"), 60 * slack()), (s.word(), quota_lines(mnt)))
         if s.word() == "asleep":
             same("with its files", read(s / "files/kept"), b"x\n")
             with raises("and is not woken", errno.EDQUOT):

@@ -2,38 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each quota but those of a day is met, and says so: sessions, machines, memory, disk, checkpoints; of one and of all."""
 # mount: none
-from xsbx import *
-
-
-@contextlib.contextmanager
-def mount(name, quota, *options):
-    mnt, path = f"{SCRATCH}/{name}", f"{SCRATCH}/{name}.conf"
-    os.mkdir(mnt)
-    write(path, read(os.environ["CONF"], "r") + "\n" + quota)
-    daemon = start_daemon(mnt, *options, conf=path)
-    try:
-        yield mnt
-    finally:
-        daemon.terminate()
-        daemon.wait(SOON)
-
-
-def line(mnt, name):
-    return next(rest for key, rest in (text.split(": ", 1) for text in read(f"{mnt}/quota", "r").splitlines() if text)
-                if key == name)
+from quotas import *
 
 
 def sessions():
-    with mount("sessions", "[quota]\nsessions = 2\n[quota all]\nsessions = 3\n") as mnt:
+    with quota_mount("sessions", "[quota]\nsessions = 2\n[quota all]\nsessions = 3\n") as mnt:
         Session("a", mnt=mnt)
-        same("of how many", line(mnt, "sessions"), "1 of 2")
+        same("of how many", quota_lines(mnt)["sessions"], "1 of 2")
         Session("b", mnt=mnt)
         with raises("one more", errno.EDQUOT):
             Session("c", mnt=mnt)
         error = read(f"{mnt}/error", "r")
         for part in ("code: too-many-sessions", '"c": this user has 2 sessions of 2', "the administrator sets the quota"):
             has("why", error, part)
-    with mount("all", "[quota all]\nsessions = 1\n") as mnt:
+    with quota_mount("all", "[quota all]\nsessions = 1\n") as mnt:
         Session("a", mnt=mnt)
         with raises("one more than all may have", errno.EDQUOT):
             Session("b", mnt=mnt)
@@ -41,13 +23,13 @@ def sessions():
 
 
 def checkpoints():
-    with mount("checkpoints", "[quota]\ncheckpoints = 1\n") as mnt:
+    with quota_mount("checkpoints", "[quota]\ncheckpoints = 1\n") as mnt:
         a, b = Session("a", mnt=mnt), Session("b", mnt=mnt)
         for s in a, b:
             s.run("true\n")
         os.mkdir(a / "checkpoints/one")
         same("one is made", read(a / "checkpoints/one/wait"), b"whole\n")
-        same("of how many", line(mnt, "checkpoints"), "1 of 1")
+        same("of how many", quota_lines(mnt)["checkpoints"], "1 of 1")
         with raises("of another session", errno.EDQUOT):
             os.mkdir(b / "checkpoints/two")
         for text in b.text("error"), read(f"{mnt}/error", "r"):
@@ -59,14 +41,14 @@ def checkpoints():
 
 
 def disk():
-    with mount("disk", "[quota]\ndisk = 4M\n") as mnt:
+    with quota_mount("disk", "[quota]\ndisk = 4M\n") as mnt:
         s = Session("s", mnt=mnt)
         s.submit("head -c 10000000 /dev/zero | tr '\\0' x\n")
         same("it runs", read(s / "exit_code"), b"0\n")
         error = s.text("error")
         has("of a long output the rest is lost", error, "code: output-lost\n")
         has("why", error, "what the root's `quota` says")
-        ok("it is counted", int(line(mnt, "disk").split()[0]) > 1000000, line(mnt, "disk"))
+        ok("it is counted", int(quota_lines(mnt)["disk"].split()[0]) > 1000000, quota_lines(mnt)["disk"])
         with raises("short ones are kept until it is used up, and then nothing runs", errno.EDQUOT):
             for _ in range(10):
                 s.submit("head -c 1000000 /dev/zero | tr '\\0' x\n")
@@ -82,10 +64,10 @@ def disk():
 
 
 def machines():
-    with mount("machines", "[quota]\nmachines = 1\n", "admission_timeout_s=1") as mnt:
+    with quota_mount("machines", "[quota]\nmachines = 1\n", "admission_timeout_s=1") as mnt:
         a, b = Session("a", mnt=mnt), Session("b", mnt=mnt)
         a.run("true\n")
-        ok("of how many", line(mnt, "machines").startswith("1 of 1"), line(mnt, "machines"))
+        ok("of how many", quota_lines(mnt)["machines"].startswith("1 of 1"), quota_lines(mnt)["machines"])
         b.submit("true\n")
         has("it waits", wait_for(lambda: b.json()["waiting"])["reason"], "the user has 1 sandbox, which is the most for one")
         with raises("not for ever", errno.EIO):
@@ -98,7 +80,7 @@ def machines():
 
 
 def memory():
-    with mount("memory", "[quota]\nmemory_mb = 700\n", "admission_timeout_s=1") as mnt:
+    with quota_mount("memory", "[quota]\nmemory_mb = 700\n", "admission_timeout_s=1") as mnt:
         big = Session("big", config="memory_mb = 1000\n", mnt=mnt)
         big.submit("true\n")
         with raises("more than he may ever have", errno.EIO):
@@ -106,7 +88,7 @@ def memory():
         has("why", big.text("error"), "and those of this user 700")
         a, b = (Session(n, config="memory_mb = 400\n", mnt=mnt) for n in "ab")
         a.run("true\n")
-        ok("of how much", line(mnt, "memory_mb").endswith(" of 700"), line(mnt, "memory_mb"))
+        ok("of how much", quota_lines(mnt)["memory_mb"].endswith(" of 700"), quota_lines(mnt)["memory_mb"])
         b.submit("true\n")
         has("it waits", wait_for(lambda: b.json()["waiting"])["reason"], "of the 700 MiB one user may have")
         a.ctl("close")

@@ -9,13 +9,7 @@
 # conf: [quota 12002]
 # conf: cpu_s_day = 0
 # conf: sessions = 1
-from xsbx import *
-
-BURN = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done\n"
-
-
-def lines(text):
-    return dict(line.split(": ", 1) for line in text.split("\n\n")[0].splitlines())
+from quotas import *
 
 
 def use_up(path):
@@ -37,8 +31,8 @@ def several():
     same("of sessions, too", as_user(BOB, lambda: os.mkdir(f"{MNT}/raw/bob2")), "EDQUOT")
     has("and is told", as_user(BOB, lambda: read(f"{MNT}/error", "r")), "this user has 1 sessions of 1")
     same("alice is told of hers alone", as_user(ALICE, lambda: read(f"{MNT}/error", "r")), "")
-    same("the mount's owner has used nothing", lines(read(node, "r"))["cpu_s_day"].split(" of ")[0], "0.000")
-    hers, his = (lines(as_user(uid, lambda: read(node, "r"))) for uid in (ALICE, BOB))
+    same("the mount's owner has used nothing", quota_lines()["cpu_s_day"].split(" of ")[0], "0.000")
+    hers, his = (quota_lines(text=as_user(uid, lambda: read(node, "r"))) for uid in (ALICE, BOB))
     same("each sees himself", (hers["user"], his["user"]), (str(ALICE), str(BOB)))
     ok("what she used", float(hers["cpu_s_day"].split()[0]) >= 1, hers)
     has("who has no limit", his["cpu_s_day"], " of no limit,")

@@ -9,34 +9,11 @@ from netland import *
 
 import signal
 
-
-def server(sock):
-    """Says what was asked of it."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = sock.recv(65536)
-        if not part:
-            return
-        data += part
-    text = data.split(b" HTTP")[0]
-    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(text), text))
-
-
 land = Land(conf="survive = yes\n[limits]\nmax_allow = *\nfirst_rules = deny GET web.test:8080/never*\n")
 for address in (WEB, OTHER):
-    land.lab.serve(land.lab.internet, address, 8080, server)
+    land.lab.serve(land.lab.internet, address, 8080, answering(lambda head: head.split(b" HTTP")[0]))
 s = land.session("leave", "network = on\nask = yes\nask_s = 60\ntimeout_s = 100\nallow = web.test:8080\n"
                  "rules = ask POST web.test:8080/pay* ask GET web.test:8080/ask* deny GET web.test:8080/secret*\n")
-FETCH = '''
-import urllib.request, urllib.error
-def fetch(url, method="GET"):
-    try:
-        return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=80).read().decode()
-    except urllib.error.HTTPError as error:
-        return f"{error.code} {error.read().decode()}"
-    except Exception as error:
-        return f"{type(error).__name__} {error}"
-'''
 
 
 def listed(directory):

@@ -9,6 +9,7 @@ import socket
 import threading
 
 from deaths import *
+from quotas import *
 
 BULK = 300000
 listener = socket.create_server(("127.0.0.1", 0))
@@ -33,9 +34,9 @@ FETCH = f"exec 3<>/dev/tcp/host.internal/{PORT}; wc -c <&3; exec 3>&-\n"
 
 
 def used():
-    line = next(line for line in read(f"{MNT}/quota", "r").splitlines() if line.startswith("net_bytes_day: "))
+    line = quota_lines(MNT)["net_bytes_day"]
     same("of how much", line.split(",")[0].split(" of ")[1], str(1 << 30))
-    return int(line.split()[1])
+    return int(line.split()[0])
 
 
 def fetch(s):
@@ -76,11 +77,7 @@ def bytes_of_a_day():
 
 def used_up():
     """When there is nothing left, connections are refused, and it is said; also of a sandbox that begins then."""
-    mnt, conf = f"{SCRATCH}/up", f"{SCRATCH}/up.conf"
-    os.mkdir(mnt)
-    write(conf, read(CONF, "r").replace("net_bytes_day = 1G", f"net_bytes_day = {BULK // 2}"))
-    daemon = start_daemon(mnt, conf=conf)
-    try:
+    with own_mount("up", conf=read(CONF, "r").replace("net_bytes_day = 1G", f"net_bytes_day = {BULK // 2}")) as mnt:
         s = Session("s", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
         fetch(s)
         ok("it is said", wait_for(lambda: "code: over-quota\n" in s.text("error"), 30 * slack()), s.text("error"))
@@ -89,9 +86,6 @@ def used_up():
         same("runs go on", s.run("echo on\n").out, "on\n")
         other = Session("t", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
         ok("nor in another session", other.run(FETCH).out.strip() != str(BULK), other.text("net/refused"))
-    finally:
-        shell(f"fusermount3 -u {mnt}")
-        daemon.wait(SOON)
 
 
 def end():

@@ -7,10 +7,11 @@
 # log-allow: the daemon died|another one goes on
 from netland import *
 
+import base64
 import signal
 import struct
 
-VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later", "last")}
+VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later", "last", "hidden")}
 CONTROL = f"what-the-guest-knows-{os.urandom(6).hex()}"
 NEEDLE = re.compile("|".join((*VALUES.values(), CONTROL)).encode())
 VARIABLE = "XSBX_TEST_TOKEN"
@@ -28,22 +29,17 @@ def section(name, source, hosts="web.test:8080", more=""):
     return f"[secret {name}]\nfrom = {source}\nhosts = {hosts}\n{more}"
 
 
-def server(sock):
-    """Repeats what it is asked."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = sock.recv(65536)
-        if not part:
-            return
-        data += part
-    seen.append(data.decode())
-    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(data), data))
+def repeat(head):
+    """What it is asked."""
+    seen.append(head.decode())
+    return base64.b64encode(head) if head.startswith(b"GET /coded ") else head
 
 
 maker = private("maker", f"#!/bin/sh\necho about $(head -n 1 {SCRATCH}/made) >&2\ncat {SCRATCH}/made\n", 0o700)
-conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {SCRATCH}/audit\n[limits]\nmax_allow = *\n" + \
+conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {SCRATCH}/audit\n[network]\nca_certificates = {SCRATCH}/cert\n[limits]\nmax_allow = *\n" + \
     section("filed", "file " + private("filed", VALUES["filed"] + "\n"), more="refresh_s = 1\n") + \
     section("envd", "env " + VARIABLE) + \
+    section("hidden", "file " + private("hidden", VALUES["hidden"] + "\n"), "web.test:8443") + \
     section("made", "command " + maker, more="refresh_s = 600\n") + \
     section("open", "file " + private("open", "anybody reads this", 0o644)) + \
     section("link", f"file {SCRATCH}/link") + \
@@ -52,25 +48,18 @@ conf = f"survive = yes\nkeep = yes\nstate_dir = {SCRATCH}/state\naudit_file = {S
 os.symlink("filed", f"{SCRATCH}/link")
 private("made", VALUES["made"] + "\nexpires=7\n")
 land = Land(conf=conf, env={VARIABLE: VALUES["envd"]})
-land.lab.serve(land.lab.internet, WEB, 8080, server)
-land.lab.serve(land.lab.internet, OTHER, 8080, server)
-s = land.session("keeper", "network = on\nallow = web.test:8080 other.test:8080\ntimeout_s = 60\n"
+for address in (WEB, OTHER):
+    land.lab.serve(land.lab.internet, address, 8080, answering(repeat))
+    land.lab.serve(land.lab.internet, address, 8443, within_tls(answering(repeat)))
+s = land.session("keeper", "network = on\nallow = web.test:8080 other.test:8080 web.test:8443 other.test:8443\ntimeout_s = 60\n"
                  "secrets = web.test:8080/filed bearer filed web.test:8080/envd header X-Key envd "
-                 "web.test:8080/made query key made\n")
-FETCH = '''
-import urllib.request, urllib.error
-def fetch(url, **headers):
-    try:
-        return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30).read().decode()
-    except urllib.error.HTTPError as error:
-        return f"{error.code} {error.read().decode()}"
-'''
+                 "web.test:8080/made query key made web.test:8443 bearer hidden web.test:8443 placeholder hidden\n")
 
 
-def fetch(path, host="web.test", session=s):
+def fetch(path, host="web.test", session=s, port=8080, more=""):
     """Return: what the guest gets, and what the server got."""
     before = len(seen)
-    result = session.run(f"print(fetch('http://{host}:8080{path}'))")
+    result = session.run(f"print(fetch('http{'s' * (port == 8443)}://{host}:{port}{path}'{more}))")
     return result.out + result.err, "".join(seen[before:])
 
 
@@ -95,6 +84,23 @@ def uses():
            s.text("net/log")[-600:])
 
 
+def over_https():
+    """TLS ends in the filter, so all of it holds there; but for what is said to a host that no secret goes to, which nobody sees."""
+    got, sent = fetch("/x", port=8443, more=", Mine='" + CONTROL + "', Marked='xsbx-secret-hidden'")
+    same("the server gets it, where it was to go", sent.count(VALUES["hidden"]), 2)
+    ok("the guest gets what is no secret", CONTROL in got and "xsbx-secret-hidden" in got, got)
+    ok("... and not what is one", VALUES["hidden"] not in got, got)
+    got, sent = fetch("/coded", port=8443)
+    coded = base64.b64encode(sent.encode()).decode()
+    parts = [base64.b64encode(b"x" * n + VALUES["hidden"].encode()).decode()[4:20] for n in range(3)]
+    ok("nor in another form", any(x in coded for x in parts) and coded[:12] == got[:12] and not any(x in got for x in parts), got)
+    got, sent = fetch("/x", port=8443, host="other.test", more=", Marked='xsbx-secret-hidden'")
+    ok("control: another host gets what was written", "xsbx-secret-hidden" in sent and VALUES["hidden"] not in sent and
+       "Bearer" not in sent, (got, sent))
+    lines = [json.loads(line) for line in s.text("net/log").splitlines()]
+    same("net/log has its name", {x["secret"] for x in lines if x["scheme"] == "https" and x["name"] == "web.test"}, {"hidden"})
+
+
 def sources():
     """What is no source is none, in words."""
     for name, words in (("open", "can be used by others"), ("link", "is a link"), ("fails", "exit status 1")):
@@ -109,7 +115,7 @@ def sources():
         except OSError as error:
             ok(f"{use} is refused", error.errno in (errno.EPERM, errno.EINVAL, errno.EACCES), error)
     write(f"{s.path}/net/secrets", "web.test:8080/filed bearer filed\nweb.test:8080/envd header X-Key envd\n"
-          "web.test:8080/made query key made\n")
+          "web.test:8080/made query key made\nweb.test:8443 bearer hidden\n")
 
 
 def refreshed():
@@ -139,6 +145,7 @@ def survived():
     s.run(f"known = '{CONTROL}'.encode() * 3")
     arrives("envd", "/envd")
     arrives("last", "/filed")
+    ok("the last within TLS, too", VALUES["hidden"] in fetch("/x", port=8443)[1])
 
 
 def own_file():
@@ -260,7 +267,7 @@ def nowhere():
     ok("nobody else has any", set(holders) <= {"filter", "xsbxfs-spawner"}, holders)
     ok("the spawner has what came by the environment alone", holders.get("xsbxfs-spawner", set()) <= {"envd"}, holders)
     values = {x.encode() for x in VALUES.values()}
-    allowed = {f"{SCRATCH}/{x}" for x in ("filed", "made", "maker", "own", "own.conf")}
+    allowed = {f"{SCRATCH}/{x}" for x in ("filed", "made", "maker", "own", "own.conf", "hidden")}
     hits, control = [], False
     for top, dirs, files in os.walk(SCRATCH):
         if top == land.mnt:
@@ -282,4 +289,34 @@ def nowhere():
     ok("the guest's environment has none", not any(value.decode() in got for value in values))
 
 
-main(uses, sources, refreshed, survived, own_file, nowhere, land.end)
+LOOK = '''
+import os
+def look(coded):
+    """What of these a program here can read: of all files but the system's, of all processes' environments and words."""
+    wanted = {name: bytes(x ^ 1 for x in value) for name, value in coded.items()}
+    paths = [f"/proc/{pid}/{file}" for pid in os.listdir("/proc") if pid.isdigit() for file in ("environ", "cmdline")]
+    for top, dirs, files in os.walk("/"):
+        dirs[:] = [d for d in dirs if f"{top}/{d}".lstrip("/") not in ("proc", "sys", "usr")]
+        paths += [f"{top}/{file}" for file in files if os.path.isfile(f"{top}/{file}")]
+    found = set()
+    for path in paths:
+        try:
+            data = open(path, "rb").read(1 << 24)
+        except OSError:
+            continue
+        found |= {name for name, value in wanted.items() if value in data}
+    return sorted(found), len(paths)
+'''
+
+
+def inside():
+    """The last, for its memory has them then."""
+    write(s / "files/known", CONTROL)
+    s.run(LOOK)
+    coded = {name: bytes(x ^ 1 for x in value.encode()) for name, value in {**VALUES, "control": CONTROL}.items()}
+    found, count = eval(s.run(f"print(look({coded}))").out)
+    same("nothing there has one, but what it has written itself", found, ["control"])
+    ok("there is something to read", count > 20, count)
+
+
+main(uses, over_https, sources, refreshed, survived, own_file, nowhere, inside, land.end)

@@ -21,15 +21,9 @@ def mount(name, script):
         os.unlink(ASKED)
     write(ASKED, script)
     os.chmod(ASKED, 0o755)
-    mnt = f"{SCRATCH}/{name}"
-    os.mkdir(mnt)
-    daemon = start_daemon(mnt, f"cache_dir={os.environ['IMAGES']}", "accel=tcg",
-                          env={**os.environ, "PATH": f"{FIRST}:{os.environ['PATH']}"})
-    try:
+    with own_mount(name, f"cache_dir={os.environ['IMAGES']}", "accel=tcg",
+                   env={**os.environ, "PATH": f"{FIRST}:{os.environ['PATH']}"}) as mnt:
         yield mnt
-    finally:
-        daemon.terminate()
-        daemon.wait(SOON)
 
 
 def once():

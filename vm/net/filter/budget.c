@@ -2,6 +2,8 @@
 /* How much of the network a session may still use. */
 #include "budget.h"
 
+#include <string.h>
+
 #include "net.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/util.h"
@@ -53,6 +55,14 @@ unsigned budget_bytes(struct net *net, size_t len)
 	if (net->egress.all.rate)
 		net->budget.debt += len;
 	return budget_is_spent(net) ? NET_BUDGET : NET_OK;
+}
+
+void budget_name(struct net *net, const char *name)
+{
+	const size_t len = strlen(name);
+
+	net->bytes_out += len;
+	(void)budget_bytes(net, len); /* the next connection hears of it */
 }
 
 int budget_pause_ms(struct net *net)

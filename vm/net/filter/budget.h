@@ -25,6 +25,9 @@ unsigned budget_connection(struct net *net);
 /* Bytes have passed. Return: NET_OK, or NET_BUDGET if they were the last that may. */
 unsigned budget_bytes(struct net *net, size_t len);
 
+/* A name is looked up outside: what it says goes out, and counts as bytes that were sent. */
+void budget_name(struct net *net, const char *name);
+
 /* Is everything used up, so that nothing more may pass? */
 bool budget_is_spent(const struct net *net);
 

@@ -192,6 +192,8 @@ static void dial(struct net *net, struct flow *f)
 {
 	const struct net_dial msg = dial_message(f);
 
+	if (!msg.address)
+		budget_name(net, msg.name);
 	if (f->proxy)
 		f->asked_dial = true;
 	else

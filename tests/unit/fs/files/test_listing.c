@@ -363,6 +363,38 @@ static void test_no_room(void **state)
 	fx_release_ino(root, handle_id(full), true);
 }
 
+/* What was saved is listed by name, too, in whatever order it was; also of a disk, and goes on where it was. */
+static void test_of_a_checkpoint(void **state)
+{
+	struct fixture *fx = *state;
+	struct saved *saved;
+	struct req *dir, *r;
+	uint64_t files, next;
+
+	fake_tree = FAKE_OTHER_FILES;
+	fx_checkpoint(fx, fx_idle(fx), "a");
+	files = fx_ino(fx, TOP "checkpoints/a/files");
+	dir = fx_opendir_ino(fx, files);
+	assert_string_equal(names_of(listed(fx, files, dir->fh), &next),
+			    ". .. a.txt d new\n\\ sock ");
+	assert_string_equal(goes_on(fx, files, dir->fh, &next), "");
+	next = 2;
+	assert_string_equal(goes_on(fx, files, dir->fh, &next), "a.txt d ");
+	assert_string_equal(goes_on(fx, files, dir->fh, &next), "new\n\\ sock ");
+	saved = checkpoint_find(fx_demo(fx), "a")->saved;
+	fake_saved_store(saved);
+	next = 3; /* what is there needs no disk */
+	assert_string_equal(goes_on(fx, files, dir->fh, &next), "d new\n\\ ");
+	r = listed(fx, files, dir->fh);
+	assert_waits(r);
+	fake_saved_loaded(saved, NULL);
+	assert_string_equal(names_of(r, &next), ". .. a.txt d new\n\\ sock ");
+	assert_int_equal(fx_rmdir(fx, TOP "checkpoints/a"), 0);
+	assert_error(fx_readdir_ino(fx, files, dir->fh, 64, 2), -ESTALE);
+	fx_release_ino(files, dir->fh, true);
+	fake_tree = FAKE_FILES;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +408,7 @@ int main(void)
 		fx_test(test_interrupted),
 		fx_test(test_too_long),
 		fx_test(test_no_room),
+		fx_test(test_of_a_checkpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

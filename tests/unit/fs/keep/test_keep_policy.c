@@ -16,15 +16,7 @@
 
 static void log_one(struct sandbox *s, const char *path)
 {
-	const struct sandbox_logged what = {.method = "GET",
-					    .scheme = "https",
-					    .version = "1.1",
-					    .host = "api.test",
-					    .port = 443,
-					    .path = path,
-					    .status = 200,
-					    .secret = "",
-					    .reason = ""};
+	const struct sandbox_logged what = fake_request(path);
 
 	fake_logged(s, &what);
 }

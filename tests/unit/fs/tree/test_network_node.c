@@ -10,14 +10,6 @@
 #define REFUSED SESSION "/net/refused"
 #define PORTS	SESSION "/ports"
 
-static void turn_on(struct fixture *fx, const char *more)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), "network = on\n%s", more);
-	assert_int_equal(fx_put(fx, SESSION "/config", text), 0);
-}
-
 static void test_off(void **state)
 {
 	struct fixture *fx = *state;
@@ -40,7 +32,7 @@ static void test_list(void **state)
 {
 	struct fixture *fx = *state;
 
-	turn_on(fx, "");
+	fx_network(fx, "");
 	fx_expect(fx, ALLOW, "");
 	assert_int_equal(fx_put(fx, ALLOW, "# mine\nexample.com\n*.Example.org:8443 # both\n\n"),
 			 0);
@@ -70,7 +62,7 @@ static void test_writers(void **state)
 	static char block[4096];
 	struct file f;
 
-	turn_on(fx, "allow = old.org\n");
+	fx_network(fx, "allow = old.org\n");
 	f = fx_opened(fx, ALLOW, O_WRONLY | O_TRUNC);
 	assert_int_equal(fx_flush(fx, &f), 0);
 	fx_expect(fx, ALLOW, "old.org\n");
@@ -110,7 +102,7 @@ static void test_too_long(void **state)
 	static const char blank[SETTINGS_TEXT_MAX];
 	struct file f;
 
-	turn_on(fx, "");
+	fx_network(fx, "");
 	f = fx_opened(fx, ALLOW, O_WRONLY | O_APPEND);
 	assert_int_equal(fx_write_bytes(fx, &f, blank, sizeof(blank)), 0);
 	assert_int_equal(fx_write(fx, &f, "a.org\n"), -EFBIG);
@@ -123,7 +115,7 @@ static void test_renamed(void **state)
 {
 	struct fixture *fx = *state;
 
-	turn_on(fx, "allow = old.org\n");
+	fx_network(fx, "allow = old.org\n");
 	assert_int_equal(fx_put(fx, SESSION "/net/sedXY", "new.org\n"), 0);
 	assert_string_equal(
 		fx_ls(fx, SESSION "/net"),
@@ -156,7 +148,7 @@ static void test_live(void **state)
 	struct fixture *fx = *state;
 	struct sandbox *s;
 
-	turn_on(fx, "allow = old.org\n");
+	fx_network(fx, "allow = old.org\n");
 	s = fx_ready(fx);
 	assert_true(s->network);
 	assert_string_equal(s->allow, "old.org");
@@ -232,7 +224,7 @@ static void test_denied(void **state)
 				      .reason = "private address"};
 	struct sandbox *s;
 
-	turn_on(fx, "");
+	fx_network(fx, "");
 	s = fx_ready(fx);
 	fake_denied(s, "evil.org", 443, "name not allowed");
 	s->events->denied(s->data, &lost);
@@ -266,7 +258,7 @@ static void test_flood(void **state)
 	struct sandbox *s;
 	struct req *req;
 
-	turn_on(fx, "");
+	fx_network(fx, "");
 	s = fx_ready(fx);
 	for (unsigned i = 0; i < NETLOG_KEPT + 44; i++)
 		fake_denied(s, "evil.org", (uint16_t)(i + 1), "name not allowed");

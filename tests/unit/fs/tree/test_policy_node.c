@@ -12,14 +12,6 @@
 #define RULES	NET "rules"
 #define SECRETS NET "secrets"
 
-static void turn_on(struct fixture *fx, const char *more)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), "network = on\n%s", more);
-	assert_int_equal(fx_put(fx, SESSION "/config", text), 0);
-}
-
 /* ---- rules, secrets ---- */
 
 static void test_rules(void **state)
@@ -28,7 +20,7 @@ static void test_rules(void **state)
 
 	assert_int_equal(fx_add(fx, RULES, "deny * example.com\n"), -ENETDOWN);
 	fx_expect_error(fx, SESSION, "network-off");
-	turn_on(fx, "");
+	fx_network(fx, "");
 	fx_expect(fx, RULES, "");
 	assert_int_equal(fx_put(fx, RULES,
 				"# mine\nallow get,HEAD  api.Example.com/v1/*\n"
@@ -68,7 +60,7 @@ static void test_permitted(void **state)
 
 	free(fx->conf.limits.max_allow);
 	fx->conf.limits.max_allow = strdup("*.example.com:443 example.org");
-	turn_on(fx, "");
+	fx_network(fx, "");
 	assert_int_equal(fx_put(fx, RULES, "deny * *"), 0);
 	assert_int_equal(fx_put(fx, RULES, "allow GET api.example.com:443/x"), 0);
 	assert_int_equal(fx_put(fx, RULES, "allow GET api.example.com/x"), -EINVAL);
@@ -101,7 +93,7 @@ static void test_secrets(void **state)
 	fx->fs->uid = fx_demo(fx)->uid; /* who mounts */
 	add_secret(fx, "token", "api.example.com *.example.org:8443", NULL);
 	add_secret(fx, "others", "api.example.com", "4242");
-	turn_on(fx, "");
+	fx_network(fx, "");
 	assert_int_equal(fx_put(fx, SECRETS, "api.example.com/v1* bearer token # x\n"), 0);
 	fx_expect(fx, SECRETS, "api.example.com/v1* bearer token\n");
 	assert_int_equal(fx_add(fx, SECRETS, "a.example.org:8443 header X-Key token"), 0);
@@ -129,7 +121,8 @@ static void test_applied(void **state)
 	struct sandbox *s;
 
 	fx->conf.limits.first_rules = strdup("deny * bad.test");
-	turn_on(fx,
+	fx_network(
+		fx,
 		"allow = example.com\nrules = deny POST example.com\nnet_bytes = 64M\nask = yes\n");
 	s = fx_run(fx, "x");
 	assert_string_equal(s->rules, "deny POST example.com");
@@ -167,7 +160,7 @@ static void test_limits(void **state)
 
 	fx->conf.limits.max_net_bytes = 1u << 30;
 	fx->conf.limits.max_net_requests = 100;
-	turn_on(fx, "net_bytes = 512M\nnet_requests = 100\n");
+	fx_network(fx, "net_bytes = 512M\nnet_requests = 100\n");
 	assert_int_equal(fx_add(fx, SESSION "/config", "net_bytes = 2G"), -EINVAL);
 	fx_expect_error(fx, SESSION, "limit");
 	fx_expect_in(fx, SESSION "/error",
@@ -196,7 +189,7 @@ static unsigned told(struct fixture *fx, const char *words)
 
 static struct sandbox *asking(struct fixture *fx)
 {
-	turn_on(fx, "ask = yes\n");
+	fx_network(fx, "ask = yes\n");
 	return fx_run(fx, "x");
 }
 
@@ -418,24 +411,9 @@ static void test_hostile(void **state)
 
 static void log_one(struct sandbox *s, const char *path, uint32_t lost)
 {
-	const struct sandbox_logged what = {
-		.time_ms = 1700000000123,
-		.took_ms = 41,
-		.lost = lost,
-		.method = "GET",
-		.scheme = "https",
-		.version = "2",
-		.host = "api.test",
-		.port = 443,
-		.path = path,
-		.status = 200,
-		.bytes_in = 5,
-		.bytes_out = 6,
-		.rule = 3,
-		.secret = "token",
-		.reason = "",
-	};
+	struct sandbox_logged what = fake_request(path);
 
+	what.lost = lost;
 	fake_logged(s, &what);
 }
 

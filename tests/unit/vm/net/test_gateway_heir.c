@@ -17,6 +17,28 @@
 #include "vm/base/record.h"
 #include "vm/base/turn.h"
 
+/* Another daemon has the gateway, of what this record says; what lay in @copies it has taken out. */
+static void inherit(const struct buf *record, struct fdbag *copies)
+{
+	const struct gateway_config cfg = gf_config();
+	const struct record_reader fields = record_reader(record->data, record->len);
+
+	gateway_close(gf.gw, NULL, NULL);
+	gf.gw = NULL;
+	assert_int_equal(gateway_take(&gf.loop, &fields, copies, &cfg, &gf.gw), 0);
+}
+
+static void take_over(struct buf *ret_record, struct fdbag *ret_copies)
+{
+	struct fdbag fds = {0};
+
+	gateway_put(gf.gw, ret_record, &fds);
+	assert_int_equal(fds.n, 1);
+	fdbag_put(ret_copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
+	fdbag_clear(&fds);
+	inherit(ret_record, ret_copies);
+}
+
 /* Another daemon goes on with the helper, at a moment when a request has not been answered, and another not been read. Both
  * are made again, and answered once; what the helper is to do is said again. */
 static void goes_on(void **state)
@@ -24,7 +46,7 @@ static void goes_on(void **state)
 	const struct net_header former = {NET_RESYNCED, 0}, resynced = {NET_RESYNCED, 1};
 	const struct net_header early = {NET_HANG_UP, 7};
 	const struct gateway_config cfg = gf_config();
-	struct fdbag fds = {0}, copies = {.owned = true};
+	struct fdbag copies = {.owned = true};
 	struct record_reader fields;
 	struct gateway *next = NULL;
 	struct buf record = {0};
@@ -40,13 +62,7 @@ static void goes_on(void **state)
 	d = gf_request("127.0.0.1", htonl(INADDR_LOOPBACK), port);
 	assert_int_equal(send(gf.helper, &d, sizeof(d), 0), sizeof(d));
 	uv_run(&gf.loop, UV_RUN_NOWAIT);
-	gateway_put(gf.gw, &record, &fds);
-	assert_int_equal(fds.n, 1);
-	fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0));
-	gateway_close(gf.gw, NULL, NULL);
-	fields = record_reader(record.data, record.len);
-	assert_int_equal(gateway_take(&gf.loop, &fields, &copies, &cfg, &next), 0);
-	gf.gw = next;
+	take_over(&record, &copies);
 	assert_int_equal(send(gf.helper, &d, sizeof(d), 0), sizeof(d));
 	gf_tell(&early, sizeof(early));
 	gf_hears_nothing();
@@ -65,15 +81,79 @@ static void goes_on(void **state)
 	gf_hears_nothing();
 	assert_int_equal(gf_ask("a.test", 0, 443), NET_NAME);
 	assert_int_equal(gateway_unforward(gf.gw, port), 0);
+	fields = record_reader(record.data, record.len);
 	assert_int_equal(gateway_take(&gf.loop, &fields, &copies, &cfg, &next), -EBADMSG);
 	/* It is said once. */
 	assert_int_equal(gf.ended, 0);
 	gf_tell(&resynced, sizeof(resynced));
 	assert_int_equal(gf.ended, -EPROTO);
 	buf_clear(&record);
-	fdbag_clear(&fds);
 	fdbag_clear(&copies);
 	close(listener);
+}
+
+static void handed_over(void)
+{
+	const uint16_t port = 0;
+	struct fdbag copies = {.owned = true};
+	struct buf record = {0};
+
+	take_over(&record, &copies);
+	assert_int_equal(gateway_resync(gf.gw, &port, 1), 0);
+	gf_hears(NET_RESYNC, sizeof(struct net_resync));
+	buf_clear(&record);
+	fdbag_clear(&copies);
+}
+
+/* The helper is told this, in a message of that kind. */
+static void is_told(uint32_t type, const char *allow, const char *rules)
+{
+	const struct net_policy policy = {.rules = rules};
+	char why[VM_WHY_MAX];
+
+	assert_int_equal(gateway_policy(gf.gw, allow, &policy, why), 0);
+	gf_hears(type, type == NET_ALLOW ? sizeof(struct net_header) + strlen(allow)
+					 : sizeof(struct net_policy_message) + strlen(allow) +
+						   strlen(rules) + 4);
+	gf_hears_nothing();
+}
+
+/* A helper that has rules is told when there are none any more, by whichever daemon: a bare list leaves it those it has. */
+static void empties_rules(void **state)
+{
+	(void)state;
+	is_told(NET_ALLOW, "a.test", "");
+	handed_over();
+	is_told(NET_ALLOW, "a.test", "");
+	is_told(NET_POLICY, "a.test", "deny GET a.test/x");
+	handed_over();
+	is_told(NET_POLICY, "a.test", "");
+	handed_over();
+	handed_over(); /* before it was told anything */
+	is_told(NET_POLICY, "a.test b.test", "");
+	assert_int_equal(gf.ended, 0);
+}
+
+/* The daemon of before knew nothing but lists, and its helper neither: it is told no rules, in words. */
+static void of_lists_alone(void **state)
+{
+	const struct net_policy policy = {.rules = "deny GET a.test/x"};
+	struct fdbag fds = {0}, copies = {.owned = true};
+	struct buf all = {0}, record = {0};
+	char why[VM_WHY_MAX] = "";
+
+	(void)state;
+	gateway_put(gf.gw, &all, &fds);
+	record_u64(&record, 1 /* the descriptor */,
+		   fdbag_put(&copies, fcntl(fds.fd[0], F_DUPFD_CLOEXEC, 0)));
+	inherit(&record, &copies);
+	assert_int_equal(gateway_policy(gf.gw, "a.test", &policy, why), -EOPNOTSUPP);
+	assert_non_null(strstr(why, "of a version before"));
+	is_told(NET_ALLOW, "a.test", "");
+	buf_clear(&all);
+	buf_clear(&record);
+	fdbag_clear(&fds);
+	fdbag_clear(&copies);
 }
 
 /* ---- a daemon that dies between two instructions ---- */
@@ -202,6 +282,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(goes_on, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(empties_rules, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(of_lists_alone, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(dies_before_it_takes_out, gf_set_up, gf_tear_down),
 	};
 

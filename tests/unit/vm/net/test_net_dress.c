@@ -44,18 +44,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	pf_teardown();
-	return 0;
-}
-
-static const char *said(enum side s)
-{
-	return buf_str(&pf.out[s]) ? buf_str(&pf.out[s]) : "";
-}
-
 static void arrives(const char *text, const char *expected)
 {
 	static const size_t steps[] = {1, 7, 100000};
@@ -63,7 +51,7 @@ static void arrives(const char *text, const char *expected)
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		pf_open("web.test", 80);
 		pf_say(SIDE_GUEST, text, strlen(text), steps[i]);
-		assert_string_equal(said(SIDE_HOST), expected);
+		assert_string_equal(pf_said(SIDE_HOST), expected);
 	}
 }
 
@@ -132,23 +120,23 @@ static void placeholders(void **state)
 	arrives("POST /p HTTP/1.1\r\n" HOST
 		"Content-Length: 16\r\nExpect: 100-continue\r\n\r\nxsbx-secret-tok.",
 		"POST /p HTTP/1.1\r\n" HOST PLAIN "Content-Length: 10\r\n\r\n" VALUE ".");
-	assert_string_equal(said(SIDE_GUEST), "HTTP/1.1 100 Continue\r\n\r\n");
+	assert_string_equal(pf_said(SIDE_GUEST), "HTTP/1.1 100 Continue\r\n\r\n");
 	/* In chunks it stays: it is no secret. */
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST,
 	       "POST /p HTTP/1.1\r\n" HOST
 	       "Transfer-Encoding: chunked\r\n\r\nf\r\nxsbx-secret-tok\r\n0\r\n\r\n",
 	       87, 100);
-	assert_non_null(strstr(said(SIDE_HOST), "f\r\nxsbx-secret-tok\r\n"));
+	assert_non_null(strstr(pf_said(SIDE_HOST), "f\r\nxsbx-secret-tok\r\n"));
 }
 
 static void refused(void **state)
 {
 	(void)state;
 	arrives("GET /none HTTP/1.1\r\n" HOST "\r\n", "");
-	assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 502 "));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "HTTP/1.1 502 "));
 	arrives("TRACE /b HTTP/1.1\r\n" HOST "\r\n", "");
-	assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 403 "));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "HTTP/1.1 403 "));
 	assert_int_equal(pf.denied, NET_SECRET_TRACE);
 }
 
@@ -160,8 +148,8 @@ static void trailers(void **state)
 	       "POST /h HTTP/1.1\r\n" HOST
 	       "Transfer-Encoding: chunked\r\n\r\n0\r\nX-Key: mine\r\n\r\n",
 	       79, 100);
-	assert_null(strstr(said(SIDE_HOST), "mine"));
-	assert_non_null(strstr(said(SIDE_HOST), "X-Key: " VALUE));
+	assert_null(strstr(pf_said(SIDE_HOST), "mine"));
+	assert_non_null(strstr(pf_said(SIDE_HOST), "X-Key: " VALUE));
 }
 
 /* What the guest gets of an answer. */
@@ -173,7 +161,7 @@ static const char *answered(const char *path, const char *answer)
 	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "\r\n", path);
 	pf_say(SIDE_GUEST, text, strlen(text), 1000);
 	pf_say(SIDE_HOST, answer, strlen(answer), 3);
-	return said(SIDE_GUEST);
+	return pf_said(SIDE_GUEST);
 }
 
 static void answers(void **state)
@@ -218,7 +206,7 @@ static void held(void **state)
 	(void)state;
 	(void)answered("/b", "HTTP/1.1 200 OK\r\nContent-Type: "
 			     "text/event-stream\r\nContent-Length: 9\r\n\r\nVal");
-	assert_null(strstr(said(SIDE_GUEST), "Val"));
+	assert_null(strstr(pf_said(SIDE_GUEST), "Val"));
 	listens = false;
 	cleanse_prepare(&pf.net, is_heard, &timeout);
 	assert_int_equal(timeout, -1);
@@ -229,16 +217,16 @@ static void held(void **state)
 	assert_in_range(timeout, 1, 100);
 	cleanse_run(&pf.net);
 	pf_say(SIDE_HOST, "", 0, 1);
-	assert_null(strstr(said(SIDE_GUEST), "Val"));
+	assert_null(strstr(pf_said(SIDE_GUEST), "Val"));
 	usleep(100000);
 	cleanse_prepare(&pf.net, is_heard, &timeout);
 	assert_int_equal(timeout, 0);
 	cleanse_run(&pf.net);
 	pf_say(SIDE_HOST, "", 0, 1);
-	assert_non_null(strstr(said(SIDE_GUEST), "Val"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "Val"));
 	pf_say(SIDE_HOST, "/ue 1&", 6, 1);
-	assert_non_null(strstr(said(SIDE_GUEST), "Val"
-						 "x-secr"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "Val"
+						    "x-secr"));
 }
 
 /* In an answer that is no stream nothing is let through by time. */
@@ -253,9 +241,9 @@ static void held_for_good(void **state)
 	assert_int_equal(timeout, -1);
 	cleanse_run(&pf.net);
 	pf_say(SIDE_HOST, "", 0, 1);
-	assert_null(strstr(said(SIDE_GUEST), "Val"));
+	assert_null(strstr(pf_said(SIDE_GUEST), "Val"));
 	pf_say(SIDE_HOST, "/ue 1&", 6, 1);
-	assert_non_null(strstr(said(SIDE_GUEST), "xsbx-secr"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "xsbx-secr"));
 }
 
 /* As control.c does. */
@@ -298,7 +286,7 @@ static void sent_further(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, pf_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(fields),	 TEST(queries),	     TEST(placeholders), TEST(refused),
 		TEST(trailers),	 TEST(answers),	     TEST(held),	 TEST(held_for_good),

@@ -27,18 +27,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	pf_teardown();
-	return 0;
-}
-
-static const char *said(enum side s)
-{
-	return buf_str(&pf.out[s]);
-}
-
 /* Each of the requests in @text is answered once it has arrived: what has, altogether? */
 static void arrives(const char *text, unsigned requests, const char *expected)
 {
@@ -49,7 +37,7 @@ static void arrives(const char *text, unsigned requests, const char *expected)
 			assert_int_equal(pf.nlogged, n);
 			pf_say(SIDE_HOST, REPLY, strlen(REPLY), steps[i]);
 		}
-		assert_string_equal(said(SIDE_HOST), expected);
+		assert_string_equal(pf_said(SIDE_HOST), expected);
 		assert_int_equal(pf.nlogged, requests);
 		assert_int_equal(pf.denied, NET_OK);
 	}
@@ -96,12 +84,12 @@ static void chunks(void **state)
 		 "a\r\n0123456789\r\nf\r\n0123456789abcde\r\n0\r\nA: b\r\n\r\n");
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, text, strlen(text), sizeof(text));
-	assert_string_equal(said(SIDE_HOST), expected);
+	assert_string_equal(pf_said(SIDE_HOST), expected);
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, text, strlen(text), 1);
 	snprintf(expected, sizeof(expected), "%s1\r\n0\r\n1\r\n1\r\n", head);
-	assert_memory_equal(said(SIDE_HOST), expected, strlen(expected));
-	assert_non_null(strstr(said(SIDE_HOST), "1\r\ne\r\n0\r\nA: b\r\n\r\n"));
+	assert_memory_equal(pf_said(SIDE_HOST), expected, strlen(expected));
+	assert_non_null(strstr(pf_said(SIDE_HOST), "1\r\ne\r\n0\r\nA: b\r\n\r\n"));
 }
 
 /* Nothing of it arrives, and the guest is told why. */
@@ -110,12 +98,12 @@ static void fails(const char *text, unsigned reason)
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		pf_open("web.test", 80);
 		pf_say(SIDE_GUEST, text, strlen(text), steps[i]);
-		assert_string_equal(said(SIDE_HOST), "");
+		assert_string_equal(pf_said(SIDE_HOST), "");
 		if (pf.denied != reason)
 			fail_msg("%s: %s, not %s", text, net_reason_str(pf.denied),
 				 net_reason_str(reason));
-		assert_non_null(strstr(said(SIDE_GUEST), "\r\nX-Xsbxfs: "));
-		assert_non_null(strstr(said(SIDE_GUEST), "\r\nConnection: close\r\n"));
+		assert_non_null(strstr(pf_said(SIDE_GUEST), "\r\nX-Xsbxfs: "));
+		assert_non_null(strstr(pf_said(SIDE_GUEST), "\r\nConnection: close\r\n"));
 		assert_true(pf.proxy->over && !pf.proxy->dials);
 		assert_int_equal(pf.nlogged, 1);
 		assert_true(pf.logged[0].refused);
@@ -132,7 +120,7 @@ static void fails_behind(const char *first, const char *then, unsigned reason)
 		pf_open("web.test", 80);
 		pf_say(SIDE_GUEST, text, strlen(text), steps[i]);
 		pf_say(SIDE_HOST, REPLY, strlen(REPLY), steps[i]);
-		assert_string_equal(said(SIDE_HOST), first);
+		assert_string_equal(pf_said(SIDE_HOST), first);
 		assert_int_equal(pf.denied, reason);
 		assert_true(pf.proxy->over);
 	}
@@ -228,7 +216,7 @@ static void bad_chunks(void **state)
 			pf_open("web.test", 80);
 			pf_say(SIDE_GUEST, text, strlen(text), steps[k]);
 			assert_true(pf.proxy->broken || pf.proxy->over);
-			assert_null(strstr(said(SIDE_HOST), "\r\n0\r\n"));
+			assert_null(strstr(pf_said(SIDE_HOST), "\r\n0\r\n"));
 			pf_close();
 		}
 	}
@@ -238,10 +226,10 @@ static void is_whole_or_nothing(const char *text)
 {
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, text, strlen(text), 100000);
-	if (*said(SIDE_HOST))
-		assert_non_null(strstr(said(SIDE_HOST), "\r\nContent-Length: 9\r\n"));
+	if (*pf_said(SIDE_HOST))
+		assert_non_null(strstr(pf_said(SIDE_HOST), "\r\nContent-Length: 9\r\n"));
 	else
-		assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 4"));
+		assert_non_null(strstr(pf_said(SIDE_GUEST), "HTTP/1.1 4"));
 }
 
 /* A body whose length cannot be told does not go on: it would be the next request. */
@@ -293,7 +281,7 @@ static void returns_as(const char *request, const char *text, bool ends, const c
 		}
 		assert_false(pf.proxy->broken);
 		if (expected)
-			assert_string_equal(said(SIDE_GUEST), expected);
+			assert_string_equal(pf_said(SIDE_GUEST), expected);
 	}
 }
 
@@ -322,7 +310,7 @@ static void answers(void **state)
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
 	pf_say(SIDE_HOST, chunked, strlen(chunked), 1000);
-	assert_string_equal(said(SIDE_GUEST), chunked);
+	assert_string_equal(pf_said(SIDE_GUEST), chunked);
 }
 
 /* Less than all of an answer does not look like all of it. */
@@ -347,7 +335,7 @@ static void short_answers(void **state)
 		pf_say(SIDE_HOST, "", 0, 1);
 		assert_true(pf.proxy->over);
 		if (!pf.proxy->abrupt) /* nothing of the answer had gone on */
-			assert_memory_equal(said(SIDE_GUEST), "HTTP/1.1 502 ", 13);
+			assert_memory_equal(pf_said(SIDE_GUEST), "HTTP/1.1 502 ", 13);
 		pf_listen();
 		proxy_free(pf.proxy);
 		pf.proxy = NULL;
@@ -367,13 +355,13 @@ static void early_answer(void **state)
 	pf_say(SIDE_GUEST, post, strlen(post), 1000);
 	pf_say(SIDE_GUEST, "ab", 2, 2);
 	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
-	assert_string_equal(said(SIDE_GUEST), REPLY);
+	assert_string_equal(pf_said(SIDE_GUEST), REPLY);
 	assert_int_equal(pf.nlogged, 0);
 	pf_say(SIDE_GUEST, "cd" GOOD, 2 + strlen(GOOD), 1000);
 	assert_int_equal(pf.nlogged, 1);
 	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
 	assert_int_equal(pf.nlogged, 2);
-	assert_string_equal(said(SIDE_GUEST), REPLY REPLY);
+	assert_string_equal(pf_said(SIDE_GUEST), REPLY REPLY);
 }
 
 static void unasked_answer(void **state)
@@ -396,10 +384,10 @@ static void judge(const char *line, bool allowed)
 	snprintf(text, sizeof(text), "%s HTTP/1.1\r\n" API "\r\n", line);
 	pf_open("api.test", 80);
 	pf_say(SIDE_GUEST, text, strlen(text), 1000);
-	if (allowed == !*said(SIDE_HOST) || allowed == (pf.denied != NET_OK))
-		fail_msg("%s: %s %s", line, said(SIDE_HOST), said(SIDE_GUEST));
-	if (!allowed && !strstr(said(SIDE_GUEST), "HTTP/1.1 403 "))
-		fail_msg("%s: %s", line, said(SIDE_GUEST));
+	if (allowed == !*pf_said(SIDE_HOST) || allowed == (pf.denied != NET_OK))
+		fail_msg("%s: %s %s", line, pf_said(SIDE_HOST), pf_said(SIDE_GUEST));
+	if (!allowed && !strstr(pf_said(SIDE_GUEST), "HTTP/1.1 403 "))
+		fail_msg("%s: %s", line, pf_said(SIDE_GUEST));
 }
 
 static void rules(void **state)
@@ -407,8 +395,7 @@ static void rules(void **state)
 	const struct net_policy policy = {.rules = "allow GET,HEAD api.test/v1/* deny * "
 						   "api.test/open/no* allow * api.test/open/*"};
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("", &policy);
 	judge("GET /v1/x", true);
 	judge("HEAD /v1/x?y", true);
@@ -438,14 +425,14 @@ static void ambiguous_paths(void **state)
 		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\n" HOST "\r\n", paths[i]);
 		passes(text, 1);
 	}
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("api.test", &policy);
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		snprintf(line, sizeof(line), "GET %s HTTP/1.1\r\n" API "\r\n", paths[i]);
 		pf_open("api.test", 80);
 		pf_say(SIDE_GUEST, line, strlen(line), 1000);
 		assert_int_equal(pf.denied, NET_PATH);
-		assert_string_equal(said(SIDE_HOST), "");
+		assert_string_equal(pf_said(SIDE_HOST), "");
 	}
 	judge("GET /v1/../y", true);
 }
@@ -457,19 +444,18 @@ static void told_why(void **state)
 	static const char delete[] = "DELETE /x HTTP/1.1\r\n" API "\r\n",
 			  root[] = "GET /root HTTP/1.1\r\n" API "\r\n";
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("api.test", &policy);
 	pf_open("api.test", 80);
 	pf_say(SIDE_GUEST, delete, strlen(delete), 1000);
-	assert_non_null(
-		strstr(said(SIDE_GUEST), "rule 1 of net/rules denies it: deny DELETE api.test."));
-	assert_non_null(strstr(said(SIDE_GUEST), "net/rules: allow DELETE api.test/x\n"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST),
+			       "rule 1 of net/rules denies it: deny DELETE api.test."));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "net/rules: allow DELETE api.test/x\n"));
 	assert_int_equal(pf.logged[0].rule, 1);
 	assert_false(pf.logged[0].first);
 	pf_open("api.test", 80);
 	pf_say(SIDE_GUEST, root, strlen(root), 1000);
-	assert_non_null(strstr(said(SIDE_GUEST), "rule 1 of the administrator's denies it"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "rule 1 of the administrator's denies it"));
 	assert_true(pf.logged[0].first);
 }
 
@@ -487,7 +473,7 @@ static void withdrawn(void **state)
 	assert_int_equal(egress_parse("web.test", &policy, &pf.net.egress, why), 0);
 	proxy_recheck(pf.proxy);
 	pf_say(SIDE_GUEST, "", 0, 1);
-	assert_non_null(strstr(said(SIDE_GUEST), "HTTP/1.1 403 "));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "HTTP/1.1 403 "));
 	assert_int_equal(pf.denied, NET_WITHDRAWN);
 }
 
@@ -497,26 +483,25 @@ static void asked(void **state)
 {
 	const struct net_policy policy = {.ask = true};
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("", &policy);
 	for (int yes = 0; yes < 2; yes++) {
 		pf_open("web.test", 80);
 		pf_say(SIDE_GUEST, GOOD GOOD, 2 * strlen(GOOD), 1000);
-		assert_string_equal(said(SIDE_HOST), "");
+		assert_string_equal(pf_said(SIDE_HOST), "");
 		assert_string_equal(pf.asked.method, "GET");
 		assert_string_equal(pf.asked.path, "/");
 		ask_decide(&pf.net, pf.asked.header.id, yes);
 		pf_say(SIDE_GUEST, "", 0, 1);
-		assert_string_equal(said(SIDE_HOST), yes ? GOOD : "");
+		assert_string_equal(pf_said(SIDE_HOST), yes ? GOOD : "");
 		if (!yes)
 			continue;
 		/* Once means once: the next one is asked for again. */
 		pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
 		assert_int_equal(pf.net.asks.n, 1);
-		assert_string_equal(said(SIDE_HOST), GOOD);
+		assert_string_equal(pf_said(SIDE_HOST), GOOD);
 	}
-	assert_string_equal(said(SIDE_GUEST), REPLY);
+	assert_string_equal(pf_said(SIDE_GUEST), REPLY);
 }
 
 /* Whoever is asked may think for longer than a server keeps a connection on which nothing is said. */
@@ -524,8 +509,7 @@ static void asked_for_long(void **state)
 {
 	const struct net_policy policy = {.ask = true};
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("", &policy);
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
@@ -535,12 +519,12 @@ static void asked_for_long(void **state)
 	proxy_ended(pf.proxy, SIDE_HOST);
 	pf_say(SIDE_GUEST, "", 0, 1);
 	assert_int_equal(pf.net.asks.n, 1);
-	assert_string_equal(said(SIDE_HOST), GOOD);
+	assert_string_equal(pf_said(SIDE_HOST), GOOD);
 	ask_decide(&pf.net, pf.asked.header.id, true);
 	pf_say(SIDE_GUEST, "", 0, 1);
-	assert_string_equal(said(SIDE_HOST), GOOD GOOD);
+	assert_string_equal(pf_said(SIDE_HOST), GOOD GOOD);
 	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
-	assert_string_equal(said(SIDE_GUEST), REPLY REPLY);
+	assert_string_equal(pf_said(SIDE_GUEST), REPLY REPLY);
 	/* Between two requests the guest hears of it. */
 	proxy_ended(pf.proxy, SIDE_HOST);
 	assert_true(pf.proxy->over);
@@ -572,14 +556,13 @@ static void asked_in_full(void **state)
 				later = {.rules = "allow GET web.test/data* deny * web.test/*"};
 	static char path[2000];
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("", &asks);
 	say_get("/data\xff/../admin?\xc3\xa9");
 	assert_string_equal(pf.asked.path, "/data%FF/../admin?%C3%A9");
 	change_policy(&later);
 	assert_int_equal(pf.denied, NET_RULE);
-	assert_string_equal(said(SIDE_HOST), "");
+	assert_string_equal(pf_said(SIDE_HOST), "");
 	/* Nobody decides on what he cannot see. */
 	change_policy(&asks);
 	snprintf(path, sizeof(path), "/data%01024d/../admin", 0);
@@ -603,21 +586,22 @@ static void websocket(void **state)
 	(void)state;
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
-	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST
-					     "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+	assert_string_equal(pf_said(SIDE_HOST),
+			    "GET /ws HTTP/1.1\r\n" HOST
+			    "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
 	pf_say(SIDE_GUEST, "\1\2", 2, 2);
 	pf_say(SIDE_HOST, yes, strlen(yes), 7);
 	pf_say(SIDE_HOST, "\3\4", 2, 2);
 	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 3);
-	assert_non_null(strstr(said(SIDE_HOST), "\r\n\r\n\1\2" GOOD));
-	assert_non_null(strstr(said(SIDE_GUEST), "\r\n\r\n\3\4"));
+	assert_non_null(strstr(pf_said(SIDE_HOST), "\r\n\r\n\1\2" GOOD));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "\r\n\r\n\3\4"));
 	pf_close();
 	/* One who declines is spoken to as before. */
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
 	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
 	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 3);
-	assert_non_null(strstr(said(SIDE_HOST), "\r\n\r\n" GOOD));
+	assert_non_null(strstr(pf_said(SIDE_HOST), "\r\n\r\n" GOOD));
 	assert_string_equal(pf.logged[0].method, "WEBSOCKET");
 }
 
@@ -634,25 +618,24 @@ static void only_websocket(void **state)
 			  delete[] = "DELETE /x HTTP/1.1\r\n" HOST SWITCH "\r\n",
 			  get[] = "GET /x HTTP/1.1\r\n" HOST SWITCH "\r\n";
 
-	(void)state;
-	pf_teardown();
+	pf_teardown(state);
 	pf_setup("", &policy);
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, delete, strlen(delete), 1000);
-	assert_string_equal(said(SIDE_HOST), "");
+	assert_string_equal(pf_said(SIDE_HOST), "");
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, ask, strlen(ask), 1000);
-	assert_string_equal(said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST SWITCH "\r\n");
+	assert_string_equal(pf_said(SIDE_HOST), "GET /ws HTTP/1.1\r\n" HOST SWITCH "\r\n");
 	pf_say(SIDE_HOST, other, strlen(other), 7);
 	assert_true(pf.proxy->over && pf.proxy->speech == PROXY_HTTP1);
 	/* A server that does not switch may have taken it for a GET. */
 	pf_open("web.test", 80);
 	pf_say(SIDE_GUEST, get, strlen(get), 1000);
 	pf_say(SIDE_HOST, REPLY, strlen(REPLY), 1000);
-	assert_null(strstr(said(SIDE_GUEST), "200 OK"));
+	assert_null(strstr(pf_said(SIDE_GUEST), "200 OK"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, pf_teardown)
 
 int main(void)
 {

@@ -113,8 +113,8 @@ class H2(Guest):
         if self.ready is self.gateway:
             return
         H2.ready = self.gateway
-        self.say(f"trust {SCRATCH}/cert")
-        self.say("rules " + rules())
+        self.set(f"trust {SCRATCH}/cert")
+        self.set("rules " + rules())
         der = bytes.fromhex(self.gateway.wait("authority").split()[1])
         with open(f"{SCRATCH}/ca", "w", encoding="ascii") as file:
             file.write(ssl.DER_cert_to_PEM_cert(der))
@@ -128,9 +128,18 @@ class H2(Guest):
         with open(f"/proc/{self.gateway.pid}/status", encoding="ascii") as file:
             return int(next(x for x in file if x.startswith("VmRSS")).split()[1])
 
-    def say(self, line):
-        answer = self.gateway.ask(line, "allowed")
-        assert answer == "allowed", answer
+    @contextlib.contextmanager
+    def secret(self, value, *uses):
+        """Uses of `token`, which has this value, until the block ends."""
+        with open(f"{SCRATCH}/value", "w", encoding="ascii") as file:
+            file.write(value)
+        self.prepare()
+        self.set("secrets " + " ".join(uses))
+        self.set(f"secret token {SCRATCH}/value")
+        try:
+            yield
+        finally:
+            self.set("secrets")
 
     # -- clients --
 
@@ -343,13 +352,13 @@ class H2(Guest):
             peer.frame(PING, 0, 0, b"x" * 8)
             peer.wait(PING)
             try:
-                self.say("rules " + rules("deny * web.test:8001/big", "deny POST web.test:8001/small"))
+                self.set("rules " + rules("deny * web.test:8001/big", "deny POST web.test:8001/small"))
                 status = peer.answer(1)[0]
                 assert status == ("reset", 8), status
                 peer.headers(5, request("/small", authority="web.test:8001"))
                 assert peer.answer(5)[0] == "200"
             finally:
-                self.say("rules " + rules())
+                self.set("rules " + rules())
         self.logged(path="/big", refused=1, reason="no longer allowed")
         self.logged(path="/small", method="POST", refused=1, reason="no longer allowed")
 
@@ -357,8 +366,8 @@ class H2(Guest):
         """One waits, others go on; and it waits with a body."""
         try:
             self.prepare()
-            self.say("ask 60")
-            self.say("rules " + rules(f"ask * web.test:{ECHO}/up"))
+            self.set("ask 60")
+            self.set("rules " + rules(f"ask * web.test:{ECHO}/up"))
             with self.peer(ECHO) as peer:
                 for stream in 1, 3:
                     peer.headers(stream, request("/up", "POST" if stream == 1 else "PUT", "web.test:8002"), end=False)
@@ -384,8 +393,8 @@ class H2(Guest):
                 peer.reset(7)
                 self.gateway.wait("unasked", since=since)
         finally:
-            self.say("ask 0")
-            self.say("rules " + rules())
+            self.set("ask 0")
+            self.set("rules " + rules())
 
     # -- slow, and reset --
 
@@ -523,12 +532,7 @@ class H2(Guest):
                     peer.data(stream, bytes([byte]))
                 peer.headers(stream, [("x-trailer", said[:30])])
 
-        with open(f"{SCRATCH}/value", "w", encoding="ascii") as file:
-            file.write(value)
-        try:
-            self.prepare()
-            self.say("secrets web.test:8006 bearer token web.test:8006 placeholder token")
-            self.say(f"secret token {SCRATCH}/value")
+        with self.secret(value, "web.test:8006 bearer token", "web.test:8006 placeholder token"):
             raw.append(serve)
             with self.peer(RAW) as peer:
                 mark = b"xsbx-secret-token"
@@ -559,8 +563,6 @@ class H2(Guest):
                 status, _, body, _ = peer.answer(9)
                 assert status == "502" and b"encoded" in body, (status, body)
             assert self.logged(path="/a")["secret"] == "token"
-        finally:
-            self.say("secrets")
 
     def test_held_back(self):
         """What may be the beginning of a secret is not let through because its server is not let to say more."""
@@ -577,12 +579,7 @@ class H2(Guest):
                     break
             peer.data(1, value.encode()[15:] + b"!", end=True)
 
-        with open(f"{SCRATCH}/value", "w", encoding="ascii") as file:
-            file.write(value)
-        try:
-            self.prepare()
-            self.say("secrets web.test:8006 bearer token")
-            self.say(f"secret token {SCRATCH}/value")
+        with self.secret(value, "web.test:8006 bearer token"):
             raw.append(serve)
             with self.peer(RAW, settings=((4, 1000),)) as peer:
                 peer.headers(1, request("/a", authority="web.test:8006"))
@@ -590,8 +587,6 @@ class H2(Guest):
                 peer.window(1, 1 << 20)
                 status, _, body, _ = peer.answer(1)
                 assert status == "200" and len(body) == 65535 + 6 and body.endswith(b"xsbx-secret-token***!"), body[-40:]
-        finally:
-            self.say("secrets")
 
     # -- ends --
 
@@ -601,7 +596,7 @@ class H2(Guest):
         try:
             self.prepare()
             await_port(self.lab, 8007)
-            self.say("rules " + rules("allow * web.test:8007/*"))
+            self.set("rules " + rules("allow * web.test:8007/*"))
             with self.peer(8007, settings=((4, 1000),)) as peer:
                 peer.headers(1, request("/big", authority="web.test:8007"))
                 peer.wait(DATA)
@@ -619,7 +614,7 @@ class H2(Guest):
         finally:
             children[0].kill()
             children[0].wait()
-            self.say("rules " + rules())
+            self.set("rules " + rules())
 
     def test_goaway(self):
         """nginx ends a connection after some requests, and clients begin new ones."""

@@ -12,7 +12,7 @@ import threading
 import time
 
 from netguest import LIST, Guest, arrived, main  # noqa: E402
-from netlab import LIMIT, OTHER, REFUSER, WEB, receive_all  # noqa: E402
+from netlab import LIMIT, OTHER, REFUSER, WEB, read_message, receive_all  # noqa: E402
 
 SCRATCH = os.environ.get("SCRATCH", "/tmp")
 
@@ -28,10 +28,6 @@ class Rules(Guest):
             lab.serve(lab.internet, address, 8443, self.api)
             lab.serve(lab.internet, address, 8080, self.plain_api)
 
-    def set(self, line):
-        answer = self.gateway.ask(line, "allowed")
-        assert answer == "allowed", (line, answer)
-
     def rules(self, *rules, allow="", ask=0):
         self.set("first")
         self.set("rules " + " ".join(rules))
@@ -43,17 +39,8 @@ class Rules(Guest):
     def answer(self, sock):
         """HTTP/1.1 that says what it was asked for, as often as it is."""
         data = b""
-        while True:
-            while b"\r\n\r\n" not in data:
-                part = sock.recv(65536)
-                if not part:
-                    return
-                data += part
-            head, data = data.split(b"\r\n\r\n", 1)
-            length = [int(x[15:]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length:")]
-            while length and len(data) < length[0]:
-                data += sock.recv(65536)
-            body, data = (data[:length[0]], data[length[0]:]) if length else (b"", data)
+        while message := read_message(sock, data):
+            head, body, data = message
             arrived.append((8443, head))
             if head.startswith(b"GET /last"):  # as a server that waits for no more
                 sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
@@ -100,19 +87,9 @@ class Rules(Guest):
         """Return: the answer's head and body."""
         secure.sendall(self.request(f"{line} HTTP/1.1", f"Host: {host}", *([f"Content-Length: {len(body)}"] if body else []),
                                     body=body))
-        data = b""
-        while b"\r\n\r\n" not in data:
-            part = secure.recv(65536)
-            if not part:
-                return data, b""
-            data += part
-        head, data = data.split(b"\r\n\r\n", 1)
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        while len(data) < length:
-            part = secure.recv(65536)
-            assert part, "it was cut off"
-            data += part
-        return head, data
+        answer = read_message(secure)
+        assert answer, "it was cut off"
+        return answer[:2]
 
     def once(self, line, **how):
         with self.connect(**{k: v for k, v in how.items() if k in ("name", "port", "server_name")}) as secure:

@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 from netguest import Guest, main  # noqa: E402
-from netlab import LIMIT, OTHER, WEB  # noqa: E402
+from netlab import LIMIT, OTHER, WEB, read_message  # noqa: E402
 
 SCRATCH = os.environ.get("SCRATCH", "/tmp")
 VALUE = 'tok-5e/cr&t "42" and on'
@@ -35,10 +35,6 @@ class Secrets(Guest):
         for address in (WEB, OTHER):
             lab.serve(lab.internet, address, 8443, self.tls_server)
             lab.serve(lab.internet, address, 8080, self.server)
-
-    def set(self, line):
-        answer = self.gateway.ask(line, "allowed")
-        assert answer == "allowed", (line, answer)
 
     def give(self, name, value):
         with open(f"{SCRATCH}/value", "w") as file:
@@ -68,17 +64,8 @@ class Secrets(Guest):
     def server(self, sock):
         """Repeats what it is sent, in the manner that the path says."""
         data = b""
-        while True:
-            while b"\r\n\r\n" not in data:
-                part = sock.recv(65536)
-                if not part:
-                    return
-                data += part
-            head, data = data.split(b"\r\n\r\n", 1)
-            length = [int(x[15:]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length:")]
-            while length and len(data) < length[0]:
-                data += sock.recv(65536)
-            body, data = (data[:length[0]], data[length[0]:]) if length else (b"", data)
+        while message := read_message(sock, data):
+            head, body, data = message
             self.seen.append((head, body))
             if not self.reply(sock, head, body):
                 return
