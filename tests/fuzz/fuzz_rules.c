@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes rules, uses of secrets and files of them: what is accepted is printed as it would be written, and decides alike. */
-/* modules: vm/base/rules.c vm/base/secret_use.c vm/base/secret_list.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
+/* modules: vm/base/buf.c vm/base/rules.c vm/base/secret_use.c vm/base/secret_list.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "allow.h"
+#include "buf.h"
 #include "secret_use.h"
 #include "vm/base/util.h"
 #include "vm/base/words.h"
@@ -128,6 +129,24 @@ static int set_from(struct vm_secret *s, const char *value, bool own, char ret_w
 	return replace(&s->argument, argument);
 }
 
+/* A name means ports 80 and 443 elsewhere; a secret goes over plain HTTP only where a port says so. Return: 0 or -ENOMEM. */
+static int set_hosts_with_ports(struct vm_secret *s, const char *value)
+{
+	struct allow_entry e;
+	struct buf out = {0};
+	char name[ALLOW_NAME_MAX + 1];
+	int r;
+
+	for (size_t at = 0, n; (n = allow_word(value, strlen(value), &at)); at += n) {
+		(void)allow_entry_parse(value + at, n, &e, name);
+		(void)buf_printf(&out, "%s%.*s%s", out.len ? " " : "", (int)n, value + at,
+				 e.port ? "" : ":443");
+	}
+	r = buf_str(&out) ? replace(&s->hosts, buf_str(&out)) : -ENOMEM;
+	buf_clear(&out);
+	return r;
+}
+
 static int set_hosts(struct vm_secret *s, const char *value, char ret_why[static 128])
 {
 	struct allow list;
@@ -146,7 +165,7 @@ static int set_hosts(struct vm_secret *s, const char *value, char ret_why[static
 	if (all || !list.nentries)
 		s = NULL;
 	allow_fini(&list);
-	return s ? replace(&s->hosts, value)
+	return s ? set_hosts_with_ports(s, value)
 		 : refuse("hosts", "name the hosts that it may be sent to; * is none", ret_why);
 }
 

@@ -118,10 +118,10 @@ static void read_request(struct request *r)
 	r->places = zero + 1;
 }
 
-/* Does an entry of the secret's hosts cover that of a place, which has a port? */
+/* Does an entry of the secret's hosts cover that of a place? Both have a port. */
 static bool covers(const struct allow_entry *most, const struct allow_entry *e)
 {
-	const bool port = most->port ? most->port == e->port : e->port == 80 || e->port == 443;
+	const bool port = most->port == e->port;
 
 	switch (most->kind) {
 	case ALLOW_NAME: return port && e->kind == ALLOW_NAME && !strcmp(e->name, most->name);

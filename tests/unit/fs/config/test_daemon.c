@@ -164,17 +164,19 @@ static void test_policy(void **state)
 	const struct vm_secret *s;
 
 	(void)state;
-	assert_int_equal(read_text(&c, "[secret github]\nfrom = env TOKEN\nhosts = api.test\n"
-				       "users = 0 1001\n[limits]\nfirst_rules = deny * *:25\n"
-				       "max_net_bytes = 2G\nmax_net_requests = 0\n"
-				       "[secret other]\nfrom = file /x\nhosts = *.test\n"
-				       "[template python]\nnetwork = on\nrules = ask * a.test\n"
-				       "secrets = a.test bearer other\nnet_bytes = 1G\n"),
-			 0);
+	assert_int_equal(
+		read_text(&c, "[secret github]\nfrom = env TOKEN\nhosts = api.test plain.test:80\n"
+			      "users = 0 1001\n[limits]\nfirst_rules = deny * *:25\n"
+			      "max_net_bytes = 2G\nmax_net_requests = 0\n"
+			      "[secret other]\nfrom = file /x\nhosts = *.test\n"
+			      "[template python]\nnetwork = on\nrules = ask * a.test\n"
+			      "secrets = a.test bearer other\nnet_bytes = 1G\n"),
+		0);
 	assert_int_equal(c.vm.secrets.n, 2);
 	s = secret_list_find(&c.vm.secrets, "github");
 	assert_true(s && s->from == VM_SECRET_ENV && s->nusers == 2 && !s->refresh_s);
 	assert_string_equal(s->argument, "TOKEN");
+	assert_string_equal(s->hosts, "api.test:443 plain.test:80");
 	assert_string_equal(c.limits.first_rules, "deny * *:25");
 	assert_int_equal(c.limits.max_net_bytes, 2ull << 30);
 	assert_string_equal(c.template[1].settings.spec.policy.rules, "ask * a.test");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets: where their values are found, and who may use them. */
-/* modules: vm/base/secret_list.c vm/base/secret_use.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
+/* modules: vm/base/buf.c vm/base/secret_list.c vm/base/secret_use.c vm/base/place.c vm/base/http_path.c vm/base/allow.c vm/base/words.c */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void a_file(void **state)
 	assert_non_null(s);
 	assert_int_equal(s->from, VM_SECRET_FILE);
 	assert_string_equal(s->argument, "/home/me/token");
-	assert_string_equal(s->hosts, "api.github.com *.github.com:8443");
+	assert_string_equal(s->hosts, "api.github.com:443 *.github.com:8443");
 	assert_int_equal(s->refresh_s, 5);
 	s = secret_list_find(&list, "other");
 	assert_non_null(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where values of secrets come from: files that are private, commands that end, owners' files; and what is none of these. */
-/* modules: vm/task/secret_source.c vm/base/secret_list.c vm/base/words.c vm/base/allow.c vm/base/path.c vm/base/secret_use.c */
+/* modules: vm/task/secret_source.c vm/base/buf.c vm/base/secret_list.c vm/base/words.c vm/base/allow.c vm/base/path.c vm/base/secret_use.c */
 /* modules: vm/base/remove.c vm/base/io.c vm/base/buf.c vm/base/place.c vm/base/http_path.c vm/base/address.c */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,8 +101,8 @@ static void serve(const struct secret_source *what, const char *file, const char
 /* The administrator's secret, from a file or by a command. */
 static void fetch(enum vm_secret_from from, const char *argument, const char *places)
 {
-	char name[] = "tok", hosts[] = "api.test *.wild.test:8443 1.2.3.4 host.internal:9000",
-	     copy[400];
+	char name[] = "tok",
+	     hosts[] = "api.test:443 *.wild.test:8443 1.2.3.4:443 host.internal:9000", copy[400];
 	struct vm_secret s = {
 		.name = name, .from = from, .argument = copy, .hosts = hosts, .refresh_s = 77};
 
@@ -168,15 +168,15 @@ static void owners(void **state)
 
 static void hosts(void **state)
 {
-	static const char *const good[] = {"api.test:443",	 "api.test:80 api.test:443",
+	static const char *const good[] = {"api.test:443",	 "1.2.3.4:443 api.test:443",
 					   "a.wild.test:8443",	 "*.wild.test:8443",
 					   "*.b.wild.test:8443", "1.2.3.4:443",
 					   "host.internal:9000"};
-	static const char *const bad[] = {"api.test:8443",     "b.api.test:443",
-					  "wild.test:8443",    "a.wild.test:443",
-					  "*.test:8443",       "1.2.3.5:443",
-					  "host.internal:443", "api.test:443 evil.test:443",
-					  "*.api.test:443"};
+	static const char *const bad[] = {
+		"api.test:80",	  "api.test:8443",     "b.api.test:443",
+		"wild.test:8443", "a.wild.test:443",   "*.test:8443",
+		"1.2.3.5:443",	  "host.internal:443", "api.test:443 evil.test:443",
+		"*.api.test:443"};
 
 	(void)state;
 	put("good", "the value", 0600);
@@ -298,7 +298,7 @@ static void own_rights(void **state)
 static void variables(void **state)
 {
 	char text[] = "from outside";
-	char name[] = "tok", variable[] = "TOKEN", hosts[] = "api.test";
+	char name[] = "tok", variable[] = "TOKEN", hosts[] = "api.test:443";
 	struct vm_secret s = {
 		.name = name, .from = VM_SECRET_ENV, .argument = variable, .hosts = hosts};
 	struct secret_source what = {.name = "tok",
