@@ -169,6 +169,28 @@ int ruleset_secrets(struct settings *s, const char *text, size_t len, struct pro
 	return set(s, RULESET_SECRETS, text, len, NULL, why);
 }
 
+/* Rules and those of the administrator's that come first are one list to who judges by them. */
+static int check_together(const char *first, const char *rules, struct problem *why)
+{
+	_cleanup_free_ char *all = NULL;
+	struct list list;
+	char words[128] = "";
+	int r;
+
+	if (asprintf(&all, "%s\n%s", first, rules) < 0) {
+		all = NULL;
+		return -ENOMEM;
+	}
+	r = list_parse(&list, RULESET_RULES, all, strlen(all), words);
+	if (r == 0)
+		list_fini(&list);
+	return r == -E2BIG
+		       ? problem_set(why, PROBLEM_TOO_LONG, rules_fix,
+				     "rules: with those that the administrator has put first: %s",
+				     words)
+		       : r;
+}
+
 int ruleset_check(const struct settings *s, const struct settings_limits *limits,
 		  struct problem *why)
 {
@@ -187,6 +209,8 @@ int ruleset_check(const struct settings *s, const struct settings_limits *limits
 		return r == -ENOMEM ? r : refuse(why, RULESET_RULES, r, words);
 	if (limits)
 		r = check_hosts(&list.rules, limits, why);
+	if (r == 0 && limits && limits->first_rules && *p->rules)
+		r = check_together(limits->first_rules, p->rules, why);
 	list_fini(&list);
 	return r;
 }

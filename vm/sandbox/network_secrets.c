@@ -38,7 +38,7 @@ struct net_source {
 	struct program program; /* while `runs` */
 	bool runs, again, doomed;
 	bool listed;
-	bool has_value, failed;
+	bool failed;
 	uint32_t result, expires_s; /* as the filter says; or NO_RESULT */
 	uint32_t refresh_s;	    /* as its source says; 0: never */
 	char why[300];		    /* of the source, if it failed */
@@ -148,12 +148,11 @@ static void report(struct net_source *src)
 	struct network *n = src->n;
 	struct problem p;
 
-	problem_set(&p, PROBLEM_NO_SECRET,
-		    src->has_value ? "Put it right: it is read again by itself. The value of "
-				     "before is used until then."
-				   : "Put it right: it is read again by itself. Requests that need "
-				     "it are refused until then.",
-		    "secret %s: %s", src->name, *src->why ? src->why : words_of(src->result));
+	problem_set(
+		&p, PROBLEM_NO_SECRET,
+		"Put it right: it is read again by itself. Requests that need it are refused until "
+		"then, or go with the value of before where that has been sent.",
+		"secret %s: %s", src->name, *src->why ? src->why : words_of(src->result));
 	log_about(LOG_LEVEL_WARN, &n->s->label, problem_code_str(p.code), "%s: %s", who(n),
 		  p.cause);
 	tell_owner(n->s, secrets, &p);
@@ -183,7 +182,6 @@ static void conclude(struct net_source *src)
 		log_about(LOG_LEVEL_INFO, &n->s->label, NULL,
 			  "%s: secret %s: there is a value again", who(n), src->name);
 	src->failed = !good;
-	src->has_value = src->has_value || good;
 	arm(n);
 }
 

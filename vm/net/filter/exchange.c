@@ -126,8 +126,9 @@ static void on_answered(struct asker *a, unsigned reason)
 {
 	struct exchange *x = container_of(a, struct exchange, asker);
 
-	x->left = reason == NET_OK;
 	x->verdict = judge(x);
+	x->left =
+		reason == NET_OK && x->verdict.verb == RULE_ASK; /* by somebody, and not by rules */
 	settle(x, reason == NET_OK && x->verdict.verb == RULE_DENY ? reason_of(x) : reason);
 	if (x->state != EXCHANGE_WAITS)
 		x->answered(x);

@@ -207,8 +207,11 @@ static void dial(struct net *net, struct flow *f)
 static void on_answered(struct asker *a, unsigned reason)
 {
 	struct flow *f = container_of(a, struct flow, asker);
+	struct way way;
 
-	f->left = reason == NET_OK;
+	/* By somebody, and not by rules that have changed. */
+	f->left = reason == NET_OK && net_find_way(f->net, f->alias, f->to.port, &way) == NET_OK &&
+		  way.prospect.verdict.verb == RULE_ASK;
 	if (reason == NET_OK)
 		dial(f->net, f);
 	else

@@ -480,7 +480,7 @@ static int on_reply_head(http_parser *parser)
 	    head_put_connection(&h->reply, switches, h->keeps[SIDE_HOST] && h->keeps[SIDE_GUEST],
 				h->request.http_minor == 0) < 0)
 		return -1;
-	h->answering = true;
+	h->answering = !is_interim(parser); /* behind one of those there is still an answer */
 	h->x.status = parser->status_code;
 	reason = buf_str(&h->reply.first);
 	buf_printf(&out, "HTTP/1.%u %u %s\r\n", parser->http_minor ? 1 : 0, parser->status_code,

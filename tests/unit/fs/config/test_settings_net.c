@@ -172,6 +172,23 @@ static void test_this_machine(void **state)
 	assert_non_null(strstr(f->why.fix, "5432 80"));
 }
 
+/* A list that is whole with the administrator's before it, or refused. */
+static void test_rules_together(void **state)
+{
+	static char first[] = "deny * a.test deny * b.test", text[16384];
+	const struct settings_limits l = {.first_rules = first};
+	struct fixture *f = *state;
+	size_t n = (size_t)snprintf(text, sizeof(text), "network = on\nrules =");
+
+	for (int i = 0; i < 510; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " deny * n%d.test", i);
+	assert_int_equal(settings_parse(&f->s, text, n, 0, &l, &f->why), 0);
+	n += (size_t)snprintf(text + n, sizeof(text) - n, " deny * one.test");
+	assert_true(settings_parse(&f->s, text, n, 0, &l, &f->why) < 0);
+	assert_int_equal(f->why.code, PROBLEM_TOO_LONG);
+	assert_non_null(strstr(f->why.cause, "the administrator has put first"));
+}
+
 static void test_network_limits(void **state)
 {
 	struct fixture *f = *state;
@@ -224,8 +241,9 @@ int main(void)
 #define TEST(fn) \
 	cmocka_unit_test_setup_teardown(fn, settings_fixture_setup, settings_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_network),	 TEST(test_long_allow),	    TEST(test_ports),
-		TEST(test_this_machine), TEST(test_network_limits), TEST(test_rules),
+		TEST(test_network),	   TEST(test_long_allow),     TEST(test_ports),
+		TEST(test_this_machine),   TEST(test_network_limits), TEST(test_rules),
+		TEST(test_rules_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -576,6 +576,43 @@ static void asked_in_full(void **state)
 	assert_int_equal(pf.net.asks.n, 1);
 }
 
+/* What rules have let go on they also end; what somebody has, they do not. */
+static void left_by(void **state)
+{
+	const struct net_policy asks = {.rules = "ask * web.test/*"},
+				allows = {.rules = "allow * web.test/*"};
+
+	for (int by_rules = 0; by_rules < 2; by_rules++) {
+		pf_teardown(state);
+		pf_setup("", &asks);
+		say_get("/data");
+		assert_int_equal(pf.net.asks.n, 1);
+		if (by_rules)
+			change_policy(&allows);
+		else
+			ask_decide(&pf.net, pf.asked.header.id, true);
+		pf_say(SIDE_GUEST, "", 0, 1);
+		assert_non_null(strstr(pf_said(SIDE_HOST), "GET /data"));
+		change_policy(&asks);
+		proxy_recheck(pf.proxy);
+		assert_int_equal(pf.proxy->over, by_rules);
+	}
+}
+
+/* Behind an answer that is none yet there is room for what went wrong. */
+static void broken_behind_interim(void **state)
+{
+	static const char hints[] = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
+
+	(void)state;
+	pf_open("web.test", 80);
+	pf_say(SIDE_GUEST, GOOD, strlen(GOOD), 1000);
+	pf_say(SIDE_HOST, hints, strlen(hints), 1000);
+	pf_say(SIDE_HOST, "HTTP/7.9 no\r\n\r\n", 15, 1000);
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "103 Early Hints"));
+	assert_non_null(strstr(pf_said(SIDE_GUEST), "HTTP/1.1 502 "));
+}
+
 static void websocket(void **state)
 {
 	static const char ask[] =
@@ -640,13 +677,17 @@ static void only_websocket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(good),	    TEST(chunks),	   TEST(other_hosts),
-		TEST(two_readings), TEST(bad_chunks),	   TEST(crowded),
-		TEST(too_long),	    TEST(answers),	   TEST(short_answers),
-		TEST(early_answer), TEST(unasked_answer),  TEST(rules),
-		TEST(told_why),	    TEST(ambiguous_paths), TEST(withdrawn),
-		TEST(asked),	    TEST(asked_in_full),   TEST(asked_for_long),
-		TEST(websocket),    TEST(only_websocket),
+		TEST(good),	      TEST(chunks),
+		TEST(other_hosts),    TEST(two_readings),
+		TEST(bad_chunks),     TEST(crowded),
+		TEST(too_long),	      TEST(answers),
+		TEST(short_answers),  TEST(early_answer),
+		TEST(unasked_answer), TEST(rules),
+		TEST(told_why),	      TEST(ambiguous_paths),
+		TEST(withdrawn),      TEST(asked),
+		TEST(asked_in_full),  TEST(asked_for_long),
+		TEST(left_by),	      TEST(broken_behind_interim),
+		TEST(websocket),      TEST(only_websocket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
