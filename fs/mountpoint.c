@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "vm/base/hash.h"
 #include "vm/base/log.h"
 #include "vm/base/mount_table.h"
 #include "vm/base/path.h"
@@ -100,16 +101,6 @@ int mountpoint_check(const char *path, const struct mountpoint_use *uses, size_t
 	return 0;
 }
 
-/* FNV-1a, so that two mountpoints whose readable parts agree still differ. */
-static uint32_t hash(const char *s)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 16777619u;
-	return h;
-}
-
 char *mountpoint_directory(const char *parent, const char *path)
 {
 	const char *tail = path;
@@ -118,7 +109,8 @@ char *mountpoint_directory(const char *parent, const char *path)
 
 	if (len > 64)
 		tail += len - 64;
-	if (asprintf(&dir, "%s/%08x%s", parent, hash(path), tail) < 0)
+	/* Two mountpoints whose readable parts agree still differ. */
+	if (asprintf(&dir, "%s/%08x%s", parent, hash_str(path), tail) < 0)
 		return NULL;
 	for (char *p = dir + strlen(parent) + 1; *p; p++)
 		if (*p == '/')

@@ -24,6 +24,7 @@
 #include "log.h"
 #include "proc.h"
 #include "util.h"
+#include "vm/base/hash.h"
 #include "vm/base/util.h"
 
 #define STACK	      (256u << 10)
@@ -91,15 +92,6 @@ static struct {
 
 /* ---- what is known ---- */
 
-static uint32_t hash_of(const char *s)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 16777619u;
-	return h;
-}
-
 static void add(enum proto_learned kind, const char *path)
 {
 	char text[PATH_MAX + 1];
@@ -108,7 +100,7 @@ static void add(enum proto_learned kind, const char *path)
 	text[0] = (char)kind;
 	snprintf(text + 1, sizeof(text) - 1, "%s", path);
 	pthread_mutex_lock(&learn.lock);
-	at = hash_of(text) % BUCKETS;
+	at = hash_str(text) % BUCKETS;
 	while (learn.bucket[at] && strcmp(learn.text[learn.bucket[at] - 1], text) != 0)
 		at = (at + 1) % BUCKETS;
 	if (!learn.bucket[at] && learn.n < LEARN_PATHS && learn.bytes + strlen(text) < LEARN_TEXT &&

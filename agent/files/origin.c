@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/core/util.h"
+#include "vm/base/hash.h"
 #include "vm/base/util.h"
 
 #define GAP_NS	100000000 /* requests of the host that follow each other so soon are of one period */
@@ -55,15 +56,6 @@ static bool is_before(const struct origin *o, int64_t at, int64_t end)
 }
 
 /* ---- texts ---- */
-
-static uint32_t hash_of(const char *s, size_t len)
-{
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)s[i]) * 16777619u;
-	return h;
-}
 
 static const char *text_of(const struct origin *o, uint32_t text)
 {
@@ -126,7 +118,7 @@ static int make_text_room(struct origin *o)
 /* Return: the text's number, an old one if it was used lately; 0: it is none, or there is no room. */
 static uint32_t intern(struct origin *o, const char *s, size_t len)
 {
-	uint32_t *at = &o->cache[hash_of(s, len) % ORIGIN_CACHE];
+	uint32_t *at = &o->cache[hash_more(HASH_BEGIN, s, len) % ORIGIN_CACHE];
 	const char *known = text_of(o, *at);
 
 	if (!len || len > PROTO_ORIGIN_MAX)

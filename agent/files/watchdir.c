@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "vm/base/hash.h"
+
 static struct watchdir *new (const char *name)
 {
 	const size_t size = strlen(name) + 1;
@@ -24,11 +26,9 @@ static struct watchdir *new (const char *name)
 
 static unsigned bucket_of(const struct watchdir *parent, const char *name)
 {
-	uint32_t h = (uint32_t)((uintptr_t)parent >> 4) ^ 2166136261u;
+	const uint32_t h = (uint32_t)((uintptr_t)parent >> 4) ^ HASH_BEGIN;
 
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return h % WATCHDIR_BUCKETS;
+	return hash_more(h, name, strlen(name)) % WATCHDIR_BUCKETS;
 }
 
 /* Puts it below @parent, where nothing of this name is. */

@@ -80,26 +80,12 @@ static struct lesson *add(struct lessons *l, size_t at, const char *host, uint16
 
 /* ---- what one teaches ---- */
 
-static bool has_method(const char *list, const char *method)
-{
-	const size_t len = strlen(method);
-
-	while (*list) {
-		const size_t n = strcspn(list, ",");
-
-		if (n == len && !memcmp(list, method, n))
-			return true;
-		list += n + (list[n] == ',');
-	}
-	return false;
-}
-
 /* Return: is there memory for it? */
 static bool learn_method(struct lesson *l, const char *method)
 {
 	char *longer;
 
-	if (!strcmp(l->methods, "*") || has_method(l->methods, method))
+	if (rules_have_method(l->methods, method))
 		return true;
 	if (strlen(l->methods) + 1 + strlen(method) > METHODS_MAX)
 		longer = strdup("*");

@@ -172,10 +172,10 @@ static bool has_host(const struct rule *r, const char *host, uint16_t port)
 	return place_has_host(&r->place, host, port);
 }
 
-static bool has_method(const struct rule *r, const char *method)
+bool rules_have_method(const char *methods, const char *method)
 {
 	const size_t len = strlen(method);
-	const char *at = r->methods;
+	const char *at = methods;
 
 	if (!strcmp(at, "*"))
 		return true;
@@ -203,7 +203,7 @@ struct rule_answer rules_judge(const struct rules *rules, const struct rule_ques
 		unsigned fit;
 
 		if (!has_host(r, q->host, q->port) ||
-		    !(q->path ? has_method(r, q->method) : rule_is_whole(r)))
+		    !(q->path ? rules_have_method(r->methods, q->method) : rule_is_whole(r)))
 			continue;
 		fit = open;
 		if (q->path)

@@ -68,6 +68,9 @@ const char *rule_verb_str(enum rule_verb verb);
 /* Does @r decide on whole connections, whatever is spoken there? */
 bool rule_is_whole(const struct rule *r);
 
+/* Is @method one of a rule's @methods? */
+bool rules_have_method(const char *methods, const char *method);
+
 /* Writes rule @i as text, without a newline. Return: as snprintf(). */
 int rules_print(const struct rules *rules, size_t i, char *ret_text, size_t size);
 

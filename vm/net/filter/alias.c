@@ -7,16 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vm/base/hash.h"
 #include "vm/base/util.h"
-
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 2166136261; /* FNV-1a */
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619;
-	return hash;
-}
 
 static uint32_t slot_address(const struct aliases *t, const struct alias *a)
 {
@@ -52,7 +44,7 @@ static struct alias *recycle(struct aliases *t, time_t now)
 
 int alias_get(struct aliases *t, const char *name, time_t now, uint32_t *ret_address)
 {
-	const uint32_t hash = hash_name(name);
+	const uint32_t hash = hash_str(name);
 	struct alias *a = NULL;
 	char *copy;
 
