@@ -230,30 +230,47 @@ static void explain_probe(const struct probe *p, char *ret_why, size_t size)
 		 p->tries ? "; so far: " : "", p->tries ? p->problem.cause : "");
 }
 
+/* What one user may have is all in use. */
+static void explain_own(const struct sandbox *s, enum admission_lack why, char *ret_why,
+			size_t size, const char **ret_fix)
+{
+	struct admission_owner may, has;
+
+	admission_of(&s->vm->admission, s->ticket.owner, &may, &has);
+	if (why == LACK_OWN_PLACE) {
+		*ret_fix = LEAVE_SOME "; the administrator sets the quota (machines).";
+		snprintf(ret_why, size, "the user has %u sandbox%s, which is the most for one",
+			 may.places, may.places == 1 ? "" : "es");
+		return;
+	}
+	*ret_fix = LEAVE_SOME ", or ask for less memory (memory_mb); the administrator sets the "
+			      "quota (memory_mb).";
+	snprintf(ret_why, size,
+		 "the user's sandboxes have %llu of the %llu MiB one user may have, and this one "
+		 "needs %u",
+		 (unsigned long long)has.memory_mb, (unsigned long long)may.memory_mb,
+		 s->ticket.memory_mb);
+}
+
 void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const char **ret_fix)
 {
 	const struct admission *a = &s->vm->admission;
 	const unsigned long long used = a->memory_used_mb, sealed = a->now.sealed_mb;
-	struct admission_owner may, has;
+	enum admission_lack why;
 
 	*ret_fix = LEAVE_SOME ", or wait longer (admission_timeout_s).";
 	if (s->ops->needs_image && !s->vm->backends.probe.done) {
 		explain_probe(&s->vm->backends.probe, ret_why, size);
 		return;
 	}
-	admission_of(a, s->ticket.owner, &may, &has);
-	switch (admission_why(a, &s->ticket)) {
+	why = admission_why(a, &s->ticket);
+	switch (why) {
 	case LACK_PLACE:
 		*ret_fix = LEAVE_SOME ", or raise max_vms or admission_timeout_s.";
 		if (a->limits.places == 1)
 			snprintf(ret_why, size, "the only place is taken");
 		else
 			snprintf(ret_why, size, "all %u places are taken", a->limits.places);
-		break;
-	case LACK_OWN_PLACE:
-		*ret_fix = LEAVE_SOME "; the administrator sets the quota (machines).";
-		snprintf(ret_why, size, "the user has %u sandbox%s, which is the most for one",
-			 may.places, may.places == 1 ? "" : "es");
 		break;
 	case LACK_MEMORY:
 		snprintf(ret_why, size,
@@ -262,16 +279,8 @@ void schedule_explain(const struct sandbox *s, char *ret_why, size_t size, const
 			 (unsigned long long)a->limits.memory_mb, used, sealed,
 			 s->ticket.memory_mb);
 		break;
-	case LACK_OWN_MEMORY:
-		*ret_fix =
-			LEAVE_SOME ", or ask for less memory (memory_mb); the administrator sets "
-				   "the quota (memory_mb).";
-		snprintf(ret_why, size,
-			 "the user's sandboxes have %llu of the %llu MiB one user may have, and "
-			 "this one needs %u",
-			 (unsigned long long)has.memory_mb, (unsigned long long)may.memory_mb,
-			 s->ticket.memory_mb);
-		break;
+	case LACK_OWN_PLACE:
+	case LACK_OWN_MEMORY: explain_own(s, why, ret_why, size, ret_fix); break;
 	case LACK_HOST_MEMORY:
 		*ret_fix = "Free memory on the host, close sessions that are not needed, or lower "
 			   "memory_mb or memory_reserve.";
