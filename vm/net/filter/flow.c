@@ -165,6 +165,8 @@ static void kill_for(struct net *net, struct flow *f, unsigned reason)
 
 static void kill_flow(struct net *net, struct flow *f)
 {
+	if (f->proxy)
+		proxy_left(f->proxy);
 	kill_for(net, f, NET_OK);
 }
 

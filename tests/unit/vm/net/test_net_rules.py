@@ -6,6 +6,7 @@
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -325,6 +326,26 @@ class Rules(Guest):
                 head, text = self.ask(secure, "GET /x", "other.test")
                 assert head.startswith(b"HTTP/1.1 403 ") and b"allow GET other.test/x" in text, (head, text)
         self.logged(method="GET", scheme="https", host="other.test", path="/x", status=403, refused=1)
+
+    def test_broken_off(self):
+        """Who does not trust the session's authority says so in the midst of the handshake, or goes behind it without a word."""
+        self.rules("allow GET web.test:8443/*")
+        self.authority()
+        unverified = ssl.create_default_context()
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        for context, way in ((ssl.create_default_context(), None), (unverified, "closes"), (unverified, "resets")):
+            self.since = len(self.gateway.lines)
+            try:
+                with self.space.connect(self.name("web.test"), 8443) as sock, \
+                        context.wrap_socket(sock, server_hostname="web.test") as secure:
+                    if way == "resets":
+                        secure.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except ssl.SSLCertVerificationError:
+                assert not way
+            assert self.logged(host="web.test", method="-")["reason"] == "the program broke off TLS", way
+        self.since = len(self.gateway.lines)
+        assert self.once("GET /x")[0].startswith(b"HTTP/1.1 200")  # control: who asks does not
+        assert self.logged(path="/x")["status"] == "200" and not self.gateway.find("logged method=- ", since=self.since)
 
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
