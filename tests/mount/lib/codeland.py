@@ -66,8 +66,8 @@ class CodeLand(Land):
         """How many requests nginx has had."""
         return read(f"{SCRATCH}/access.log").count(b"\n")
 
-    def session(self, name, rules=(), secrets="", config=""):
-        made = Networked(name, "raw", "network = on\ntimeout_s = 100\nmemory_mb = 512\nallow = code.test\n"
+    def session(self, name, rules=(), secrets="", config="", template="raw"):
+        made = Networked(name, template, "network = on\ntimeout_s = 100\nmemory_mb = 512\nallow = code.test\n"
                          f"rules = {' '.join(rules)}\nsecrets = {secrets}\n{config}", mnt=self.mnt)
         shutil.copy(self.authority, made / "files/authority.pem")
         return made
@@ -94,8 +94,8 @@ def present(session, table):
 
 def shows(session, command, **variables):
     """Runs it in a directory of its own. Return: what it printed and said, and its exit status."""
-    words = " ".join(f"{name}={value}" for name, value in variables.items())
-    done = session.run(f"(cd $(mktemp -d); export {words}; {command}) 2>&1\n")
+    words = "".join(f"export {name}={value}; " for name, value in variables.items())
+    done = session.run(f"(cd $(mktemp -d); {words}{command}) 2>&1\n")
     return done.out + done.err, done.code
 
 
