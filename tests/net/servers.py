@@ -60,3 +60,21 @@ def make_authority(scratch, *names):
             "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names),
             "-addext", "basicConstraints=critical,CA:FALSE")
     return f"{scratch}/authority.pem"
+
+
+def start_squid(lab, scratch, address, *lines):
+    """A proxy at port 3128 that goes everywhere, but for what @lines say. Return: its server, and the path of its access.log.
+    It has to be ended: it forgets whose child it is when it becomes another user."""
+    place = f"{scratch}/squid"
+    os.mkdir(place)
+    shutil.chown(place, "proxy")
+    with open(f"{scratch}/squid.conf", "w", encoding="ascii") as file:
+        file.write("\n".join([*lines, f"http_port {address}:3128", "http_access allow all", f"pid_filename {place}/pid",
+                              f"access_log stdio:{place}/access", f"cache_log {place}/log", "cache deny all", f"coredump_dir {place}",
+                              "cache_effective_user proxy", "pinger_enable off", "shutdown_lifetime 0 seconds", ""]))
+    find("squid")
+    # Another one on this host has its shared memory under the same names.
+    server = start(lab, scratch, "unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm && PATH=$PATH:/usr/sbin exec squid -N -f $0",
+                   f"{scratch}/squid.conf")
+    await_port(lab, address, 3128)
+    return server, f"{place}/access"

@@ -38,16 +38,16 @@ NGINX = """
 
 
 class CodeLand(Land):
-    """@conf: of the daemon, beside its secret and what it trusts; @limits: in that section."""
+    """@conf: of the daemon, beside its secret and what it trusts; @limits, @network: in these sections."""
 
-    def __init__(self, conf="", limits=""):
+    def __init__(self, conf="", limits="", network="", **more):
         for program in "nginx", "fcgiwrap", "git":
             find(program)
         HOSTS[CODE] = "code.test"
         self.authority = make_authority(SCRATCH, "code.test")
         write(f"{SCRATCH}/token", TOKEN + "\n")
         os.chmod(f"{SCRATCH}/token", 0o600)
-        super().__init__(conf=f"{conf}[network]\nca_certificates = {self.authority}\n[limits]\nmax_allow = *\n{limits}"
+        super().__init__(**more, conf=f"{conf}[network]\nca_certificates = {self.authority}\n{network}[limits]\nmax_allow = *\n{limits}"
                          f"[secret token]\nfrom = file {SCRATCH}/token\nhosts = code.test\n")
         self.serve_code()
 

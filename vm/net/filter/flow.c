@@ -259,9 +259,10 @@ void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 		return;
 	}
 	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
-	if (f->guarded)
-		f->guard = guard_for(port, reason != NET_OK || way.prospect.look);
-	if (f->guard.kind == GUARD_OPEN || f->guard.kind == GUARD_SNIFF)
+	if (f->guarded || way.prospect.no_proxy)
+		f->guard = guard_for(port, reason != NET_OK || way.prospect.look,
+				     way.prospect.no_proxy);
+	if (f->guard.kind == GUARD_OPEN || guard_sniffs(&f->guard))
 		admit(net, f);
 }
 
@@ -462,7 +463,7 @@ static void ended(struct net *net, struct flow *f, enum side s)
 		return;
 	}
 	/* What was too short to be judged passes if it may be anything, else it does not. */
-	if (f->guard.kind == GUARD_SNIFF)
+	if (guard_sniffs(&f->guard))
 		h->cleared = h->kept.len;
 	h->kept.len = h->cleared;
 	push(net, f, s);

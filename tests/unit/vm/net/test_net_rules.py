@@ -239,6 +239,34 @@ class Rules(Guest):
                     sock.sendall(b"abc")
                     assert sock.recv(100) == b"cba"
 
+    def test_no_proxy(self):
+        """Where nobody looks, a proxy would be asked for what rules deny. Control: it is, where there are none, or one says so."""
+        asked = []
+
+        def proxy(sock):
+            if data := sock.recv(65536):
+                asked.append(data)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+        self.lab.serve(self.lab.internet, OTHER, 3128, proxy)
+        ways = [((), f"{OTHER}:3128", True), (("deny * web.test",), f"{OTHER}:3128", False), (("deny * web.test",), "*:3128", False),
+                (("deny * web.test", "allow * *:3128"), "", False), (("deny * web.test", f"allow * {OTHER}:3128"), "", True)]
+        for i, (rules, allow, free) in enumerate(ways):
+            self.rules(*rules, allow=allow)
+            for line in ("CONNECT web.test:443", "GET http://web.test/admin", "connect web.test:443")[:3 if i < 2 else 2]:
+                before = len(asked)
+                with self.space.connect(OTHER, 3128) as sock:
+                    sock.sendall(self.request(f"{line} HTTP/1.1", "Host: web.test"))
+                    got = receive_all(sock)
+                assert len(asked) == before + free and got.startswith(b"HTTP/1.1 200" if free else b"HTTP/1.1 4"), (line, rules, got)
+                assert free or line[0] == "c" or f"allow * {OTHER}:3128".encode() in got, got
+        self.rules("deny * web.test", allow=f"{OTHER}:3128")
+        for host in (OTHER, "whoever.test"):  # a server that is no proxy
+            with self.space.connect(OTHER, 3128) as sock:
+                sock.sendall(self.request("GET /x HTTP/1.1", f"Host: {host}"))
+                assert receive_all(sock).endswith(b"ok"), host
+            assert b"Host: " + host.encode() in asked[-1], asked[-1]
+
     # -- leave --
 
     def in_thread(self, fn):
