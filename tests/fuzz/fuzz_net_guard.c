@@ -10,10 +10,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Return: whether it was refused; *@ret_passed: how much passed before. */
-static bool feed(uint16_t port, bool look, const uint8_t *data, size_t size, size_t step,
-		 size_t *ret_passed)
+static bool feed(struct guard g, const uint8_t *data, size_t size, size_t step, size_t *ret_passed)
 {
-	struct guard g = guard_for(port, look, false);
 	size_t passed = 0, have = 0;
 	unsigned reason = NET_OK;
 
@@ -42,18 +40,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint16_t ports[] = {443, 80, 8080};
 	size_t whole, pieces;
-	bool refused, again, look;
+	bool refused, again, sniffs;
 
 	if (size < 2)
 		return 0;
 	for (unsigned i = 0; i < 3; i++) {
-		look = data[0] & 0x80;
-		refused = feed(ports[i], look, data + 1, size - 1, size, &whole);
-		again = feed(ports[i], look, data + 1, size - 1, data[0] % 16 + 1U, &pieces);
+		const struct guard g = guard_for(ports[i], (enum guard_duty)(data[0] >> 6));
+
+		sniffs = guard_sniffs(&g);
+		refused = feed(g, data + 1, size - 1, size, &whole);
+		again = feed(g, data + 1, size - 1, data[0] % 16 + 1U, &pieces);
 		/* HTTP of which a part has passed is refused, and looked into if none has. */
-		assert(again == refused || (ports[i] == 8080 && !look && again));
+		assert(again == refused || (sniffs && again));
 		/* A word alone may pass before it is known to begin a request; see sniff_http(). */
-		assert(pieces >= whole && (ports[i] == 8080 || pieces == whole));
+		assert(pieces >= whole && (sniffs || pieces == whole));
 		for (size_t n = whole; n < pieces; n++)
 			assert(data[1 + n] > ' ' || data[1 + n] == '\r' || data[1 + n] == '\n');
 	}

@@ -89,6 +89,15 @@ struct verdict egress_judge(const struct egress *p, const char *method, const ch
 	return (struct verdict){a.verb, a.rule && !first ? a.rule - p->nfirst : a.rule, first};
 }
 
+/* Does a rule that names the host allow whatever is spoken there? */
+static bool is_free(const struct egress *p, const struct verdict *v)
+{
+	const size_t i = v->rule + (v->first ? 0 : p->nfirst);
+
+	return v->rule && v->verb == RULE_ALLOW &&
+	       p->rules.rule[i - 1].place.host.kind != ALLOW_ALL;
+}
+
 struct prospect egress_foresee(const struct egress *p, const char *host, uint32_t address,
 			       uint16_t port)
 {
@@ -101,6 +110,8 @@ struct prospect egress_foresee(const struct egress *p, const char *host, uint32_
 	f.may = f.verdict.verb == RULE_ALLOW || (reach.look && (reach.may_allow || rest));
 	f.asks = f.verdict.verb == RULE_ASK || (reach.look && reach.may_ask);
 	f.look = reach.look || (f.may && secret_uses_have_host(&p->uses, host, port));
+	f.loose = f.may && !f.guarded && !f.look;
+	f.no_proxy = f.loose && p->rules.n && !is_free(p, &f.verdict);
 	return f;
 }
 

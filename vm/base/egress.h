@@ -44,10 +44,12 @@ struct verdict {
 
 /* What can be said of a connection before its first bytes are seen. */
 struct prospect {
-	bool look;    /* it has to be looked into: rules or secrets depend on its requests */
-	bool may;     /* some request may be allowed without anybody's leave */
-	bool asks;    /* some may be with it */
-	bool guarded; /* the name that is said in it has to be the one it is for */
+	bool look;     /* it has to be looked into: rules or secrets depend on its requests */
+	bool may;      /* some request may be allowed without anybody's leave */
+	bool asks;     /* some may be with it */
+	bool guarded;  /* the name that is said in it has to be the one it is for */
+	bool loose;    /* it is allowed, and HTTP in it may name any host */
+	bool no_proxy; /* ... but not ask for one, as of a proxy: rules would not see that */
 	struct verdict verdict; /* of a connection in which no HTTP is spoken */
 };
 

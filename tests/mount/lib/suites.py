@@ -58,6 +58,16 @@ def npm(name):
         "sh", "-c", 'cp "$1" package.json && exec npm install --silent --no-audit --no-fund --ignore-scripts', "sh", source])
 
 
+def go(name, package):
+    """A program of Go, built from what requirements/NAME.mod and .sum name. Return: the directory that it is in."""
+    need("go")
+    # go knows no module in the directory for temporary files itself.
+    build = "mkdir tmp; export TMPDIR=$PWD/tmp; cp $1 go.mod; cp ${1%.mod}.sum go.sum; export GOTOOLCHAIN=local GOFLAGS=-modcacherw GOPATH=$PWD/go GOCACHE=$PWD/cache; " \
+        "go build -o $2 $3 && rm -r go cache tmp && chmod 755 ."  # for who has the sandbox
+    return installed(f"{name}.mod", shell("go version")[1].decode() + package, lambda where, source: [
+        "sh", "-c", build, "sh", source, name, package])
+
+
 def environment(where, template, **more):
     """For a program that uses an adapter, and what is in these directories; @template: of the mount, by name."""
     return dict(os.environ, PYTHONPATH=":".join(filter(None, [ADAPTERS, where])), XSBX_MOUNT=MNT, XSBX_TEMPLATE=f"{MNT}/{template}", PYTHONWARNINGS="ignore",

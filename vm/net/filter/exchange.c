@@ -183,6 +183,11 @@ static unsigned check(struct exchange *x, const char *target, const char *author
 	return read_path(x, target);
 }
 
+bool exchange_takes_any_host(const struct net *net, const struct destination *to)
+{
+	return egress_foresee(&net->egress, to->host, to->address, to->port).loose;
+}
+
 void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
 		    const char *version, const char *method, const char *target,
 		    const char *authority, bool websocket)
@@ -314,14 +319,34 @@ static void say_rule(const struct exchange *x, char *text, size_t size)
 		 x->verdict.first ? "the administrator's" : "net/rules", rule);
 }
 
+/* ":8080", or nothing for the usual one. */
+static void say_port(const struct destination *to, char text[static 8])
+{
+	const bool usual = to->port == (strcmp(to->scheme, "https") ? 80 : 443);
+
+	snprintf(text, 8, usual ? "" : ":%u", to->port);
+}
+
+/* One that might be a proxy was asked for another host. */
+static void say_proxy(const struct exchange *x, char *text, size_t size)
+{
+	char port[8];
+
+	say_port(x->to, port);
+	if (egress_foresee(&x->net->egress, x->to->host, x->to->address, x->to->port).no_proxy)
+		snprintf(
+			text, size,
+			"What a proxy is asked for no rule would see: go there without one, or ask "
+			"whoever runs this sandbox for a line in its net/rules: allow * %s%s",
+			x->to->host, port);
+}
+
 /* How whoever reads it in the sandbox can have it. */
 static void say_fix(const struct exchange *x, char *text, size_t size)
 {
-	const bool usual = x->to->port == (strcmp(x->to->scheme, "https") ? 80 : 443);
-	char port[8] = "";
+	char port[8];
 
-	if (!usual)
-		snprintf(port, sizeof(port), ":%u", x->to->port);
+	say_port(x->to, port);
 	if (x->verdict.rule && x->verdict.first)
 		snprintf(text, size, "Only the administrator can change that.");
 	else
@@ -349,6 +374,7 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 			 net_reason_str(x->reason));
 		say_fix(x, fix, sizeof(fix));
 		break;
+	case NET_HOST: say_proxy(x, fix, sizeof(fix)); break;
 	case NET_DENIED_BY_HAND:
 	case NET_NOT_ASKED: say_fix(x, fix, sizeof(fix)); break;
 	case NET_NOT_HTTP:
@@ -365,7 +391,8 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_SECRET_MISSING: status = 502; break;
 	default: break;
 	}
-	snprintf(ret_text, size, "xsbxfs: %s %s://%s%.200s: %s.%s%s\n", x->method, x->to->scheme,
-		 x->to->host, *x->target ? x->target : "", why, *fix ? " " : "", fix);
+	snprintf(ret_text, size, "xsbxfs: %s %s://%s%s%.200s: %s.%s%s\n", x->method, x->to->scheme,
+		 x->to->host, *x->target && *x->target != '/' ? " " : "", x->target, why,
+		 *fix ? " " : "", fix);
 	return status;
 }

@@ -73,6 +73,10 @@ void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
 		    const char *version, const char *method, const char *target,
 		    const char *authority, bool websocket);
 
+/* Does nothing depend on which host a request names, as long as it asks for none that is elsewhere, as a proxy is asked? Then
+ * the @authority above is its destination. */
+bool exchange_takes_any_host(const struct net *net, const struct destination *to);
+
 /* It is refused, or went wrong, for another reason than the policy. */
 void exchange_fail(struct exchange *x, unsigned reason);
 

@@ -165,6 +165,8 @@ static void kill_for(struct net *net, struct flow *f, unsigned reason)
 
 static void kill_flow(struct net *net, struct flow *f)
 {
+	if (f->proxy)
+		proxy_left(f->proxy);
 	kill_for(net, f, NET_OK);
 }
 
@@ -238,6 +240,15 @@ static void admit(struct net *net, struct flow *f)
 		refuse(net, f, NET_BUSY);
 }
 
+static enum guard_duty duty_of(unsigned reason, const struct prospect *p, uint16_t port)
+{
+	if (reason != NET_OK)
+		return GUARD_REQUESTS;
+	if (p->look)
+		return p->guarded || port == 443 ? GUARD_REQUESTS_HELD : GUARD_REQUESTS;
+	return p->no_proxy ? GUARD_PROXIES : GUARD_NAMES;
+}
+
 /* ---- begun ---- */
 
 void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
@@ -262,10 +273,9 @@ void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 		return;
 	}
 	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
-	if (f->guarded)
-		f->guard = guard_for(port, reason != NET_OK || way.prospect.look,
-				     reason == NET_OK && (way.prospect.guarded || port == 443));
-	if (f->guard.kind == GUARD_OPEN || f->guard.kind == GUARD_SNIFF)
+	if (f->guarded || way.prospect.no_proxy)
+		f->guard = guard_for(port, duty_of(reason, &way.prospect, port));
+	if (f->guard.kind == GUARD_OPEN || guard_sniffs(&f->guard))
 		admit(net, f);
 }
 
@@ -471,7 +481,7 @@ static void ended(struct net *net, struct flow *f, enum side s)
 		return;
 	}
 	/* What was too short to be judged passes if it may be anything, else it does not. */
-	if (f->guard.kind == GUARD_SNIFF)
+	if (guard_sniffs(&f->guard))
 		h->cleared = h->kept.len;
 	h->kept.len = h->cleared;
 	push(net, f, s);

@@ -8,13 +8,17 @@
 
 #define TLS_HANDSHAKE 22
 
-struct guard guard_for(uint16_t port, bool look, bool held)
+struct guard guard_for(uint16_t port, enum guard_duty duty)
 {
-	return (struct guard){.only = held && (port == 80 || port == 443) ? port : 0,
-			      .kind = look	    ? GUARD_LOOK
-				      : port == 443 ? GUARD_TLS
-				      : port == 80  ? GUARD_PROXY
-						    : GUARD_SNIFF};
+	const bool looks = duty == GUARD_REQUESTS || duty == GUARD_REQUESTS_HELD;
+
+	return (struct guard){
+		.only = duty == GUARD_REQUESTS_HELD && (port == 80 || port == 443) ? port : 0,
+		.kind = looks			? GUARD_LOOK
+			: duty == GUARD_PROXIES ? GUARD_NO_PROXY
+			: port == 443		? GUARD_TLS
+			: port == 80		? GUARD_PROXY
+						: GUARD_SNIFF};
 }
 
 /* Return: how many bytes may pass before it is known what they are; -EACCES: HTTP of which a part has passed. */
@@ -23,7 +27,7 @@ static int sniff(struct guard *g, const uint8_t *data, size_t len)
 	size_t pass = 0;
 
 	if (data[0] == TLS_HANDSHAKE && !g->sniff.begun) {
-		g->kind = GUARD_TLS;
+		g->kind = g->kind == GUARD_SNIFF ? GUARD_TLS : GUARD_OPEN;
 		return 0;
 	}
 	switch (sniff_http(&g->sniff, data, len, &pass)) {
@@ -67,10 +71,10 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 {
 	int n;
 
-	if (g->kind == GUARD_SNIFF) {
+	if (guard_sniffs(g)) {
 		n = sniff(g, data, len);
 		*ret_reason = NET_NOT_HTTP;
-		if (n < 0 || g->kind == GUARD_SNIFF)
+		if (n < 0 || guard_sniffs(g))
 			return n;
 	}
 	switch (g->kind) {
@@ -87,6 +91,7 @@ int guard_check(struct guard *g, const uint8_t *data, size_t len, const char *na
 	case GUARD_PROXY_TLS:
 	case GUARD_OTHER: return 0;
 	case GUARD_SNIFF:
+	case GUARD_NO_PROXY:
 	case GUARD_OPEN: break;
 	}
 	return (int)len;

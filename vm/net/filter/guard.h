@@ -15,6 +15,7 @@ enum guard_kind {
 	GUARD_OPEN, /* anything */
 	GUARD_TLS,  /* port 443: TLS, for this name */
 	GUARD_SNIFF, /* other ports: TLS for this name, or HTTP/1, if it looks like it; else anything */
+	GUARD_NO_PROXY, /* likewise, with TLS for any name */
 	GUARD_LOOK, /* rules depend on it: likewise, but nothing passes before it is known what it is */
 	/* What was found, or is the only thing that may be: */
 	GUARD_PROXY,	 /* HTTP/1, to be looked into */
@@ -29,9 +30,22 @@ struct guard {
 	struct sniff sniff;
 };
 
-/* The guard for a connection to @port; @look: rules depend on what is said there, or it is refused and told so. @held: to what is
- * spoken on that port, all the same. */
-struct guard guard_for(uint16_t port, bool look, bool held);
+/* What it is there for. */
+enum guard_duty {
+	GUARD_NAMES,	     /* the name that is said is the one that the connection is for */
+	GUARD_PROXIES,	     /* it is no proxy: HTTP is looked into, and all else passes */
+	GUARD_REQUESTS,	     /* rules depend on what is said there, or it is refused and told so */
+	GUARD_REQUESTS_HELD, /* ... and ports 80 and 443 are for what is spoken there, all the same */
+};
+
+/* The guard for a connection to @port. */
+struct guard guard_for(uint16_t port, enum guard_duty duty);
+
+/* Is it still to be found out what it is, while bytes pass? */
+static inline bool guard_sniffs(const struct guard *g)
+{
+	return g->kind == GUARD_SNIFF || g->kind == GUARD_NO_PROXY;
+}
 
 /**
  * guard_check() - Check data that the client sends

@@ -241,16 +241,18 @@ static void begin(struct h1 *h)
 	const char *const method = http_method_str((enum http_method)h->request.method);
 	const char *const version = h->request.http_minor ? "1.1" : "1.0";
 	const char *host = head_value(&h->head, "Host"), *named = host,
-		   *target = buf_str(&h->head.first);
+		   *target = buf_str(&h->head.first), *asked = target ? target : "?";
 	char absolute[ALLOW_NAME_MAX + 8];
 
 	target = target ? origin_form(target, absolute, sizeof(absolute), &named) : NULL;
+	if (named == host && exchange_takes_any_host(h->p->net, &h->p->to))
+		named = host = h->p->to.host;
 	if (named != host && host && strcasecmp(named, host) != 0)
 		named = "?"; /* two names */
 	if (target && target != h->head.first.data && set_target(h, target) < 0)
 		target = NULL;
 	exchange_begin(&h->x, h->p->net, &h->p->to, version, method,
-		       target ? buf_str(&h->head.first) : "?", host ? named : NULL, h->websocket);
+		       target ? buf_str(&h->head.first) : asked, host ? named : NULL, h->websocket);
 }
 
 static int on_begin(http_parser *parser)

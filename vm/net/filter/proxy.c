@@ -156,6 +156,7 @@ static void hand_on(struct proxy *p, enum side s, const uint8_t *bytes, size_t l
 {
 	struct channel *c = &p->side[s];
 
+	p->heard = p->heard || s == SIDE_GUEST;
 	while (len > 0 && c->in.len == 0) {
 		const size_t n = take(p, s, bytes, len);
 
@@ -184,6 +185,14 @@ static void try_again(struct proxy *p, enum side s)
 	}
 }
 
+void proxy_left(struct proxy *p)
+{
+	if (!p->side[SIDE_GUEST].tls || p->heard || p->broken || p->over)
+		return;
+	p->heard = true;
+	exchange_note(p->net, &p->to, NET_CLIENT);
+}
+
 static void tell_end(struct proxy *p, enum side s)
 {
 	struct channel *c = &p->side[s];
@@ -191,6 +200,8 @@ static void tell_end(struct proxy *p, enum side s)
 	if (!c->ended || c->told || c->in.len > 0 || p->over || p->broken)
 		return;
 	c->told = true;
+	if (s == SIDE_GUEST)
+		proxy_left(p);
 	switch (p->speech) {
 	case PROXY_HTTP1: h1_ended(p->h1, s, c->cut); break;
 	case PROXY_HTTP2: h2_ended(p->h2, s, c->cut); break;

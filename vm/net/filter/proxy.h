@@ -51,6 +51,7 @@ struct proxy {
 	struct cleanser cleanser; /* of what the server says in it */
 	struct redact_set sent;	  /* all secrets that may have gone over it */
 	bool dials, dialed, over, broken;
+	bool heard;  /* the guest has said something in the clear, or has left without */
 	bool abrupt; /* the server has not said that it ends, and the guest is not told so either */
 	bool again;  /* proxy_go_on() was called */
 	bool half_closed; /* the guest says nothing more, which the server is told when all was sent */
@@ -77,6 +78,10 @@ void proxy_ended(struct proxy *p, enum side s);
 
 /* The answer to `dials`: NET_OK, or why not. */
 void proxy_dialed(struct proxy *p, unsigned reason);
+
+/* The guest is gone, which may be said again. One that has said nothing within TLS has most likely looked at the session's
+ * certificate, which many do only behind the handshake, and did not trust it: that is noted. */
+void proxy_left(struct proxy *p);
 
 /* Goes on behind proxy_go_on(), if that was called. */
 void proxy_run(struct proxy *p);

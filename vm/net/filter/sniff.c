@@ -8,8 +8,10 @@
 
 #include "vm/base/util.h"
 
-static const char *const methods[] = {"GET",	 "HEAD",  "POST",  "PUT",    "DELETE",
-				      "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+#define CONNECT "CONNECT" /* is refused, in whatever case: some proxies do not care */
+
+static const char *const methods[] = {"GET",	 "HEAD",  "POST",  "PUT",  "DELETE",
+				      "OPTIONS", "PATCH", "TRACE", CONNECT};
 
 static bool is_token_char(unsigned char c)
 {
@@ -102,12 +104,14 @@ enum sniffed sniff_http(struct sniff *h, const uint8_t *data, size_t len, size_t
 		n++;
 	if (n == 0 && !h->begun)
 		return SNIFF_OTHER;
+	if (!h->begun && n == strlen(CONNECT) && n < len && !strncasecmp(p, CONNECT, n))
+		return SNIFF_HTTP; /* whatever its target looks like */
 	r = ends_as_request(p + n, len - n);
 	if (r != -EAGAIN)
 		return r ? SNIFF_HTTP : SNIFF_OTHER;
 	/* A word alone is no request, and somebody may wait for an answer to it; but not the beginning of what is
 	 * refused, in whatever case. */
-	if (!h->begun && n <= strlen("CONNECT") && strncasecmp(p, "CONNECT", n) == 0)
+	if (!h->begun && n <= strlen(CONNECT) && strncasecmp(p, CONNECT, n) == 0)
 		n = 0;
 	*ret_pass = n;
 	h->begun |= n > 0;

@@ -17,10 +17,9 @@
 #define GOOD "GET / HTTP/1.1\r\n" HOST "\r\n"
 
 /* Feeds all of it as a flow does, in pieces of @step. Return: how much passed, or -EACCES. */
-static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsigned *reason,
-		   enum guard_kind *ret_kind)
+static int feed_guard(struct guard g, const char *text, size_t step, unsigned *reason,
+		      enum guard_kind *ret_kind)
 {
-	struct guard g = guard_for(port, look, false);
 	const size_t len = strlen(text);
 	size_t passed = 0;
 
@@ -41,9 +40,16 @@ static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsi
 	}
 }
 
+static int feed_at(uint16_t port, bool look, const char *text, size_t step, unsigned *reason,
+		   enum guard_kind *ret_kind)
+{
+	return feed_guard(guard_for(port, look ? GUARD_REQUESTS : GUARD_NAMES), text, step, reason,
+			  ret_kind);
+}
+
 static int sniff(const char *text, enum guard_kind *ret)
 {
-	struct guard g = guard_for(8080, false, false);
+	struct guard g = guard_for(8080, GUARD_NAMES);
 	unsigned reason;
 	const int r = guard_check(&g, (const uint8_t *)text, strlen(text), "web.test", &reason);
 
@@ -56,9 +62,9 @@ static void sniffing(void **state)
 	enum guard_kind kind;
 
 	(void)state;
-	assert_int_equal(guard_for(443, false, false).kind, GUARD_TLS);
-	assert_int_equal(guard_for(80, false, false).kind, GUARD_PROXY);
-	assert_int_equal(guard_for(443, true, false).kind, GUARD_LOOK);
+	assert_int_equal(guard_for(443, GUARD_NAMES).kind, GUARD_TLS);
+	assert_int_equal(guard_for(80, GUARD_NAMES).kind, GUARD_PROXY);
+	assert_int_equal(guard_for(443, GUARD_REQUESTS).kind, GUARD_LOOK);
 	assert_true(HELLO_MAX < GUARD_HOLD_MAX);
 	assert_int_equal(sniff("GE", &kind), 0);
 	assert_int_equal(kind, GUARD_SNIFF);
@@ -81,6 +87,8 @@ static void sniffed_requests(void **state)
 	static const char *const requests[] = {
 		"\r\nGET / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
 		"cONNECT * HTTP/1.1\r\nHost: web.test\r\n\r\n",
+		"connect eve.test:443 HTTP/1.1\r\nHost: web.test\r\n\r\n",
+		"Connect\teve.test:443 HTTP/1.1\r\n\r\n",
 		"\n\r\n\nPOST / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
 		"PROPFIND / HTTP/1.1\r\nHost: eve.test\r\n\r\n",
 		"x-any http://web.test/ HTTP/1.1\r\nHost: eve.test\r\n\r\n",
@@ -151,7 +159,7 @@ static void held(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct guard g = guard_for(table[i].port, true, true);
+		struct guard g = guard_for(table[i].port, GUARD_REQUESTS_HELD);
 		unsigned reason = NET_OK;
 		const int n = guard_check(&g, (const uint8_t *)table[i].text, strlen(table[i].text),
 					  "web.test", &reason);
@@ -161,12 +169,35 @@ static void held(void **state)
 	}
 }
 
+/* Where nothing depends on what is said, HTTP is looked into all the same, lest it asks a proxy; all else passes. */
+static void no_proxy(void **state)
+{
+	static const uint16_t ports[] = {80, 443, 3128};
+	const char *const asks = "CONNECT eve.test:443 HTTP/1.1\r\n\r\n", *tls = "\x16\3\1",
+			  *other = "HELO there";
+	enum guard_kind kind;
+	unsigned reason;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+		const struct guard g = guard_for(ports[i], GUARD_PROXIES);
+
+		assert_int_equal(g.kind, GUARD_NO_PROXY);
+		assert_int_equal(feed_guard(g, asks, 1, &reason, &kind), 0);
+		assert_int_equal(kind, GUARD_PROXY);
+		assert_int_equal(feed_guard(g, tls, 1, &reason, &kind), strlen(tls));
+		assert_int_equal(kind, GUARD_OPEN);
+		assert_int_equal(feed_guard(g, other, 1, &reason, &kind), strlen(other));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sniffing),
 		cmocka_unit_test(sniffed_requests),
 		cmocka_unit_test(held),
+		cmocka_unit_test(no_proxy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,6 @@
 
 import contextlib
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -20,11 +19,11 @@ except ImportError:
     print("SKIP: there is no python3-hpack here (Debian: python3-h2)")
     sys.exit(77)
 from netguest import Guest, main
-from netlab import LIMIT, OTHER, WEB, skip
+from netlab import LIMIT, OTHER, WEB
+from servers import await_port, find, start, start_nginx
 
 for program in "curl", "nghttp", "nghttpd", "nginx", "h2load":
-    if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin"):
-        skip(f"SKIP: there is no {program} here")
+    find(program)
 
 SCRATCH = os.environ.get("SCRATCH", "/tmp")
 NGHTTPD, ECHO, TRAILS, NGINX, OLD, RAW = 8001, 8002, 8003, 8004, 8005, 8006
@@ -40,39 +39,15 @@ def rules(*extra):
 
 # -- servers --
 
-def start(lab, *args, **more):
-    with lab.internet.entered(), open(f"{SCRATCH}/{os.path.basename(args[0])}.log", "ab") as log:
-        return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)
-
-
-def await_port(lab, port):
-    end = time.monotonic() + LIMIT
-    while True:
-        try:
-            lab.internet.connect(WEB, port).close()
-            return
-        except OSError:
-            assert time.monotonic() < end, f"nobody listens on {port}"
-            time.sleep(0.05)
-
-
 def start_nghttpd(lab, port, *options):
-    return start(lab, "/usr/sbin/nghttpd", "-a", WEB, "-d", f"{SCRATCH}/www", *options, str(port), f"{SCRATCH}/key", f"{SCRATCH}/cert")
+    return start(lab, SCRATCH, "nghttpd", "-a", WEB, "-d", f"{SCRATCH}/www", *options, str(port), f"{SCRATCH}/key", f"{SCRATCH}/cert")
 
 
-def start_nginx(lab):
-    with open(f"{SCRATCH}/nginx.conf", "w", encoding="ascii") as file:
-        paths = " ".join(f"{name}_temp_path {SCRATCH}/tmp_{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        common = f"ssl_certificate {SCRATCH}/cert; ssl_certificate_key {SCRATCH}/key; root {SCRATCH}/www;"
-        file.write(f"""
-            daemon off; master_process off; pid {SCRATCH}/nginx.pid; error_log {SCRATCH}/nginx.err;
-            events {{ }}
-            http {{
-                access_log off; {paths} {common}
-                server {{ listen {WEB}:{NGINX} ssl http2; client_max_body_size 1k; keepalive_requests 5; }}
-                server {{ listen {WEB}:{OLD} ssl; }}
-            }}""")
-    return start(lab, "/usr/sbin/nginx", "-c", f"{SCRATCH}/nginx.conf")
+def serve_nginx(lab):
+    common = f"ssl_certificate {SCRATCH}/cert; ssl_certificate_key {SCRATCH}/key; root {SCRATCH}/www;"
+    start_nginx(lab, SCRATCH, f"""access_log off; {common}
+        server {{ listen {WEB}:{NGINX} ssl http2; client_max_body_size 1k; keepalive_requests 5; }}
+        server {{ listen {WEB}:{OLD} ssl; }}""")
 
 
 def serve_raw(sock):
@@ -98,10 +73,10 @@ def start_all(lab):
     start_nghttpd(lab, NGHTTPD)
     start_nghttpd(lab, ECHO, "--echo-upload", "-m", "8")
     start_nghttpd(lab, TRAILS, "--trailer", "grpc-status: 0", "-b", "100")
-    start_nginx(lab)
+    serve_nginx(lab)
     lab.serve(lab.internet, WEB, RAW, serve_raw)
     for port in NGHTTPD, ECHO, TRAILS, NGINX, OLD:
-        await_port(lab, port)
+        await_port(lab, WEB, port)
 
 
 class H2(Guest):
@@ -595,7 +570,7 @@ class H2(Guest):
         children = [start_nghttpd(self.lab, 8007)]
         try:
             self.prepare()
-            await_port(self.lab, 8007)
+            await_port(self.lab, WEB, 8007)
             self.set("rules " + rules("allow * web.test:8007/*"))
             with self.peer(8007, settings=((4, 1000),)) as peer:
                 peer.headers(1, request("/big", authority="web.test:8007"))

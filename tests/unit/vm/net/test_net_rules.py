@@ -6,6 +6,7 @@
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -240,6 +241,34 @@ class Rules(Guest):
                     sock.sendall(b"abc")
                     assert sock.recv(100) == b"cba"
 
+    def test_no_proxy(self):
+        """Where nobody looks, a proxy would be asked for what rules deny. Control: it is, where there are none, or one says so."""
+        asked = []
+
+        def proxy(sock):
+            if data := sock.recv(65536):
+                asked.append(data)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+        self.lab.serve(self.lab.internet, OTHER, 3128, proxy)
+        ways = [((), f"{OTHER}:3128", True), (("deny * web.test",), f"{OTHER}:3128", False), (("deny * web.test",), "*:3128", False),
+                (("deny * web.test", "allow * *:3128"), "", False), (("deny * web.test", f"allow * {OTHER}:3128"), "", True)]
+        for i, (rules, allow, free) in enumerate(ways):
+            self.rules(*rules, allow=allow)
+            for line in ("CONNECT web.test:443", "GET http://web.test/admin", "connect web.test:443")[:3 if i < 2 else 2]:
+                before = len(asked)
+                with self.space.connect(OTHER, 3128) as sock:
+                    sock.sendall(self.request(f"{line} HTTP/1.1", "Host: web.test"))
+                    got = receive_all(sock)
+                assert len(asked) == before + free and got.startswith(b"HTTP/1.1 200" if free else b"HTTP/1.1 4"), (line, rules, got)
+                assert free or line[0] == "c" or f"allow * {OTHER}:3128".encode() in got, got
+        self.rules("deny * web.test", allow=f"{OTHER}:3128")
+        for host in (OTHER, "whoever.test"):  # a server that is no proxy
+            with self.space.connect(OTHER, 3128) as sock:
+                sock.sendall(self.request("GET /x HTTP/1.1", f"Host: {host}"))
+                assert receive_all(sock).endswith(b"ok"), host
+            assert b"Host: " + host.encode() in asked[-1], asked[-1]
+
     # -- leave --
 
     def in_thread(self, fn):
@@ -339,6 +368,26 @@ class Rules(Guest):
                 head, text = self.ask(secure, "GET /x", "other.test")
                 assert head.startswith(b"HTTP/1.1 403 ") and b"allow GET other.test/x" in text, (head, text)
         self.logged(method="GET", scheme="https", host="other.test", path="/x", status=403, refused=1)
+
+    def test_broken_off(self):
+        """Who does not trust the session's authority says so in the midst of the handshake, or goes behind it without a word."""
+        self.rules("allow GET web.test:8443/*")
+        self.authority()
+        unverified = ssl.create_default_context()
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        for context, way in ((ssl.create_default_context(), None), (unverified, "closes"), (unverified, "resets")):
+            self.since = len(self.gateway.lines)
+            try:
+                with self.space.connect(self.name("web.test"), 8443) as sock, \
+                        context.wrap_socket(sock, server_hostname="web.test") as secure:
+                    if way == "resets":
+                        secure.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            except ssl.SSLCertVerificationError:
+                assert not way
+            assert self.logged(host="web.test", method="-")["reason"] == "the program broke off TLS", way
+        self.since = len(self.gateway.lines)
+        assert self.once("GET /x")[0].startswith(b"HTTP/1.1 200")  # control: who asks does not
+        assert self.logged(path="/x")["status"] == "200" and not self.gateway.find("logged method=- ", since=self.since)
 
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
