@@ -16,6 +16,7 @@
 /* In place of the C library's: the day is what a test says, and begins when it says so. */
 static time_t ahead_s;
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
 	const int r = (int)syscall(SYS_clock_gettime, id, ret);
