@@ -2,7 +2,6 @@
 /* Flows: connections, relayed between the stack and the host. */
 #include "flow.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,10 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guard.h"
+#include "flow_internal.h"
 #include "log.h"
-#include "net.h"
-#include "proxy.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/buf.h"
 #include "vm/base/util.h"
@@ -49,42 +46,6 @@
 #define REFUSING_S 10 /* ... if it does not get it */
 #define LINGER_S   5  /* until the last answer is read, behind which nothing is */
 
-enum flow_state { FLOW_CHECKING, FLOW_ASKING, FLOW_DIALING, FLOW_OPEN, FLOW_PROXIED, FLOW_DEAD };
-
-/*
- * What is on its way from one side to the other.
- * - `kept` is at [at, cleared) what is to be written, and behind that what the guard holds.
- */
-struct half {
-	struct buf kept;
-	size_t at, cleared;
-	bool ended; /* nothing more will come */
-	bool shut;  /* and the other side was told */
-};
-
-/* - `to.address` and `to.port` say where it goes if that is an address, `to.host` what it means by it. */
-struct flow {
-	TAILQ_ENTRY(flow) link;
-	uint32_t id;
-	enum flow_state state;
-	int fd[2], place[2];
-	struct half half[2]; /* by the side that it comes from */
-	uint64_t passed[2];  /* bytes, likewise */
-	bool inbound, guarded, by_alias;
-	bool left;	  /* leave was given for it */
-	bool asked_dial;  /* the daemon is dialling for the proxy */
-	unsigned refused; /* why it is, if it is to be told so */
-	struct guard guard;
-	struct proxy *proxy;
-	struct asker asker;
-	struct net *net;
-	uint32_t alias; /* where the guest's packets go, in network order */
-	struct destination to;
-	struct verdict verdict;
-	time_t since;
-	int64_t began_ms, began_mono_ms;
-};
-
 static uint8_t scratch[READ_MAX];
 
 void flow_init(struct flows *flows)
@@ -92,7 +53,7 @@ void flow_init(struct flows *flows)
 	TAILQ_INIT(&flows->list);
 }
 
-static struct flow *new_flow(struct net *net, int guest, int host)
+struct flow *flow_new(struct net *net, int guest, int host)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 
@@ -117,7 +78,7 @@ static struct flow *new_flow(struct net *net, int guest, int host)
 	return f;
 }
 
-static void count_user(struct net *net, const struct flow *f, int change)
+void flow_count_user(struct net *net, const struct flow *f, int change)
 {
 	struct alias *alias = f->by_alias ? alias_find(&net->aliases, f->alias, net->now) : NULL;
 
@@ -159,134 +120,22 @@ static void kill_for(struct net *net, struct flow *f, unsigned reason)
 		f->fd[s] = -1;
 		buf_clear(&f->half[s].kept);
 	}
-	count_user(net, f, -1);
+	flow_count_user(net, f, -1);
 	f->state = FLOW_DEAD;
 }
 
-static void kill_flow(struct net *net, struct flow *f)
+void flow_kill(struct net *net, struct flow *f)
 {
 	if (f->proxy)
 		proxy_left(f->proxy);
 	kill_for(net, f, NET_OK);
 }
 
-static void refuse(struct net *net, struct flow *f, unsigned reason)
+void flow_refuse(struct net *net, struct flow *f, unsigned reason)
 {
 	if (reason != NET_UNREACHABLE && f->state != FLOW_DEAD)
 		net_deny(net, reason, *f->to.host ? f->to.host : "?", f->to.port);
 	kill_for(net, f, reason);
-}
-
-/* ---- dialled ---- */
-
-static struct net_dial dial_message(const struct flow *f)
-{
-	struct net_dial msg = {
-		.header = {NET_DIAL, f->id}, .address = f->to.address, .port = f->to.port};
-	const char *host =
-		f->proxy ? f->proxy->to.host : f->to.host; /* its first request may have said */
-
-	snprintf(msg.name, sizeof(msg.name), "%s", host);
-	return msg;
-}
-
-static void dial(struct net *net, struct flow *f)
-{
-	const struct net_dial msg = dial_message(f);
-
-	if (!msg.address)
-		budget_name(net, msg.name);
-	if (f->proxy)
-		f->asked_dial = true;
-	else
-		f->state = FLOW_DIALING;
-	if (net_tell(net, &msg, sizeof(msg)) < 0)
-		kill_flow(net, f);
-}
-
-/* ---- asked for ---- */
-
-static void on_answered(struct asker *a, unsigned reason)
-{
-	struct flow *f = container_of(a, struct flow, asker);
-	struct way way;
-
-	/* By somebody, and not by rules that have changed. */
-	f->left = reason == NET_OK && net_find_way(f->net, f->alias, f->to.port, &way) == NET_OK &&
-		  way.prospect.verdict.verb == RULE_ASK;
-	if (reason == NET_OK)
-		dial(f->net, f);
-	else
-		refuse(f->net, f, reason);
-}
-
-/* What is to be relayed as it is may go on, once somebody has allowed it, if that is needed. */
-static void admit(struct net *net, struct flow *f)
-{
-	struct net_asked what = {.address = f->to.address,
-				 .rule = f->verdict.rule,
-				 .first = f->verdict.first,
-				 .port = f->to.port};
-
-	if (f->verdict.verb != RULE_ASK) {
-		dial(net, f);
-		return;
-	}
-	snprintf(what.scheme, sizeof(what.scheme), "%s", f->to.scheme);
-	snprintf(what.host, sizeof(what.host), "%s", f->to.host);
-	f->asker.answered = on_answered;
-	f->state = FLOW_ASKING;
-	if (ask_for(net, &f->asker, &what) < 0)
-		refuse(net, f, NET_BUSY);
-}
-
-static enum guard_duty duty_of(unsigned reason, const struct prospect *p, uint16_t port)
-{
-	if (reason != NET_OK)
-		return GUARD_REQUESTS;
-	if (p->look)
-		return p->guarded || port == 443 ? GUARD_REQUESTS_HELD : GUARD_REQUESTS;
-	return p->no_proxy ? GUARD_PROXIES : GUARD_NAMES;
-}
-
-/* ---- begun ---- */
-
-void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
-{
-	struct way way;
-	unsigned reason = net_find_way(net, address, port, &way);
-	struct flow *f = new_flow(net, fd, -1);
-
-	if (!f)
-		return;
-	f->alias = address;
-	f->by_alias = alias_find(&net->aliases, address, net->now) != NULL;
-	f->to.address = way.address;
-	f->to.port = port;
-	memcpy(f->to.host, way.name, sizeof(f->to.host));
-	f->verdict = way.prospect.verdict;
-	count_user(net, f, 1);
-	f->refused = reason;
-	if (reason != NET_OK &&
-	    !net_has_words(net, port)) { /* the list has changed during the handshake */
-		refuse(net, f, reason);
-		return;
-	}
-	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
-	if (f->guarded || way.prospect.no_proxy)
-		f->guard = guard_for(port, duty_of(reason, &way.prospect, port));
-	if (f->guard.kind == GUARD_OPEN || guard_sniffs(&f->guard))
-		admit(net, f);
-}
-
-void flow_forward(struct net *net, int guest, int host)
-{
-	struct flow *f = new_flow(net, guest, host);
-
-	if (!f)
-		return;
-	f->inbound = true;
-	f->state = FLOW_OPEN;
 }
 
 /* Bytes that the other side can have. */
@@ -296,7 +145,7 @@ static size_t pending(const struct half *h)
 }
 
 /* Writes what is pending from side @s to the other; tells it of the end. */
-static void push(struct net *net, struct flow *f, enum side s)
+void flow_push(struct net *net, struct flow *f, enum side s)
 {
 	struct half *h = &f->half[s];
 	const int to = f->fd[!s];
@@ -307,7 +156,7 @@ static void push(struct net *net, struct flow *f, enum side s)
 	if (pending(h)) {
 		n = send(to, h->kept.data + h->at, pending(h), MSG_NOSIGNAL);
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {
-			kill_flow(net, f);
+			flow_kill(net, f);
 			return;
 		}
 		h->at += n > 0 ? (size_t)n : 0;
@@ -326,7 +175,7 @@ static void push(struct net *net, struct flow *f, enum side s)
 	shutdown(to, SHUT_WR);
 	h->shut = true;
 	if (f->half[!s].shut)
-		kill_flow(net, f);
+		flow_kill(net, f);
 }
 
 /* ---- looked into ---- */
@@ -343,20 +192,20 @@ static void flush(struct net *net, struct flow *f, enum side s)
 	if (n > 0)
 		proxy_wrote(f->proxy, s, (size_t)n);
 	else if (n < 0 && errno != EAGAIN && errno != EINTR && s == SIDE_GUEST)
-		kill_flow(net, f);
+		flow_kill(net, f);
 	else if (n < 0 && errno != EAGAIN && errno != EINTR)
 		f->proxy->side[s].at =
 			c->out.len; /* it takes nothing more; what it has said may still be there */
 }
 
 /* Does what the proxy wants. */
-static void serve(struct net *net, struct flow *f)
+void flow_serve(struct net *net, struct flow *f)
 {
 	struct proxy *p = f->proxy;
 
 	proxy_run(p);
 	if (p->broken) {
-		kill_flow(net, f);
+		flow_kill(net, f);
 		return;
 	}
 	if (p->lost) {
@@ -365,7 +214,7 @@ static void serve(struct net *net, struct flow *f)
 		p->lost = false;
 	}
 	if (p->dials && !p->dialed && !f->asked_dial && f->fd[SIDE_HOST] < 0 && !p->over)
-		dial(net, f);
+		flow_dial(net, f);
 	for (int s = 0; s < 2 && f->state != FLOW_DEAD; s++)
 		flush(net, f, (enum side)s);
 	if (f->state == FLOW_DEAD)
@@ -383,7 +232,7 @@ static void serve(struct net *net, struct flow *f)
 		shutdown(f->fd[SIDE_GUEST], SHUT_WR);
 	}
 	if (p->side[SIDE_GUEST].ended)
-		kill_flow(net, f);
+		flow_kill(net, f);
 }
 
 /* From now on the proxy has it. What was held back goes there. */
@@ -393,11 +242,11 @@ static void look_into(struct net *net, struct flow *f, bool tls)
 	struct buf held = h->kept;
 
 	if (h->at > 0 || h->cleared > 0) { /* something has passed that was to be seen first */
-		refuse(net, f, NET_NOT_HTTP);
+		flow_refuse(net, f, NET_NOT_HTTP);
 		return;
 	}
 	if (proxy_new(net, &f->to, tls, &f->proxy) < 0) {
-		kill_flow(net, f);
+		flow_kill(net, f);
 		return;
 	}
 	f->asked_dial = f->state == FLOW_DIALING;
@@ -407,7 +256,7 @@ static void look_into(struct net *net, struct flow *f, bool tls)
 		proxy_dialed(f->proxy, NET_OK);
 	proxy_read(f->proxy, SIDE_GUEST, held.data, held.len);
 	buf_clear(&held);
-	serve(net, f);
+	flow_serve(net, f);
 }
 
 static void pull_proxied(struct net *net, struct flow *f, enum side s, const void *bytes,
@@ -417,7 +266,7 @@ static void pull_proxied(struct net *net, struct flow *f, enum side s, const voi
 		proxy_ended(f->proxy, s);
 	else
 		proxy_read(f->proxy, s, bytes, len);
-	serve(net, f);
+	flow_serve(net, f);
 }
 
 /* ---- checked ---- */
@@ -427,9 +276,9 @@ static void settle_other(struct net *net, struct flow *f)
 {
 	f->guard.kind = GUARD_OPEN;
 	if (f->refused != NET_OK || f->verdict.verb == RULE_DENY)
-		refuse(net, f, f->refused != NET_OK ? f->refused : NET_NOT_HTTP);
+		flow_refuse(net, f, f->refused != NET_OK ? f->refused : NET_NOT_HTTP);
 	else
-		admit(net, f);
+		flow_admit(net, f);
 }
 
 /* Shows the guard what it has not cleared yet. */
@@ -444,7 +293,7 @@ static void check(struct net *net, struct flow *f)
 			guard_check(&f->guard, p, h->kept.len - h->cleared, f->to.host, &reason);
 
 		if (n < 0) {
-			refuse(net, f, reason);
+			flow_refuse(net, f, reason);
 			return;
 		}
 		if (f->guard.kind == GUARD_PROXY || f->guard.kind == GUARD_PROXY_TLS) {
@@ -456,18 +305,18 @@ static void check(struct net *net, struct flow *f)
 		h->cleared += (size_t)n;
 	}
 	if (h->kept.len - h->cleared >= GUARD_HOLD_MAX) {
-		refuse(net, f, f->guard.kind == GUARD_TLS ? NET_NOT_TLS : NET_NOT_HTTP);
+		flow_refuse(net, f, f->guard.kind == GUARD_TLS ? NET_NOT_TLS : NET_NOT_HTTP);
 	} else if (f->state == FLOW_CHECKING && f->guard.kind == GUARD_OTHER) {
 		h->cleared = h->kept.len;
 		settle_other(net, f);
 	} else if (f->state == FLOW_CHECKING && h->cleared > 0) {
 		if (f->refused != NET_OK) {
-			refuse(net, f, f->refused);
+			flow_refuse(net, f, f->refused);
 			return;
 		}
 		f->to.scheme = f->guard.kind == GUARD_TLS || f->guard.hello.greeted ? "https"
 										    : f->to.scheme;
-		admit(net, f);
+		flow_admit(net, f);
 	}
 }
 
@@ -477,14 +326,14 @@ static void ended(struct net *net, struct flow *f, enum side s)
 
 	h->ended = true;
 	if (f->state == FLOW_CHECKING || f->state == FLOW_ASKING) {
-		kill_flow(net, f);
+		flow_kill(net, f);
 		return;
 	}
 	/* What was too short to be judged passes if it may be anything, else it does not. */
 	if (guard_sniffs(&f->guard))
 		h->cleared = h->kept.len;
 	h->kept.len = h->cleared;
-	push(net, f, s);
+	flow_push(net, f, s);
 }
 
 /* Keeps bytes that were read. Return: false if the flow died of it. */
@@ -492,7 +341,7 @@ static bool keep(struct net *net, struct flow *f, enum side s, const void *p, si
 {
 	if (buf_append(&f->half[s].kept, p, len) == 0)
 		return true;
-	kill_flow(net, f);
+	flow_kill(net, f);
 	return false;
 }
 
@@ -508,13 +357,13 @@ static void pull(struct net *net, struct flow *f, enum side s)
 		if (f->proxy && s == SIDE_HOST) /* the guest is told so */
 			pull_proxied(net, f, s, scratch, 0);
 		else
-			kill_flow(net, f);
+			flow_kill(net, f);
 		return;
 	}
 	*((s == SIDE_GUEST) ? &net->bytes_out : &net->bytes_in) += (uint64_t)n;
 	f->passed[s] += (uint64_t)n;
 	if (!f->inbound && budget_bytes(net, (size_t)n) != NET_OK) {
-		refuse(net, f, NET_BUDGET);
+		flow_refuse(net, f, NET_BUDGET);
 		return;
 	}
 	if (f->proxy) {
@@ -528,66 +377,17 @@ static void pull(struct net *net, struct flow *f, enum side s)
 	if (s == SIDE_GUEST && (f->guard.kind != GUARD_OPEN || f->state != FLOW_OPEN)) {
 		if (keep(net, f, s, scratch, (size_t)n))
 			check(net, f);
-		push(net, f, s);
+		flow_push(net, f, s);
 		return;
 	}
 	sent = send(f->fd[!s], scratch, (size_t)n, MSG_NOSIGNAL);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-		kill_flow(net, f);
+		flow_kill(net, f);
 		return;
 	}
 	sent = MAX(sent, 0);
 	if (sent < n && keep(net, f, s, scratch + sent, (size_t)(n - sent)))
 		h->cleared = h->kept.len;
-}
-
-static struct flow *find_dialled(struct net *net, uint32_t id)
-{
-	struct flow *f;
-
-	TAILQ_FOREACH(f, &net->flows.list, link)
-		if (f->id == id && (f->state == FLOW_DIALING || f->asked_dial))
-			return f;
-	return NULL;
-}
-
-void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
-{
-	struct flow *f = find_dialled(net, id);
-
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	if (reason == NET_OK && fd < 0)
-		reason = NET_UNREACHABLE; /* there was no descriptor left for it */
-	f->asked_dial = false;
-	f->fd[SIDE_HOST] = fd;
-	if (f->proxy) {
-		proxy_dialed(f->proxy, reason);
-		serve(net, f);
-		return;
-	}
-	f->state = FLOW_OPEN; /* the daemon need not be told to hang up */
-	if (reason != NET_OK)
-		refuse(net, f, reason);
-	else
-		push(net, f, SIDE_GUEST);
-}
-
-int flow_dial_again(struct net *net)
-{
-	const struct flow *f;
-	int r = 0;
-
-	TAILQ_FOREACH(f, &net->flows.list, link) {
-		const struct net_dial msg = dial_message(f);
-
-		if (r == 0 && (f->state == FLOW_DIALING || f->asked_dial))
-			r = net_insist(net, &msg, sizeof(msg));
-	}
-	return r;
 }
 
 static void recheck(struct net *net, struct flow *f)
@@ -611,8 +411,9 @@ static void recheck(struct net *net, struct flow *f)
 	else
 		unseen = way.prospect.look ||
 			 (f->state != FLOW_ASKING && way.prospect.verdict.verb == RULE_ASK);
+	unseen |= way.prospect.no_proxy && !f->no_proxy && !f->guarded;
 	if (reason != NET_OK || (way.prospect.guarded && !f->guarded) || unseen)
-		refuse(net, f, NET_WITHDRAWN);
+		flow_refuse(net, f, NET_WITHDRAWN);
 	else if (f->state == FLOW_CHECKING)
 		f->verdict = way.prospect.verdict; /* by which it will be admitted */
 }
@@ -675,11 +476,11 @@ static void check_time(struct net *net, struct flow *f)
 	const time_t age = net->now - f->since;
 
 	if (f->state == FLOW_CHECKING && age > (f->refused == NET_OK ? CHECKING_S : REFUSING_S))
-		f->refused == NET_OK ? kill_flow(net, f) : refuse(net, f, f->refused);
+		f->refused == NET_OK ? flow_kill(net, f) : flow_refuse(net, f, f->refused);
 	else if (f->proxy && f->proxy->over
 			 ? f->half[SIDE_HOST].shut && age > LINGER_S
 			 : f->proxy && f->proxy->speech == PROXY_SILENT && age > CHECKING_S)
-		kill_flow(net, f);
+		flow_kill(net, f);
 }
 
 static void run_flow(struct net *net, struct flow *f)
@@ -688,12 +489,12 @@ static void run_flow(struct net *net, struct flow *f)
 		const short events = pollset_events(&net->set, f->place[s]);
 
 		if ((events & (POLLOUT | POLLERR | POLLHUP)) && !f->proxy && pending(&f->half[!s]))
-			push(net, f, !s);
+			flow_push(net, f, !s);
 		if ((events & (POLLIN | POLLERR | POLLHUP)) && wants(f, (enum side)s))
 			pull(net, f, (enum side)s);
 	}
 	if (f->proxy)
-		serve(net, f);
+		flow_serve(net, f);
 	check_time(net, f);
 }
 

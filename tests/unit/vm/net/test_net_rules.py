@@ -269,6 +269,24 @@ class Rules(Guest):
                 assert receive_all(sock).endswith(b"ok"), host
             assert b"Host: " + host.encode() in asked[-1], asked[-1]
 
+        def echo(sock):
+            while data := sock.recv(100):
+                sock.sendall(data)
+
+        self.lab.serve(self.lab.internet, OTHER, 3129, echo)
+        for rule, ends in (("deny * web.test", True), (f"allow * {OTHER}:3129", False)):
+            self.rules(allow=f"{OTHER}:3129")
+            with self.space.connect(OTHER, 3129) as sock:  # since before there were rules
+                sock.sendall(b"x")
+                assert sock.recv(1) == b"x"
+                self.rules(rule, allow=f"{OTHER}:3129")
+                try:
+                    sock.sendall(b"CONNECT web.test:443 HTTP/1.1\r\n")
+                    got = sock.recv(1)
+                except OSError:
+                    got = b""
+                assert (got == b"") == ends, (rule, got)
+
     # -- leave --
 
     def in_thread(self, fn):
