@@ -53,89 +53,54 @@ void flow_init(struct flows *flows)
 	TAILQ_INIT(&flows->list);
 }
 
-struct flow *flow_new(struct net *net, int guest, int host)
-{
-	struct flow *f = calloc(1, sizeof(*f));
+/* ---- begun ---- */
 
-	if (!f) {
-		close(guest);
-		if (host >= 0)
-			close(host);
-		return NULL;
-	}
-	f->id = ++net->flows.next_id;
-	f->fd[SIDE_GUEST] = guest;
-	f->fd[SIDE_HOST] = host;
-	f->place[0] = f->place[1] = -1;
-	f->since = net->now;
-	f->net = net;
-	f->to.scheme = "tcp";
-	f->began_ms = net_clock_ms(CLOCK_REALTIME);
-	f->began_mono_ms = net_clock_ms(CLOCK_MONOTONIC);
-	TAILQ_INSERT_TAIL(&net->flows.list, f, link);
-	net->flows.count++;
-	net->connections++;
-	return f;
+static enum guard_duty duty_of(unsigned reason, const struct prospect *p, uint16_t port)
+{
+	if (reason != NET_OK)
+		return GUARD_REQUESTS;
+	if (p->look)
+		return p->guarded || port == 443 ? GUARD_REQUESTS_HELD : GUARD_REQUESTS;
+	return p->no_proxy ? GUARD_PROXIES : GUARD_NAMES;
 }
 
-void flow_count_user(struct net *net, const struct flow *f, int change)
+void flow_accept(struct net *net, int fd, uint32_t address, uint16_t port)
 {
-	struct alias *alias = f->by_alias ? alias_find(&net->aliases, f->alias, net->now) : NULL;
+	struct way way;
+	unsigned reason = net_find_way(net, address, port, &way);
+	struct flow *f = flow_new(net, fd, -1);
 
-	if (alias)
-		alias->users += (unsigned)change;
-}
-
-/* One that was relayed as it is; those that were looked into tell of their requests. */
-static void tell(struct net *net, const struct flow *f, unsigned reason)
-{
-	struct net_logged m = {
-		.time_ms = f->began_ms,
-		.took_ms = (uint64_t)(net_clock_ms(CLOCK_MONOTONIC) - f->began_mono_ms),
-		.bytes_in = f->passed[SIDE_HOST],
-		.bytes_out = f->passed[SIDE_GUEST],
-		.reason = (uint16_t)reason,
-		.refused = reason != NET_OK && reason != NET_UNREACHABLE && reason != NET_WITHDRAWN,
-	};
-
-	if (!f->inbound && !f->proxy)
-		log_tell(net, &f->to, &f->verdict, &m);
-}
-
-static void kill_for(struct net *net, struct flow *f, unsigned reason)
-{
-	const struct net_header hang_up = {NET_HANG_UP, f->id};
-
-	if (f->state == FLOW_DEAD)
+	if (!f)
 		return;
-	if (f->state == FLOW_DIALING || f->asked_dial)
-		net_tell(net, &hang_up, sizeof(hang_up));
-	tell(net, f, reason);
-	ask_give_up(net, &f->asker);
-	proxy_free(f->proxy);
-	f->proxy = NULL;
-	for (int s = 0; s < 2; s++) {
-		if (f->fd[s] >= 0)
-			close(f->fd[s]);
-		f->fd[s] = -1;
-		buf_clear(&f->half[s].kept);
+	f->alias = address;
+	f->by_alias = alias_find(&net->aliases, address, net->now) != NULL;
+	f->to.address = way.address;
+	f->to.port = port;
+	memcpy(f->to.host, way.name, sizeof(f->to.host));
+	f->verdict = way.prospect.verdict;
+	flow_count_user(net, f, 1);
+	f->refused = reason;
+	if (reason != NET_OK &&
+	    !net_has_words(net, port)) { /* the list has changed during the handshake */
+		flow_refuse(net, f, reason);
+		return;
 	}
-	flow_count_user(net, f, -1);
-	f->state = FLOW_DEAD;
+	f->guarded = reason != NET_OK || way.prospect.guarded || way.prospect.look;
+	f->no_proxy = way.prospect.no_proxy;
+	if (f->guarded || f->no_proxy)
+		f->guard = guard_for(port, duty_of(reason, &way.prospect, port));
+	if (f->guard.kind == GUARD_OPEN || guard_sniffs(&f->guard))
+		flow_admit(net, f);
 }
 
-void flow_kill(struct net *net, struct flow *f)
+void flow_forward(struct net *net, int guest, int host)
 {
-	if (f->proxy)
-		proxy_left(f->proxy);
-	kill_for(net, f, NET_OK);
-}
+	struct flow *f = flow_new(net, guest, host);
 
-void flow_refuse(struct net *net, struct flow *f, unsigned reason)
-{
-	if (reason != NET_UNREACHABLE && f->state != FLOW_DEAD)
-		net_deny(net, reason, *f->to.host ? f->to.host : "?", f->to.port);
-	kill_for(net, f, reason);
+	if (!f)
+		return;
+	f->inbound = true;
+	f->state = FLOW_OPEN;
 }
 
 /* Bytes that the other side can have. */
@@ -145,7 +110,7 @@ static size_t pending(const struct half *h)
 }
 
 /* Writes what is pending from side @s to the other; tells it of the end. */
-void flow_push(struct net *net, struct flow *f, enum side s)
+static void push(struct net *net, struct flow *f, enum side s)
 {
 	struct half *h = &f->half[s];
 	const int to = f->fd[!s];
@@ -199,7 +164,7 @@ static void flush(struct net *net, struct flow *f, enum side s)
 }
 
 /* Does what the proxy wants. */
-void flow_serve(struct net *net, struct flow *f)
+static void serve(struct net *net, struct flow *f)
 {
 	struct proxy *p = f->proxy;
 
@@ -256,7 +221,7 @@ static void look_into(struct net *net, struct flow *f, bool tls)
 		proxy_dialed(f->proxy, NET_OK);
 	proxy_read(f->proxy, SIDE_GUEST, held.data, held.len);
 	buf_clear(&held);
-	flow_serve(net, f);
+	serve(net, f);
 }
 
 static void pull_proxied(struct net *net, struct flow *f, enum side s, const void *bytes,
@@ -266,7 +231,7 @@ static void pull_proxied(struct net *net, struct flow *f, enum side s, const voi
 		proxy_ended(f->proxy, s);
 	else
 		proxy_read(f->proxy, s, bytes, len);
-	flow_serve(net, f);
+	serve(net, f);
 }
 
 /* ---- checked ---- */
@@ -333,7 +298,7 @@ static void ended(struct net *net, struct flow *f, enum side s)
 	if (guard_sniffs(&f->guard))
 		h->cleared = h->kept.len;
 	h->kept.len = h->cleared;
-	flow_push(net, f, s);
+	push(net, f, s);
 }
 
 /* Keeps bytes that were read. Return: false if the flow died of it. */
@@ -377,7 +342,7 @@ static void pull(struct net *net, struct flow *f, enum side s)
 	if (s == SIDE_GUEST && (f->guard.kind != GUARD_OPEN || f->state != FLOW_OPEN)) {
 		if (keep(net, f, s, scratch, (size_t)n))
 			check(net, f);
-		flow_push(net, f, s);
+		push(net, f, s);
 		return;
 	}
 	sent = send(f->fd[!s], scratch, (size_t)n, MSG_NOSIGNAL);
@@ -388,6 +353,41 @@ static void pull(struct net *net, struct flow *f, enum side s)
 	sent = MAX(sent, 0);
 	if (sent < n && keep(net, f, s, scratch + sent, (size_t)(n - sent)))
 		h->cleared = h->kept.len;
+}
+
+static struct flow *find_dialled(struct net *net, uint32_t id)
+{
+	struct flow *f;
+
+	TAILQ_FOREACH(f, &net->flows.list, link)
+		if (f->id == id && (f->state == FLOW_DIALING || f->asked_dial))
+			return f;
+	return NULL;
+}
+
+void flow_dialed(struct net *net, uint32_t id, unsigned reason, int fd)
+{
+	struct flow *f = find_dialled(net, id);
+
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (reason == NET_OK && fd < 0)
+		reason = NET_UNREACHABLE; /* there was no descriptor left for it */
+	f->asked_dial = false;
+	f->fd[SIDE_HOST] = fd;
+	if (f->proxy) {
+		proxy_dialed(f->proxy, reason);
+		serve(net, f);
+		return;
+	}
+	f->state = FLOW_OPEN; /* the daemon need not be told to hang up */
+	if (reason != NET_OK)
+		flow_refuse(net, f, reason);
+	else
+		push(net, f, SIDE_GUEST);
 }
 
 static void recheck(struct net *net, struct flow *f)
@@ -489,12 +489,12 @@ static void run_flow(struct net *net, struct flow *f)
 		const short events = pollset_events(&net->set, f->place[s]);
 
 		if ((events & (POLLOUT | POLLERR | POLLHUP)) && !f->proxy && pending(&f->half[!s]))
-			flow_push(net, f, !s);
+			push(net, f, !s);
 		if ((events & (POLLIN | POLLERR | POLLHUP)) && wants(f, (enum side)s))
 			pull(net, f, (enum side)s);
 	}
 	if (f->proxy)
-		flow_serve(net, f);
+		serve(net, f);
 	check_time(net, f);
 }
 

@@ -52,7 +52,7 @@ struct flow {
 	int64_t began_ms, began_mono_ms;
 };
 
-/* ---- flow.c ---- */
+/* ---- flow_life.c ---- */
 
 /* One that has just come; it owns both descriptors. Return: NULL without memory, and they are closed. */
 struct flow *flow_new(struct net *net, int guest, int host);
@@ -61,13 +61,6 @@ void flow_count_user(struct net *net, const struct flow *f, int change);
 /* It is over; or it is not let through, for @reason, and that is reported. */
 void flow_kill(struct net *net, struct flow *f);
 void flow_refuse(struct net *net, struct flow *f, unsigned reason);
-/* Writes what is pending from side @s to the other; tells it of the end. */
-void flow_push(struct net *net, struct flow *f, enum side s);
-/* Does what its proxy wants. */
-void flow_serve(struct net *net, struct flow *f);
-
-/* ---- flow_open.c ---- */
-
 /* Asks the daemon for a connection to where it leads. */
 void flow_dial(struct net *net, struct flow *f);
 /* What is to be relayed as it is may go on, once somebody has allowed it, if that is needed. */
