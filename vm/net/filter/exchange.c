@@ -322,9 +322,9 @@ static void say_rule(const struct exchange *x, char *text, size_t size)
 /* ":8080", or nothing for the usual one. */
 static void say_port(const struct destination *to, char text[static 8])
 {
-	const bool usual = to->port == (strcmp(to->scheme, "https") ? 80 : 443);
-
-	snprintf(text, 8, usual ? "" : ":%u", to->port);
+	text[0] = '\0';
+	if (to->port != (strcmp(to->scheme, "https") ? 80 : 443))
+		snprintf(text, 8, ":%u", to->port);
 }
 
 /* One that might be a proxy was asked for another host. */
