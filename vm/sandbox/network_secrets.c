@@ -98,8 +98,9 @@ static void arm(struct network *n)
 
 	if (!n->has_timer || n->closing)
 		return;
+	/* Nobody takes it without a gateway, and what is being fetched tells when it is due again. */
 	TAILQ_FOREACH(src, &n->sources, link)
-		if (src->due_ms && !src->doomed)
+		if (n->gateway && src->due_ms && !src->runs && !src->doomed)
 			due = MIN(due, src->due_ms);
 	if (due == UINT64_MAX)
 		uv_timer_stop(&n->refresh);

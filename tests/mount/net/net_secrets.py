@@ -4,7 +4,7 @@
 # backends: process vm
 # timeout: 240
 # mount: none
-# log-allow: the daemon died|another one goes on
+# log-allow: the daemon died|another one goes on|network-lost
 from netland import *
 
 import base64
@@ -319,4 +319,15 @@ def inside():
     ok("there is something to read", count > 20, count)
 
 
-main(uses, over_https, sources, refreshed, survived, own_file, nowhere, inside, land.end)
+def without_filter():
+    """A value is due, and nobody takes it any more: that is said, and nothing else waits for it."""
+    for pid in children(land.daemon.pid):
+        if role(pid) == "filter":
+            os.kill(pid, signal.SIGKILL)
+    ok("the network is lost", wait_for(lambda: "code: network-lost" in s.text("error")), s.text("error"))
+    time.sleep(2.5)  # behind refresh_s of one
+    status, out, _ = shell(f"timeout {SOON} cat {land.mnt}/status.json")
+    same("the mount answers", (status, out[:1]), (0, b"{"))
+
+
+main(uses, over_https, sources, refreshed, survived, own_file, nowhere, inside, without_filter, land.end)
