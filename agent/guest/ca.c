@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,18 +25,11 @@ static int cover_bundle(const char *file)
 	return mount(file, BUNDLE, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* A clone has the file already; programs that read it at this moment see one or the other. */
-int ca_write(const void *data, size_t len, bool guest)
+/* Programs that read it at this moment see one or the other. Return: 0 or -errno. */
+static int replace(const char *file, const char *next, const void *data, size_t len)
 {
-	const char *const file = guest ? DIR_ "/ca.pem" : JAIL "/ca.pem",
-			  *const next = guest ? DIR_ "/.ca.pem" : JAIL "/.ca.pem";
-	int fd, r;
+	int fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644), r;
 
-	if (guest && mkdir(DIR_, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(next, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (fd < 0 && errno == ENOENT && !guest)
-		return 0;
 	if (fd < 0)
 		return -errno;
 	r = fileio_write(fd, data, len);
@@ -45,7 +38,24 @@ int ca_write(const void *data, size_t len, bool guest)
 		r = -errno;
 	if (r < 0)
 		(void)unlink(next);
-	else if (guest)
-		r = cover_bundle(file);
+	return r;
+}
+
+/* A clone has the file already. A jail has no list of Debian's that could be covered, but /etc/wgetrc leads to what is said here. */
+int ca_write(const void *data, size_t len, bool guest)
+{
+	static const char wgetrc[] = "ca_certificate = " DIR_ "/ca.pem\n";
+	int r;
+
+	if (guest && mkdir(DIR_, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	r = guest ? replace(DIR_ "/ca.pem", DIR_ "/.ca.pem", data, len)
+		  : replace(JAIL "/ca.pem", JAIL "/.ca.pem", data, len);
+	if (r == -ENOENT && !guest)
+		return 0;
+	if (r == 0 && guest)
+		r = cover_bundle(DIR_ "/ca.pem");
+	else if (r == 0)
+		r = replace(JAIL "/wgetrc", JAIL "/.wgetrc", wgetrc, strlen(wgetrc));
 	return r;
 }

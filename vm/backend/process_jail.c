@@ -215,6 +215,8 @@ int process_jail(const struct process_cell *what, struct process_jail *ret_jail)
 	if (c->card_socket) {
 		view_show(j, JAIL_TMPFS, 0, "mode=755,size=4m,nr_inodes=16", CA_DIR);
 		view_show(j, JAIL_LINK, 0, "ca/ca.pem", VM_CA_FILE);
+		/* It knows of no variable, and the host's list in /etc/ssl/certs stays as it is. */
+		view_show(j, JAIL_LINK, 0, CA_DIR "/wgetrc", "/etc/wgetrc");
 	} else if (c->ca)
 		view_show(j, JAIL_RO, JAIL_OPTIONAL | JAIL_NO_LINKS, c->ca, VM_CA_FILE);
 	add_paths(j, c);
