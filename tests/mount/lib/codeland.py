@@ -47,7 +47,9 @@ class CodeLand(Land):
         self.authority = make_authority(SCRATCH, "code.test")
         write(f"{SCRATCH}/token", TOKEN + "\n")
         os.chmod(f"{SCRATCH}/token", 0o600)
-        super().__init__(**more, conf=f"{conf}[network]\nca_certificates = {self.authority}\n{network}[limits]\nmax_allow = *\n{limits}"
+        # In machines the image of JavaScript has the most of these programs.
+        super().__init__(**more, conf=f"{conf}[template code]\nlanguage = raw\nimage = javascript\n"
+                         f"[network]\nca_certificates = {self.authority}\n{network}[limits]\nmax_allow = *\n{limits}"
                          f"[secret token]\nfrom = file {SCRATCH}/token\nhosts = code.test\n")
         self.serve_code()
 
@@ -66,10 +68,11 @@ class CodeLand(Land):
         """How many requests nginx has had."""
         return read(f"{SCRATCH}/access.log").count(b"\n")
 
-    def session(self, name, rules=(), secrets="", config="", template="raw"):
+    def session(self, name, rules=(), secrets="", config="", template="code"):
         made = Networked(name, template, "network = on\ntimeout_s = 100\nmemory_mb = 512\nallow = code.test\n"
                          f"rules = {' '.join(rules)}\nsecrets = {secrets}\n{config}", mnt=self.mnt)
         shutil.copy(self.authority, made / "files/authority.pem")
+        write(made / "files/wgetrc", "ca_certificate = /home/user/authority.pem\nca_directory = /nonexistent\n")
         return made
 
 
@@ -78,8 +81,8 @@ def broken_off(session):
     return session.text("net/log").count("the program broke off TLS")
 
 
-# Who has them trusts the server's own authority, but not the session's.
-UNTRUSTING = {name: "/home/user/authority.pem" for name in VARIABLES}
+# Who has them trusts the server's own authority, but not the session's. Git of Debian looks at all of a directory as well.
+UNTRUSTING = {**{name: "/home/user/authority.pem" for name in VARIABLES}, "GIT_SSL_CAPATH": "/nonexistent", "WGETRC": "/home/user/wgetrc"}
 
 
 def present(session, table):
