@@ -81,8 +81,9 @@ def broken_off(session):
     return session.text("net/log").count("the program broke off TLS")
 
 
-# Who has them trusts the server's own authority, but not the session's. Git of Debian looks at all of a directory as well.
-UNTRUSTING = {**{name: "/home/user/authority.pem" for name in VARIABLES}, "GIT_SSL_CAPATH": "/nonexistent", "WGETRC": "/home/user/wgetrc"}
+# Who has them trusts the server's own authority, but not the session's. Git of Debian, and go, look at all of a directory as well.
+UNTRUSTING = {**{name: "/home/user/authority.pem" for name in VARIABLES}, "GIT_SSL_CAPATH": "/nonexistent", "SSL_CERT_DIR": "/nonexistent",
+              "WGETRC": "/home/user/wgetrc"}
 
 
 def present(session, table):
