@@ -14,7 +14,8 @@ GO = shutil.which("go")
 INSTALLERS = {
     "pip": ("python3 -m pip --version", "of pip", "python3 -m pip install -vv --no-input --retries 0 --no-cache-dir --disable-pip-version-check "
             f"--no-deps --target got --index-url {URL}/pypi/simple/ $NAME && PYTHONPATH=got python3 -c \"import $NAME; print($NAME.word)\""),
-    "npm": ("npm --version", "of npm", f"npm install --globalconfig /dev/null --loglevel=error --no-audit --no-fund --fetch-retries 0 --cache $PWD/cache --registry {URL}/npm/ $NAME && "
+    "npm": ("npm --version", "of npm", "npm install --globalconfig /dev/null --loglevel=error --no-audit --no-fund --fetch-retries 0 "
+            f"--cache $PWD/cache --registry {URL}/npm/ $NAME && "
             "node -p \"require('$NAME')\""),
     "bun": ("bun --version", "of npm", f"echo '{{}}' > package.json; BUN_CONFIG_REGISTRY={URL}/npm/ bun add --no-cache $NAME && "
             "bun -p \"require('$NAME')\""),
