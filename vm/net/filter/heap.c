@@ -3,6 +3,7 @@
 #include "heap.h"
 
 #include <malloc.h>
+#include <sys/prctl.h>
 
 #include "vm/base/util.h"
 
@@ -14,6 +15,8 @@
  * only what was used of them takes memory, and it goes back with them. Buffers of ours are smaller (PROXY_KEEPS), so that each
  * piece that passes does not take a new mapping.
  *
+ * Where the host gives huge pages to all who don't ask, one byte of them takes 2 MiB: here none are wanted.
+ *
  * What is in the heap lies between what stays, and goes back only if that is asked for, which is not worth it for a few
  * connections.
  */
@@ -23,6 +26,7 @@
 
 void heap_init(void)
 {
+	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* older kernels may refuse */
 	mallopt(M_MMAP_THRESHOLD, MAPPED);
 }
 
