@@ -477,7 +477,7 @@ static bool keep(struct net *net, struct flow *f, enum side s, const void *p, si
 
 static void pull(struct net *net, struct flow *f, enum side s)
 {
-	const ssize_t n = read(f->fd[s], scratch, sizeof(scratch));
+	const ssize_t n = read(f->fd[s], scratch, f->proxy ? PROXY_KEEPS : READ_MAX);
 	struct half *h = &f->half[s];
 	ssize_t sent;
 

@@ -17,6 +17,7 @@
 #include "forward.h"
 #include "authority.h"
 #include "cleanse.h"
+#include "heap.h"
 #include "net.h"
 #include "proxy.h"
 #include "stack.h"
@@ -263,6 +264,7 @@ static int turn(struct net *net)
 	ask_run(net);
 	flow_run(net);
 	secrets_run(net);
+	heap_tidy(net->flows.count);
 	cleanse_run(net); /* behind flow_run(): what has come from servers is known */
 	return nic_flush(&net->nic);
 }
@@ -274,6 +276,7 @@ int main(int argc, char **argv)
 	int r;
 
 	confine(&o);
+	heap_init();
 	start(&net, &o);
 	do
 		r = turn(&net);

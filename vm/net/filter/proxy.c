@@ -40,8 +40,8 @@ static int tls_side(struct proxy *p, enum side s, bool h2)
 
 	if (!kit)
 		return -ENOMEM;
-	return s == SIDE_GUEST ? tls_accept(kit, p->to.host, &c->tls)
-			       : tls_connect(kit, p->to.host, h2, &c->tls);
+	return s == SIDE_GUEST ? tls_accept(kit, p->to.host, &c->out, &c->tls)
+			       : tls_connect(kit, p->to.host, h2, &c->out, &c->tls);
 }
 
 int proxy_new(struct net *net, const struct destination *to, bool tls, struct proxy **ret_proxy)
@@ -266,8 +266,6 @@ static bool shake(struct proxy *p, enum side s)
 		if (p->again)
 			stage = tls_shake(c->tls);
 	}
-	if (tls_take(c->tls, &c->out) < 0)
-		p->broken = true;
 	if (stage == TLS_FAILED && s == SIDE_HOST)
 		untrusted(p, c->tls);
 	else if (stage == TLS_FAILED)
@@ -292,8 +290,6 @@ static void decrypt(struct proxy *p, enum side s)
 		return;
 	while (!p->broken && (n = tls_read(c->tls, clear, sizeof(clear))) > 0)
 		hand_on(p, s, clear, (size_t)n);
-	if (tls_take(c->tls, &c->out) < 0) /* an answer to a change of keys */
-		p->broken = true;
 	if (n == 0)
 		c->ended = true;
 	else if (n < 0 && n != -EAGAIN)

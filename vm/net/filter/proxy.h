@@ -16,8 +16,9 @@ struct h2;
 struct net;
 struct tls;
 
-#define PROXY_KEEPS \
-	65536 /* what may wait to be sent, or to be looked into, of one side, before no more is read of the other */
+/* What may wait to be sent, or to be looked into, of one side, before no more is read of the other; and what is read at once, so
+ * that both together are less than what has a mapping of its own (heap.c). */
+#define PROXY_KEEPS 32768
 
 enum side { SIDE_GUEST, SIDE_HOST };
 

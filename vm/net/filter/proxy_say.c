@@ -16,8 +16,6 @@ void proxy_say(struct proxy *p, enum side s, const void *bytes, size_t len)
 		r = buf_append(&c->out, bytes, len);
 	else
 		r = tls_write(c->tls, bytes, len);
-	if (r == 0 && c->tls)
-		r = tls_take(c->tls, &c->out);
 	if (r < 0)
 		p->broken = true;
 }
@@ -36,8 +34,6 @@ void proxy_finish(struct proxy *p)
 		if (!c->tls || !c->up || (s == SIDE_GUEST && p->abrupt))
 			continue;
 		tls_end(c->tls);
-		if (tls_take(c->tls, &c->out) < 0)
-			p->broken = true;
 	}
 }
 

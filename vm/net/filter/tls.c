@@ -17,7 +17,8 @@
 /*
  * Theory of operation
  * -------------------
- * OpenSSL gets and gives its records through buffers in memory; this process's sockets are read and written by flow.c alone.
+ * OpenSSL takes its records from `in`, and puts them where whoever began the side wants them; this process's sockets are read and
+ * written by flow.c alone. What has been taken is freed: a side that is quiet keeps nothing.
  *
  * The side towards the guest is a server with the certificate of the name that the guest has looked up, signed by the session's
  * authority. Its handshake stops at the client's hello (TLS_CHOOSES): which version of HTTP is spoken depends on what the real
@@ -34,6 +35,7 @@
 struct tls_kit {
 	struct authority *authority;
 	SSL_CTX *server, *client;
+	BIO_METHOD *records;
 };
 
 struct tls {
@@ -41,6 +43,9 @@ struct tls {
 	SSL *ssl;
 	char name[ALLOW_NAME_MAX + 1];
 	enum tls_stage stage;
+	struct buf in; /* what has come from the other end, from `at` on */
+	size_t at;
+	struct buf *out;
 	bool offers_h2, chosen, chosen_h2;
 	char why[160];
 };
@@ -125,6 +130,53 @@ static int on_cert(SSL *ssl, void *data)
 	return cert && SSL_use_certificate(ssl, cert) && SSL_use_PrivateKey(ssl, key);
 }
 
+/* ---- records ---- */
+
+static int on_read(BIO *bio, char *ret, int size)
+{
+	struct tls *t = BIO_get_data(bio);
+	const size_t n = MIN(t->in.len - t->at, (size_t)size);
+
+	BIO_clear_retry_flags(bio);
+	if (n == 0) {
+		BIO_set_retry_read(bio);
+		return -1;
+	}
+	memcpy(ret, t->in.data + t->at, n);
+	t->at += n;
+	if (t->at == t->in.len) {
+		buf_clear(&t->in);
+		t->at = 0;
+	}
+	return (int)n;
+}
+
+static int on_write(BIO *bio, const char *bytes, int len)
+{
+	struct tls *t = BIO_get_data(bio);
+
+	return buf_append(t->out, bytes, (size_t)len) < 0 ? -1 : len;
+}
+
+static long on_control(BIO *bio, int what, long number, void *data)
+{
+	(void)bio;
+	(void)number;
+	(void)data;
+	return what == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *new_records(void)
+{
+	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "records");
+
+	if (m && BIO_meth_set_read(m, on_read) && BIO_meth_set_write(m, on_write) &&
+	    BIO_meth_set_ctrl(m, on_control))
+		return m;
+	BIO_meth_free(m);
+	return NULL;
+}
+
 /* ---- what all have in common ---- */
 
 static SSL_CTX *new_context(const SSL_METHOD *method)
@@ -149,7 +201,8 @@ int tls_kit_new(struct authority *authority, struct tls_kit **ret_kit)
 	kit->authority = authority;
 	kit->server = new_context(TLS_server_method());
 	kit->client = new_context(TLS_client_method());
-	if (!kit->server || !kit->client) {
+	kit->records = new_records();
+	if (!kit->server || !kit->client || !kit->records) {
 		tls_kit_free(kit);
 		return -ENOMEM;
 	}
@@ -169,6 +222,7 @@ void tls_kit_free(struct tls_kit *kit)
 		return;
 	SSL_CTX_free(kit->server);
 	SSL_CTX_free(kit->client);
+	BIO_meth_free(kit->records);
 	free(kit);
 }
 
@@ -190,37 +244,41 @@ int tls_kit_trust(struct tls_kit *kit, const void *bytes, size_t len)
 	return n;
 }
 
-static int new_side(struct tls_kit *kit, SSL_CTX *ctx, const char *name, struct tls **ret_tls)
+static int new_side(struct tls_kit *kit, SSL_CTX *ctx, const char *name, struct buf *out,
+		    struct tls **ret_tls)
 {
 	struct tls *t = calloc(1, sizeof(*t));
-	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	BIO *bio = BIO_new(kit->records);
 
 	if (t)
 		t->ssl = SSL_new(ctx);
-	if (!t || !in || !out || !t->ssl) {
-		BIO_free(in);
-		BIO_free(out);
+	if (!t || !bio || !t->ssl) {
+		BIO_free(bio);
 		tls_free(t);
 		return -ENOMEM;
 	}
 	t->kit = kit;
+	t->out = out;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	SSL_set_app_data(t->ssl, t);
-	SSL_set_bio(t->ssl, in, out);
+	BIO_set_data(bio, t);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(t->ssl, bio, bio);
 	*ret_tls = t;
 	return 0;
 }
 
-int tls_accept(struct tls_kit *kit, const char *name, struct tls **ret_tls)
+int tls_accept(struct tls_kit *kit, const char *name, struct buf *out, struct tls **ret_tls)
 {
-	const int r = new_side(kit, kit->server, name, ret_tls);
+	const int r = new_side(kit, kit->server, name, out, ret_tls);
 
 	if (r == 0)
 		SSL_set_accept_state((*ret_tls)->ssl);
 	return r;
 }
 
-int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct tls **ret_tls)
+int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct buf *out,
+		struct tls **ret_tls)
 {
 	static const char both[] = ALPN_H2 ALPN_HTTP1;
 	const uint8_t *list = (const uint8_t *)both + (h2 ? 0 : LEN(ALPN_H2));
@@ -228,7 +286,7 @@ int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct tls **ret
 	struct tls *t;
 	bool ok;
 
-	if (new_side(kit, kit->client, name, &t) < 0)
+	if (new_side(kit, kit->client, name, out, &t) < 0)
 		return -ENOMEM;
 	SSL_set_connect_state(t->ssl);
 	if (inet_pton(AF_INET, name, &address) == 1)
@@ -251,6 +309,7 @@ void tls_free(struct tls *t)
 	if (!t)
 		return;
 	SSL_free(t->ssl);
+	buf_clear(&t->in);
 	free(t);
 }
 
@@ -324,7 +383,7 @@ const char *tls_why(const struct tls *t)
 
 int tls_feed(struct tls *t, const void *bytes, size_t len)
 {
-	return BIO_write(SSL_get_rbio(t->ssl), bytes, (int)len) == (int)len ? 0 : -ENOMEM;
+	return buf_append(&t->in, bytes, len);
 }
 
 ssize_t tls_read(struct tls *t, void *ret_bytes, size_t size)
@@ -366,20 +425,4 @@ void tls_end(struct tls *t)
 	if (t->stage == TLS_OPEN)
 		(void)SSL_shutdown(t->ssl);
 	ERR_clear_error();
-}
-
-int tls_take(struct tls *t, struct buf *out)
-{
-	BIO *bio = SSL_get_wbio(t->ssl);
-	const size_t n = BIO_ctrl_pending(bio);
-	int r;
-
-	if (n == 0)
-		return 0;
-	r = buf_reserve(out, n);
-	if (r < 0)
-		return r;
-	r = BIO_read(bio, out->data + out->len, (int)n);
-	out->len += r > 0 ? (size_t)r : 0;
-	return 0;
 }

@@ -31,14 +31,16 @@ int tls_kit_trust(struct tls_kit *kit, const void *bytes, size_t len);
  * tls_accept() - Begin the side towards a client
  * @kit: Kit
  * @name: The server that it wants: another name in its hello is refused; "": any, which is tls_name() from TLS_CHOOSES on
+ * @out: What is to be sent to the other end is added to it, by any of these functions; must outlive it
  * @ret_tls: Result; end it with tls_free()
  *
  * Return: 0 or -ENOMEM.
  */
-int tls_accept(struct tls_kit *kit, const char *name, struct tls **ret_tls);
+int tls_accept(struct tls_kit *kit, const char *name, struct buf *out, struct tls **ret_tls);
 
 /* Begins the side towards a server, whose certificate has to be for @name. @h2: offer that as well. Return: as above. */
-int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct tls **ret_tls);
+int tls_connect(struct tls_kit *kit, const char *name, bool h2, struct buf *out,
+		struct tls **ret_tls);
 
 void tls_free(struct tls *t);
 
@@ -72,13 +74,10 @@ int tls_feed(struct tls *t, const void *bytes, size_t len);
 /* Reads what it says. Return: bytes; -EAGAIN: nothing there; 0: it has said that it ends; -EPROTO. */
 ssize_t tls_read(struct tls *t, void *ret_bytes, size_t size);
 
-/* Says something. Return: 0, -EPROTO, -ENOMEM. */
+/* Says something. Return: 0 or -EPROTO. */
 int tls_write(struct tls *t, const void *bytes, size_t len);
 
 /* Says that nothing more comes. */
 void tls_end(struct tls *t);
-
-/* Moves what is to be sent to the other end to the end of @out. Return: 0 or -ENOMEM. */
-int tls_take(struct tls *t, struct buf *out);
 
 #endif
