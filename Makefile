@@ -315,10 +315,11 @@ check-lab:
 benches := $(patsubst tests/bench/%.c,$(O)/bench/%,$(bench_c))
 $(O)/bench/jail: tests/unit/fixture/free_rules.c $(O)/vm.a
 $(O)/bench/vault: $(O)/vm.a
+$(O)/bench/fetch: bench_libs = $(call pkg,--libs libcurl)
 $(O)/bench/%: tests/bench/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $^ $(if $(filter %.a,$^),$(LIBS))
+	$(Q)$(CC) $(XCFLAGS) $(XLDFLAGS) -o $@ $^ $(if $(filter %.a,$^),$(LIBS)) $(bench_libs)
 
 bench: all $(benches) $(local) $(O)/test/net_fixture
 	$(Q)BUILD=$(O) tests/bench/bench $(BENCH)
