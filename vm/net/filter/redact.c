@@ -40,11 +40,12 @@ static void note_pair(struct redact_set *set, const uint8_t *form)
 	set->pairs[n >> 3] |= (uint8_t)(1u << (n & 7));
 }
 
-static bool may_begin(const struct redact_set *set, const uint8_t *p)
+/* Return: 1 or 0. */
+static unsigned may_begin(const struct redact_set *set, const uint8_t *p)
 {
 	const unsigned n = pair_of(p);
 
-	return set->pairs[n >> 3] >> (n & 7) & 1;
+	return (unsigned)set->pairs[n >> 3] >> (n & 7) & 1;
 }
 
 int redact_set_add(struct redact_set *set, struct secret_value *value)
