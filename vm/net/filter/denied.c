@@ -37,7 +37,7 @@ int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t po
 	d->total++;
 	*ret_msg = (struct net_denied){
 		.header = {.type = NET_DENIED}, .port = port, .reason = (uint16_t)reason};
-	snprintf(ret_msg->name, sizeof(ret_msg->name), "%s", name);
+	snprintf(ret_msg->name, sizeof(ret_msg->name), "%s", *name ? name : "?");
 	for (char *c = ret_msg->name; *c; c++)
 		if (*c <= ' ' || *c >= 0x7f)
 			*c = '?';

@@ -26,7 +26,7 @@ struct denied {
  * denied_make() - Make a report
  * @d: State, initially all zeroes
  * @reason: Why, enum net_reason
- * @name: The requested name or address; any bytes
+ * @name: The requested name or address; any bytes; "": nobody knows
  * @port: Port, or 0
  * @ret_msg: The report
  *

@@ -185,7 +185,8 @@ static unsigned check(struct exchange *x, const char *target, const char *author
 
 bool exchange_takes_any_host(const struct net *net, const struct destination *to)
 {
-	return egress_foresee(&net->egress, to->host, to->address, to->port).loose;
+	/* Without a name of its own, it is for the host that it says. */
+	return *to->host && egress_foresee(&net->egress, to->host, to->address, to->port).loose;
 }
 
 void exchange_begin(struct exchange *x, struct net *net, struct destination *to,

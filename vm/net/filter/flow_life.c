@@ -91,7 +91,7 @@ void flow_kill(struct net *net, struct flow *f)
 void flow_refuse(struct net *net, struct flow *f, unsigned reason)
 {
 	if (reason != NET_UNREACHABLE && f->state != FLOW_DEAD)
-		net_deny(net, reason, *f->to.host ? f->to.host : "?", f->to.port);
+		net_deny(net, reason, f->to.host, f->to.port);
 	kill_for(net, f, reason);
 }
 

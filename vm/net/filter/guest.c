@@ -104,7 +104,7 @@ static bool begin_connection(struct net *net, const struct frame *f)
 		reason = NET_ADDRESS;
 	if (reason == NET_OK) /* if there are too many, it will come again */
 		return add_half_open(&net->half_open, f, net->now) >= 0;
-	net_deny(net, reason, *way.name ? way.name : "?", f->dport);
+	net_deny(net, reason, way.name, f->dport);
 	to.port = f->dport;
 	snprintf(to.host, sizeof(to.host), "%s", way.name);
 	exchange_note(net, &to, reason);

@@ -407,6 +407,17 @@ class Rules(Guest):
         assert self.once("GET /x")[0].startswith(b"HTTP/1.1 200")  # control: who asks does not
         assert self.logged(path="/x")["status"] == "200" and not self.gateway.find("logged method=- ", since=self.since)
 
+    def test_of_no_name(self):
+        """What names nobody is refused, and the network goes on: nothing is told of nobody."""
+        self.rules(allow="web.test")
+        for request in (b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n", b"GET / HTTP/1.1\r\nHost:\r\n\r\n", b"no request\r\n\r\n"):
+            with self.send(self.space, REFUSER, [request], port=80) as sock:
+                assert not receive_all(sock).startswith(b"HTTP/1.1 200"), request
+        self.denied("?", 80, "no HTTP host")
+        self.rules("deny * *.wild.test:80", allow="*")
+        self.told(self.get(self.space, REFUSER, "a.b.wild.test"), "403", "rule 1 of net/rules denies it")
+        assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
+
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
         self.set("budget 0 2 0 0")
