@@ -245,7 +245,7 @@ static void begin(struct h1 *h)
 	char absolute[ALLOW_NAME_MAX + 8];
 
 	target = target ? origin_form(target, absolute, sizeof(absolute), &named) : NULL;
-	if (named == host && *h->p->to.host && exchange_takes_any_host(h->p->net, &h->p->to))
+	if (named == host && exchange_takes_any_host(h->p->net, &h->p->to))
 		named = host = h->p->to.host;
 	if (named != host && host && strcasecmp(named, host) != 0)
 		named = "?"; /* two names */
