@@ -9,13 +9,13 @@ from netland import *
 
 import base64
 import signal
-import struct
+
+import memories
 
 VALUES = {name: f"value-of-{name}-{os.urandom(9).hex()}" for name in ("filed", "envd", "made", "own", "next", "later", "last", "hidden")}
 CONTROL = f"what-the-guest-knows-{os.urandom(6).hex()}"
 NEEDLE = re.compile("|".join((*VALUES.values(), CONTROL)).encode())
 VARIABLE = "XSBX_TEST_TOKEN"
-SHADOW = 1 << 38  # what sanitizers map is longer, and has nothing of what is said
 seen = []
 
 
@@ -168,98 +168,10 @@ def own_file():
 
 # -- where they are not --
 
-def children(pid):
-    found = [pid]
-    for other in os.listdir("/proc"):
-        if not other.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            if int(read(f"/proc/{other}/stat").rsplit(b")", 1)[1].split()[1]) == pid:
-                found += children(int(other))
-    return found
-
-
-def present(pid, begin, end):
-    """The parts of a mapping that are in memory: to read others would make them."""
-    with open(f"/proc/{pid}/pagemap", "rb", 0) as pagemap:
-        pagemap.seek(begin // 4096 * 8)
-        entries = struct.unpack(f"<{(end - begin) // 4096}Q", pagemap.read((end - begin) // 512))
-    at = None
-    for i, entry in enumerate((*entries, 0)):
-        there = entry >> 62
-        if there and at is None:
-            at = i
-        elif not there and at is not None:
-            yield begin + at * 4096, begin + i * 4096
-            at = None
-
-
-def search(file, begin, end, found, step=1 << 22):
-    tail = b""
-    while begin < end:
-        file.seek(begin)
-        data = file.read(min(step, end - begin))
-        if not data:
-            break
-        found |= set(NEEDLE.findall(tail + data))
-        tail = data[-100:]
-        begin += len(data)
-
-
-def search_memory(pid, found):
-    for mapping in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", read(f"/proc/{pid}/smaps").decode())[1:]:
-        begin, end = (int(x, 16) for x in mapping.split()[0].split("-"))
-        if mapping.split()[1][0] != "r" or not re.search(r"(Rss|Swap): +[1-9]", mapping):
-            continue
-        if end - begin > SHADOW:
-            continue
-        with open(f"/proc/{pid}/mem", "rb", 0) as mem:
-            for part in present(pid, begin, end):
-                with contextlib.suppress(OSError):
-                    search(mem, *part, found)
-
-
-def search_files(pid, found, known):
-    """Files in memory that it has open, mapped or not."""
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            if "memfd:" not in os.readlink(f"/proc/{pid}/fd/{fd}"):
-                continue
-            with open(f"/proc/{pid}/fd/{fd}", "rb", 0) as file:
-                inode, at = os.fstat(file.fileno()).st_ino, 0
-                while inode not in known:
-                    try:
-                        at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-                    except OSError:
-                        break
-                    end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-                    search(file, at, end, found)
-                    at = end
-                known.add(inode)
-
-
-def memory_has(pid, known):
-    """What of all values is in its memory, files in memory, environment or command line?"""
-    found = set()
-    with contextlib.suppress(OSError):
-        for file in ("environ", "cmdline"):
-            found |= set(NEEDLE.findall(read(f"/proc/{pid}/{file}")))
-        search_memory(pid, found)
-        search_files(pid, found, known)
-    return {x.decode() for x in found}
-
-
-def role(pid):
-    with contextlib.suppress(OSError):
-        line = read(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
-        return "filter" if b"--control" in line else read(f"/proc/{pid}/comm").decode().strip()
-    return "gone"
-
-
 def nowhere():
     holders, controls, known = {}, set(), set()
-    for pid in children(land.daemon.pid):
-        name, got = role(pid), memory_has(pid, known)
+    for pid in (land.daemon.pid, *children_of(land.daemon.pid)):
+        name, got = memories.role(pid), memories.have(pid, NEEDLE, known)
         if CONTROL in got:
             controls.add(name)
         for value in got - {CONTROL}:
@@ -324,8 +236,8 @@ def inside():
 
 def without_filter():
     """A value is due, and nobody takes it any more: that is said, and nothing else waits for it."""
-    for pid in children(land.daemon.pid):
-        if role(pid) == "filter":
+    for pid in children_of(land.daemon.pid):
+        if memories.role(pid) == "filter":
             os.kill(pid, signal.SIGKILL)
     ok("the network is lost", wait_for(lambda: "code: network-lost" in s.text("error")), s.text("error"))
     time.sleep(2.5)  # behind refresh_s of one
