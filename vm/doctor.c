@@ -12,6 +12,7 @@
 
 #include "confine.h"
 #include "vm/base/arch.h"
+#include "vm/base/secret_file.h"
 #include "vm/base/trusted.h"
 #include "vm/host/host.h"
 #include "vm/image/image.h"
@@ -334,6 +335,63 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 	tell(d, "package layers", &s);
 }
 
+/* What is in the way of a secret's value here and now. Return: is anything? */
+static bool lacks(const struct vm_secret *s, char ret_why[static SECRET_FILE_WHY])
+{
+	const int n = (int)strcspn(s->argument, " \t");
+	const char *value;
+	char path[PATH_MAX];
+	int fd;
+
+	switch (s->from) {
+	case VM_SECRET_FILE:
+		fd = secret_file_open(s->argument, getuid(), true, ret_why);
+		if (fd >= 0)
+			close(fd);
+		return fd < 0;
+	case VM_SECRET_ENV:
+		value = getenv(s->argument);
+		snprintf(ret_why, SECRET_FILE_WHY, "the variable %s is not set here, or empty",
+			 s->argument);
+		return !value || !*value;
+	case VM_SECRET_COMMAND:
+		snprintf(path, sizeof(path), "%.*s", n, s->argument);
+		if (access(path, X_OK) == 0)
+			return false;
+		snprintf(ret_why, SECRET_FILE_WHY, "%.900s: %s", path, strerror(errno));
+		return true;
+	case VM_SECRET_NOWHERE: break;
+	}
+	snprintf(ret_why, SECRET_FILE_WHY, "it comes from nowhere");
+	return true;
+}
+
+/* A daemon can't look: neither files nor commands of others are in its reach. */
+static void check_secrets(const struct doctor *d, const struct vm_config *cfg, bool may_look)
+{
+	static const char *const from[] = {[VM_SECRET_FILE] = "file",
+					   [VM_SECRET_ENV] = "env",
+					   [VM_SECRET_COMMAND] = "command"};
+
+	for (size_t i = 0; i < cfg->secrets.n; i++) {
+		const struct vm_secret *s = &cfg->secrets.secret[i];
+		char name[64], why[SECRET_FILE_WHY];
+
+		snprintf(name, sizeof(name), "secret %s", s->name);
+		if (may_look && lacks(s, why))
+			finding(d, name, VM_WARN,
+				"Until then what it is to go with is refused, and `error` of these "
+				"sessions says so",
+				"%.400s", why);
+		else
+			finding(d, name, VM_OK, "", "from %s, for %.300s%s", from[s->from],
+				s->hosts,
+				may_look ? ""
+					 : "; whether it is there says xsbxfs --check, and `error` "
+					   "of who needs it");
+	}
+}
+
 void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void *data)
 {
 	const struct doctor d = {fn, data, cfg->no_machines ? VM_WARN : VM_FAIL};
@@ -360,6 +418,7 @@ void vm_doctor(struct vm *vm, const struct vm_config *cfg, vm_check_fn fn, void 
 	check_memory(&d);
 	check_limits(&d);
 	check_store(&d, vm, cfg);
+	check_secrets(&d, cfg, !vm);
 	free(now);
 	if (!vm)
 		images_free(images);

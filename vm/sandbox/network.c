@@ -408,6 +408,12 @@ void network_tell_all(const struct vm *vm,
 		     : "off unless asked for; then a filter of its own per session, in a jail");
 	if (vm->net_seen)
 		jail_report_tell(&vm->net_report, "network.", line, data);
+	line(data, "network.requests",
+	     "looked into where rules or secrets are for them, and nowhere else; the key of the "
+	     "authority that the sandbox trusts for that is in its filter's memory alone");
+	line(data, "network.secrets",
+	     "fetched by a process of xsbxfs-spawner's into the filters of sessions that use them; "
+	     "neither the daemon nor a sandbox has any");
 	if (!dial)
 		return;
 	line(data, "dial",

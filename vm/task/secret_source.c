@@ -24,6 +24,7 @@
 
 #include "vm/base/allow.h"
 #include "vm/base/path.h"
+#include "vm/base/secret_file.h"
 #include "vm/base/secret_list.h"
 #include "vm/base/secret_use.h"
 #include "vm/base/util.h"
@@ -159,23 +160,13 @@ static void check_hosts(const struct vm_secret *s, const char *places)
 
 /* ---- files ---- */
 
-/* Opens a file that nobody but its owner may read. @root: root may own it, too. */
 static int open_private(const char *path, uid_t owner, bool root)
 {
-	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
+	char why[SECRET_FILE_WHY];
+	const int fd = secret_file_open(path, owner, root, why);
 
-	if (fd < 0 && errno == ELOOP)
-		fail("%s is a link: name the file itself", path);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		fail("%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		fail("%s is no regular file", path);
-	if (st.st_uid != owner && !(root && st.st_uid == 0))
-		fail("%s belongs to somebody else (uid %u)", path, st.st_uid);
-	if (st.st_mode & 077)
-		fail("%s can be used by others: its mode is %o; chmod 600 it", path,
-		     st.st_mode & 07777);
+	if (fd < 0)
+		fail("%s", why);
 	return fd;
 }
 

@@ -69,6 +69,29 @@ def doctor():
         has("--check", done, words)
 
 
+def secrets():
+    """Is there what the configuration names? Who mounts can look; a daemon only tells what there should be."""
+    for name, mode in (("private", 0o600), ("open", 0o644)):
+        write(f"{SCRATCH}/{name}", "value-of-it\n")
+        os.chmod(f"{SCRATCH}/{name}", mode)
+    os.symlink("private", f"{SCRATCH}/link")
+    sources = {"good": f"file {SCRATCH}/private", "opened": f"file {SCRATCH}/open", "linked": f"file {SCRATCH}/link",
+               "missing": f"file {SCRATCH}/none", "unset": "env XSBX_TEST_NONE", "set": "env XSBX_TEST_SET",
+               "made": "command /bin/echo it", "unmade": f"command {SCRATCH}/none it"}
+    write(f"{SCRATCH}/conf", "".join(f"[secret {name}]\nfrom = {source}\nhosts = a.test\n" for name, source in sources.items()))
+    done = subprocess.run([os.environ["XSBXFS"], "--check", "--conf", f"{SCRATCH}/conf"], check=False, stdout=subprocess.PIPE,
+                          timeout=2 * SOON, env={**os.environ, "XSBX_TEST_SET": "value-of-it"}).stdout.decode()
+    for name, words in (("good", "file, for a.test:443\n"), ("set", "env, for a.test:443\n"), ("made", "command, for a.test:443\n")):
+        has(name, done, f"ok   secret {name}: from {words}")
+    for name, words in (("opened", f"{SCRATCH}/open can be used by others: its mode is 644; chmod 600 it -- "),
+                        ("linked", f"{SCRATCH}/link is a link: name the file itself -- "),
+                        ("missing", f"{SCRATCH}/none: No such file or directory -- "),
+                        ("unset", "the variable XSBX_TEST_NONE is not set here, or empty -- "),
+                        ("unmade", f"{SCRATCH}/none: No such file or directory -- ")):
+        has(name, done, f"warn secret {name}: {words}")
+    ok("no value is said", "value-of-it" not in done, done)
+
+
 def isolation():
     lines = read(f"{MNT}/isolation", "r").splitlines()
     ok("some lines", len(lines) >= (3 if VM else 1), lines)
@@ -178,4 +201,4 @@ def session_status():
     same("error is empty", s.text("error"), "")
 
 
-main(listing, readme, status, doctor, isolation, metrics, events, templates, named, session_status)
+main(listing, readme, status, doctor, secrets, isolation, metrics, events, templates, named, session_status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where values of secrets come from: files that are private, commands that end, owners' files; and what is none of these. */
-/* modules: vm/task/secret_source.c vm/base/buf.c vm/base/secret_list.c vm/base/words.c vm/base/allow.c vm/base/path.c vm/base/secret_use.c */
+/* modules: vm/task/secret_source.c vm/base/buf.c vm/base/secret_list.c vm/base/secret_file.c vm/base/words.c vm/base/allow.c vm/base/path.c vm/base/secret_use.c */
 /* modules: vm/base/remove.c vm/base/io.c vm/base/buf.c vm/base/place.c vm/base/http_path.c vm/base/address.c */
 #include <errno.h>
 #include <fcntl.h>
