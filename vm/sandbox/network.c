@@ -105,6 +105,9 @@ static void on_over(struct program *p)
 	if (p->failed)
 		snprintf(how, sizeof(how), "was not started: %s: %s", p->step,
 			 strerror(-p->failed));
+	else if (n->broken)
+		snprintf(how, sizeof(how), "was killed, for what it said cannot be so: %s",
+			 strerror(-n->broken));
 	else if (WIFSIGNALED(p->status))
 		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(p->status));
 	else
@@ -180,7 +183,8 @@ static void on_gateway_ended(void *data, int err)
 {
 	struct network *n = data;
 
-	(void)err;
+	if (err != -EPIPE && err != -ECONNRESET)
+		n->broken = err;
 	child_kill(&n->filter.child);
 	gateway_close(n->gateway, on_gateway_closed, n);
 	n->gateway = NULL;

@@ -46,6 +46,7 @@ struct network {
 	bool trust_sent; /* the filter has the certificates by which it judges servers */
 	bool vouched;	 /* the guest has that of the filter's authority; see network_policy.c */
 	bool lost;	 /* the filter has ended, and is not restarted */
+	int broken;	 /* -errno: it was ended for what it had said; or 0 */
 	TAILQ_HEAD(, net_source) sources; /* of its secrets; see network_secrets.c */
 	char *sources_for;		  /* for which uses and file they are; or NULL */
 	uv_timer_t refresh;

@@ -5,7 +5,8 @@ else is; a port of the host leads to the sandbox; the pool serves networked sess
 # mount: none
 # backends: vm process
 # timeout: 300
-# log-allow: snapshot of
+# log-allow: snapshot of|cannot be so
+import ctypes
 import http.server
 import signal
 import socketserver
@@ -86,6 +87,7 @@ def test_list_is_live(session):
 
 
 SERVER = """
+import ctypes
 import http.server
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -180,6 +182,21 @@ def test_helper_dies():
     s.remove()
 
 
+def test_helper_lies():
+    """It says what no filter says: it is ended for that, and the reader is told so."""
+    s = Session("lies", config=CONFIG, mnt=MNT)
+    same("a page", fetch(s, f"http://{NAME}:{PORT}/").out.encode(), PAGE + b" 0\n")
+    pidfd = os.pidfd_open(helpers(daemon)[0])
+    control = ctypes.CDLL(None).syscall(438, pidfd, 3, 0)  # pidfd_getfd(): as if it had said it itself
+    ok("its socket", control >= 0, control)
+    os.write(control, b"\xff" * 64)
+    os.close(control)
+    os.close(pidfd)
+    ok("it is told", wait_for(lambda: "killed, for what it said cannot be so" in s.text("error"), 10), s.text("error"))
+    has("as what it is", s.text("error"), "network-lost")
+    s.remove()
+
+
 def test_isolation(session):
     lines = session.json()["sandbox"]["isolation"]
     has("the session's", lines["network"], "filtered")
@@ -209,4 +226,4 @@ def test_end():
     shell("umount /etc/hosts")
 
 
-main(test_first, test_ports, test_dialer_dies, test_helper_dies, test_end)
+main(test_first, test_ports, test_dialer_dies, test_helper_dies, test_helper_lies, test_end)
