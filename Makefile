@@ -50,7 +50,7 @@ fs_c := $(call below,fs)
 agent_c := $(call below,agent) vm/base/io.c vm/base/landlock.c
 net_c := $(wildcard vm/net/filter/*.c) $(call in,vm/base,address allow buf egress fdpass http_path place rlimit rules \
 	net_reason secret_use words)
-dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent)
+dial_c := $(wildcard vm/net/dial/*.c) $(call in,vm/base,address fdpass rlimit packets lent upstream)
 store_c := $(wildcard vm/store/*.c) vm/jail/seccomp.c \
 	$(call in,vm/base,buf digest io remove secret sparse landlock trusted)
 trace_c := $(wildcard vm/trace/*.c) vm/store/confine.c vm/jail/seccomp.c $(call in,vm/base,buf landlock secret)
@@ -134,7 +134,7 @@ $(O)/xsbxfs-trace: $(call objs,obj,$(trace_c))
 
 $(O)/xsbxfs-dial: $(call objs,obj,$(dial_c))
 	$(call say,LD,$@)
-	$(Q)$(link) $(call pkg,--libs libuv)
+	$(Q)$(link) $(call lib_flags,--libs,libuv http_parser)
 
 # Plays the roles of the daemon and the dialer for xsbxfs-net.
 net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway gateway_policy allow_check dialer leave) \
@@ -144,7 +144,7 @@ net_fixture_c := tests/net/net_fixture.c $(call in,vm/net,gateway gateway_policy
 $(O)/test/net_fixture: $(call objs,obj,$(net_fixture_c))
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(link) $(call pkg,--libs libuv)
+	$(Q)$(link) $(call lib_flags,--libs,libuv http_parser)
 
 # The daemon for tests: with an additional backend that runs the agent as a plain process of the host, and with points at
 # which it can be ended.

@@ -119,6 +119,7 @@ static const struct key keys[] = {
 	{"ca_certificates", CONF_NETWORK, KEY_PATH, CONF(ca_certificates), "host",
 	 .words = {"host", "none"}},
 	{"proxy", CONF_NETWORK, KEY_SWITCH, CONF(pass_proxy), "none", .words = {"none", "pass"}},
+	{"upstream", CONF_NETWORK, KEY_UPSTREAM, CONF(vm.upstream)},
 
 	{"program", CONF_STORE, KEY_PATH, CONF(vm.store.program)},
 	{"url", CONF_STORE, KEY_URL, CONF(vm.store.url)},

@@ -39,6 +39,7 @@ enum key_type {
 	KEY_PATH,	/* stored as an absolute path, or one of `words` */
 	KEY_PROGRAM,	/* likewise, or a name to look up in PATH */
 	KEY_URL,
+	KEY_UPSTREAM,
 	KEY_REGION,
 	KEY_MAX_ALLOW, /* an allow list; NULL allows everything */
 	KEY_FIRST_RULES,

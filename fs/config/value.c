@@ -13,6 +13,7 @@
 #include "vm/base/allow.h"
 #include "vm/base/problem.h"
 #include "vm/base/rules.h"
+#include "vm/base/upstream.h"
 
 /* A value that is read: of which key, where it is put, and where it is said what is wrong with it. */
 struct value {
@@ -351,6 +352,13 @@ static const char *check_url(const char *text)
 			 "the environment";
 }
 
+static const char *check_upstream(const char *text)
+{
+	struct upstream_proxy p;
+
+	return !*text || upstream_parse(text, &p) == 0 ? NULL : "is not http://HOST:PORT";
+}
+
 static const char *check_region(const char *text)
 {
 	return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text)
@@ -363,6 +371,7 @@ static int set_text(const struct value *v)
 	const enum key_type type = v->k->type;
 	const char *wrong = type == KEY_URL				  ? check_url(v->text)
 			    : type == KEY_REGION			  ? check_region(v->text)
+			    : type == KEY_UPSTREAM			  ? check_upstream(v->text)
 			    : type == KEY_NAME && !plain_name_ok(v->text) ? "is not a name"
 									  : NULL;
 
@@ -417,14 +426,23 @@ int value_set(const struct key *k, void *at, const char *value, const struct key
 	      struct problem *why)
 {
 	static int (*const set[KEY_NPLAIN])(const struct value *v) = {
-		[KEY_FLAG] = set_word,	       [KEY_SWITCH] = set_word,
-		[KEY_CHOICE] = set_word,       [KEY_NUMBER] = set_number,
-		[KEY_SIZE] = set_size,	       [KEY_HOST_PORTS] = set_host_ports,
-		[KEY_TEXT] = set_text,	       [KEY_WORD] = set_word,
-		[KEY_NAME] = set_text,	       [KEY_PATH] = set_path,
-		[KEY_PROGRAM] = set_path,      [KEY_URL] = set_text,
-		[KEY_REGION] = set_text,       [KEY_MAX_ALLOW] = set_max_allow,
-		[KEY_COUNT] = set_number,      [KEY_FIRST_RULES] = set_first_rules,
+		[KEY_FLAG] = set_word,
+		[KEY_SWITCH] = set_word,
+		[KEY_CHOICE] = set_word,
+		[KEY_NUMBER] = set_number,
+		[KEY_SIZE] = set_size,
+		[KEY_HOST_PORTS] = set_host_ports,
+		[KEY_TEXT] = set_text,
+		[KEY_WORD] = set_word,
+		[KEY_NAME] = set_text,
+		[KEY_PATH] = set_path,
+		[KEY_PROGRAM] = set_path,
+		[KEY_URL] = set_text,
+		[KEY_UPSTREAM] = set_text,
+		[KEY_REGION] = set_text,
+		[KEY_MAX_ALLOW] = set_max_allow,
+		[KEY_COUNT] = set_number,
+		[KEY_FIRST_RULES] = set_first_rules,
 		[KEY_OWN_FILE] = set_own_file,
 	};
 	const struct value v = {k, at, value, ctx, why};

@@ -178,7 +178,7 @@ static void check_networks(struct checks *c, const struct conf *conf)
 {
 	const char *most = conf->limits.max_allow;
 	const struct vm_host_ports *ports = &conf->limits.host_ports;
-	char found[400];
+	char found[800];
 
 	if (!conf->allow_network)
 		snprintf(found, sizeof(found), "none ([limits] allow_network)");
@@ -196,6 +196,12 @@ static void check_networks(struct checks *c, const struct conf *conf)
 
 		snprintf(found + len, sizeof(found) - len, "%s%u",
 			 i ? " " : "; of this machine, as host.internal, ports ", ports->port[i]);
+	}
+	if (conf->allow_network && conf->vm.upstream && *conf->vm.upstream) {
+		const size_t len = strlen(found);
+
+		snprintf(found + len, sizeof(found) - len, "; by the proxy %.100s",
+			 conf->vm.upstream);
 	}
 	check(c, "networks of sessions", VM_OK, found, "");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the configuration: an input with an odd number of bytes is a file, another one is a -o. */
-/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_again.c vm/base/record.c fs/config/daemon_template.c fs/config/daemon_image.c vm/base/trusted.c fs/config/daemon_init.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/network.c fs/config/ruleset.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/words.c vm/base/secret_use.c vm/base/secret_list.c vm/base/problem.c fs/tree/help.c vm/base/buf.c fs/config/entry.c fs/config/words.c fs/config/quota.c vm/base/exact.c */
+/* modules: fs/config/daemon.c fs/config/daemon_key.c fs/config/daemon_file.c fs/config/daemon_again.c vm/base/record.c fs/config/daemon_template.c fs/config/daemon_image.c vm/base/trusted.c fs/config/daemon_init.c fs/config/packages.c fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/upstream.c vm/base/spec.c fs/config/paths.c vm/base/path.c fs/config/network.c fs/config/ruleset.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/words.c vm/base/secret_use.c vm/base/secret_list.c vm/base/problem.c fs/tree/help.c vm/base/buf.c fs/config/entry.c fs/config/words.c fs/config/quota.c vm/base/exact.c */
 /* modules: vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* libs: inih */
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the parser of `config`: what it takes must come back the same through its own text. */
-/* modules: fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/spec.c vm/base/exact.c fs/config/paths.c vm/base/path.c fs/config/network.c fs/config/ruleset.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/words.c vm/base/secret_use.c vm/base/secret_list.c vm/base/problem.c vm/base/buf.c vm/net/allow_check.c fs/config/entry.c fs/config/words.c */
+/* modules: fs/config/settings.c fs/config/key.c fs/config/value.c vm/base/upstream.c vm/base/spec.c vm/base/exact.c fs/config/paths.c vm/base/path.c fs/config/network.c fs/config/ruleset.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/words.c vm/base/secret_use.c vm/base/secret_list.c vm/base/problem.c vm/base/buf.c vm/net/allow_check.c fs/config/entry.c fs/config/words.c */
 /* modules: vm/base/allow.c vm/base/address.c */
 #include <assert.h>
 #include <errno.h>

@@ -114,6 +114,7 @@ struct vm_config {
 	const char *ca_path;
 	const struct policy *policy; /* the spawner's; must outlive the vm */
 	struct vm_secrets secrets;   /* the administrator's */
+	const char *upstream;	     /* URL of the proxy that networks go out by; NULL: none */
 	struct vm_store store;
 	struct vm_trace trace;
 	struct vm_packages packages;

@@ -35,6 +35,7 @@ enum net_reason {
 	NET_BUDGET,	   /* the session has used up what it may use */
 	NET_SECRET_TRACE, /* TRACE would have the server repeat its secret */
 	NET_LONG,	  /* whoever is asked could not see all of its path */
+	NET_UPSTREAM,	  /* the proxy that everything goes through refused it */
 	NET_NREASONS
 };
 

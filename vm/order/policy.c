@@ -192,6 +192,7 @@ static void seal_vm(struct policy *p, const struct vm_config *vm, bool *bad)
 		p->offline = copy_text(packages->offline, bad);
 	p->store_url = copy_text(vm->store.url, bad);
 	p->trace_url = copy_text(vm->trace.url, bad);
+	p->upstream = copy_text(vm->upstream, bad);
 	p->store_region = copy_text(vm->store.region, bad);
 	p->store_timeout_s = vm->store.timeout_s;
 	p->store_read = vm->store.read;
@@ -251,7 +252,7 @@ void policy_free(struct policy *p)
 
 	char *const strings[] = {p->key_command,  p->ca,	   p->offline,	    p->store_url,
 				 p->store_region, p->python_index, p->python_hosts, p->npm_registry,
-				 p->npm_hosts,	  p->shared,	   p->trace_url};
+				 p->npm_hosts,	  p->shared,	   p->trace_url,    p->upstream};
 
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		free(strings[i]);

@@ -39,6 +39,7 @@ struct policy {
 	uint64_t layer_bytes; /* limit for all layers together; 0: none */
 	char *store_url, *store_region;
 	char *trace_url;
+	char *upstream; /* or NULL */
 	unsigned store_timeout_s;
 	bool store_read, store_write;
 	char *python_index, *python_hosts, *npm_registry, *npm_hosts; /* or NULL */

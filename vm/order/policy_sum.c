@@ -44,7 +44,7 @@ static void put_policy(struct buf *out, const struct policy *p)
 		p->cache,	 p->images,	  p->layers,	p->runtime,	 p->ca,
 		p->offline,	 p->key_command,  p->store_url, p->store_region, p->python_index,
 		p->python_hosts, p->npm_registry, p->npm_hosts, p->shared,	 p->trace,
-		p->trace_url,
+		p->trace_url,	 p->upstream,
 	};
 	const uint64_t numbers[] = {
 		p->most.memory_mb, p->most.cpus,   p->most.processes, p->most.nviews,

@@ -464,7 +464,7 @@ static int dialer_job(const struct policy *p, struct spawn_job *job)
 
 	if (r < 0)
 		return r;
-	policy_args(job, NET_JAIL_PROGRAM, "3");
+	policy_args(job, NET_JAIL_PROGRAM, "3", p->upstream && *p->upstream ? p->upstream : NULL);
 	policy_env(job, "LC_ALL=C");
 	add_target(job, 3);
 	job->jail = &scratch.net.spec;

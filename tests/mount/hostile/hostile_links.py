@@ -152,7 +152,7 @@ def look(top, tails, until, seen, strange, shown):
 def move(top, tails, until, seen, strange, counts):
     """The host's own moves: directories with links, up and down, while others read through them."""
     n = 0
-    while time.monotonic() < until:
+    while time.monotonic() < until or (counts["moved"] <= 2 and time.monotonic() < until + 30):  # a busy host moves few in its time
         n += 1
         there, here = f"{top}/{DEEP}/w{n}", f"{top}/s/w{n}"
         attempt(lambda: os.mkdir(there), strange)

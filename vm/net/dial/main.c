@@ -19,13 +19,13 @@
  * network, in a jail with the host's network and only the files that the resolver reads. It gets
  * requests for connections by name or address, or for a listening socket on 127.0.0.1, and answers with
  * an open descriptor. It does not know allow lists: the daemon only requests what they allow. It
- * refuses non-public addresses, because it resolves the names.
+ * refuses non-public addresses, because it resolves the names; where a proxy makes the connections for it, that one does.
  *
  * Data of the connections never passes through this process.
  */
 
-#define USAGE                     \
-	"usage: xsbxfs-dial FD\n" \
+#define USAGE                             \
+	"usage: xsbxfs-dial FD [PROXY]\n" \
 	"Makes connections for xsbxfs, which starts it. See xsbxfs-dial(8).\n"
 
 static uv_loop_t loop;
@@ -44,7 +44,8 @@ static void on_ended(void *data, int err)
 
 int main(int argc, char **argv)
 {
-	const struct dial_config cfg = {.ended = on_ended};
+	struct upstream_proxy upstream;
+	struct dial_config cfg = {.ended = on_ended};
 	char *end = NULL;
 	char threads[12];
 	long fd;
@@ -58,11 +59,14 @@ int main(int argc, char **argv)
 		fputs(USAGE, stdout);
 		return 0;
 	}
-	fd = argc == 2 ? strtol(argv[1], &end, 10) : -1;
-	if (fd < 0 || fd > 65535 || !end || *end || end == argv[1]) {
+	fd = argc == 2 || argc == 3 ? strtol(argv[1], &end, 10) : -1;
+	if (fd < 0 || fd > 65535 || !end || *end || end == argv[1] ||
+	    (argc == 3 && upstream_parse(argv[2], &upstream) < 0)) {
 		fputs(USAGE, stderr);
 		return 2;
 	}
+	if (argc == 3)
+		cfg.upstream = &upstream;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	rlimit_raise_files(); /* everybody's connections are made here */

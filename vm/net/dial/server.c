@@ -12,6 +12,7 @@
 
 #include "local.h"
 #include "message.h"
+#include "upstream.h"
 #include "vm/base/address.h"
 #include "vm/base/net_reason.h"
 #include "vm/base/packets.h"
@@ -29,6 +30,10 @@
  * getaddrinfo() runs in libuv's threads. Their number is limited, and all sandboxes share them, so each
  * may have RESOLVING_EACH lookups in progress, and all of one user RESOLVING_USER, which leaves some to
  * others; the rest are queued.
+ *
+ * Where there is an upstream proxy it is connected to instead, and asked for a tunnel (upstream.c). Names are then resolved by it
+ * alone, so their addresses are not seen here: it decides which are private. What is given by an address is still judged here, also
+ * where a name is one, in any notation; and what is spared, which is this machine's or the administrator's, is connected to directly.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
  * freed when the last of them is closed; `over` means that its result is not needed any more.
@@ -63,6 +68,7 @@ struct dial {
 	uint32_t id, owner, user, address;
 	uint16_t port;
 	bool anywhere;
+	bool relayed; /* by the upstream proxy, which is what is connected to */
 	bool waiting, resolving, polling, over;
 	unsigned handles;
 	unsigned thread; /* index in the server's `threads`, while resolving */
@@ -74,6 +80,7 @@ struct dial {
 	union dial_address addresses[DIAL_ADDRESSES_MAX];
 	unsigned naddresses, next;
 	char name[ALLOW_NAME_MAX + 1];
+	struct upstream upstream; /* its answer */
 	size_t nspared;
 	uint32_t spared[];
 };
@@ -153,7 +160,7 @@ static void answer(struct dial *d, unsigned reason, int fd)
 /* May it be connected to although it is not public, or this machine's own? */
 static bool is_spared(const struct dial *d, const struct sockaddr *sa)
 {
-	if (d->anywhere)
+	if (d->anywhere || d->relayed)
 		return true;
 	for (size_t i = 0; sa->sa_family == AF_INET && i < d->nspared; i++)
 		if (d->spared[i] == ((const struct sockaddr_in *)sa)->sin_addr.s_addr)
@@ -180,8 +187,48 @@ static bool same_host(const union dial_address *a, const union dial_address *b)
 	return !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr));
 }
 
-/* The socket at hand is connected, or has failed. */
-static void on_connected(struct dial *d)
+/* The proxy has said something: what has come through its tunnel stays in the socket. */
+static void on_said(uv_poll_t *poll, int status, int events)
+{
+	struct dial *d = container_of(poll, struct dial, poll);
+	char said[2048];
+	const ssize_t n = status < 0 ? 0 : recv(d->fd, said, sizeof(said), MSG_PEEK);
+	size_t used = 0;
+	int r;
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	r = n > 0 ? upstream_hear(&d->upstream, said, (size_t)n, &used) : -EPROTO;
+	if (r == 0 || r == -EAGAIN)
+		(void)!recv(d->fd, said, used, 0);
+	if (r == -EAGAIN)
+		return;
+	uv_poll_stop(&d->poll);
+	r = r < 0 ? NET_UPSTREAM : (int)upstream_reason(d->upstream.status);
+	answer(d, (unsigned)r, r == NET_OK ? steal_fd(&d->fd) : -1);
+}
+
+/* Asks the proxy that was connected to. Return: was it? */
+static bool ask_upstream(struct dial *d)
+{
+	const uint64_t spent = uv_now(d->server->loop) - d->begun;
+	char address[INET_ADDRSTRLEN], text[UPSTREAM_ASK_MAX];
+	const struct in_addr in = {d->address};
+	size_t len;
+
+	inet_ntop(AF_INET, &in, address, sizeof(address));
+	len = upstream_ask(d->address ? address : d->name, d->port, text);
+	if (send(d->fd, text, len, MSG_NOSIGNAL) != (ssize_t)len)
+		return false;
+	upstream_init(&d->upstream);
+	uv_timer_start(&d->timer, on_timer, spent < TOTAL_MS ? TOTAL_MS - spent : 1, 0);
+	uv_poll_start(&d->poll, UV_READABLE, on_said);
+	return true;
+}
+
+/* The socket at hand is connected, or has failed. Return: is it still needed here? */
+static bool on_connected(struct dial *d)
 {
 	union dial_address here = {0}, there = {0};
 	socklen_t here_len = sizeof(here), there_len = sizeof(there), len = sizeof(int);
@@ -190,11 +237,14 @@ static void on_connected(struct dial *d)
 	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 || err ||
 	    getsockname(d->fd, &here.sa, &here_len) < 0 ||
 	    getpeername(d->fd, &there.sa, &there_len) < 0)
-		return;
+		return false;
+	if (d->relayed)
+		return ask_upstream(d);
 	if (same_host(&here, &there) && !is_spared(d, &there.sa))
 		answer(d, NET_PRIVATE, -1);
 	else
 		answer(d, NET_OK, steal_fd(&d->fd));
+	return false;
 }
 
 static void on_writable(uv_poll_t *poll, int status, int events)
@@ -204,8 +254,8 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	uv_poll_stop(&d->poll);
-	on_connected(d);
-	stop_poll(d);
+	if (!on_connected(d))
+		stop_poll(d);
 }
 
 /* Begins to connect to one address. Return: 0 or -errno. */
@@ -216,7 +266,7 @@ static int try_address(struct dial *d, union dial_address *to)
 	int r;
 
 	/* The port is at the same place in both. */
-	to->in.sin_port = htons(d->port);
+	to->in.sin_port = htons(d->relayed ? d->server->cfg.upstream->port : d->port);
 	d->fd = socket(to->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (d->fd < 0)
 		return -errno;
@@ -293,12 +343,19 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *r
 	unref(d);
 }
 
+/* What is connected to. */
+static const char *looked_up(const struct dial *d)
+{
+	return d->relayed ? d->server->cfg.upstream->host : d->name;
+}
+
 static void resolve(struct dial *d, unsigned thread)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
 
 	d->waiting = false;
-	if (uv_getaddrinfo(d->server->loop, &d->lookup, on_resolved, d->name, NULL, &hints) < 0) {
+	if (uv_getaddrinfo(d->server->loop, &d->lookup, on_resolved, looked_up(d), NULL, &hints) <
+	    0) {
 		answer(d, NET_UNRESOLVED, -1);
 		return;
 	}
@@ -340,17 +397,48 @@ static void resolve_next(struct dial_server *server)
 		resolve(d, thread);
 }
 
+/* Names that mean the proxy's own host and network to it. */
+static bool is_near(const char *name)
+{
+	const char *last = strrchr(name, '.');
+
+	return !last || strcmp(last, ".localhost") == 0;
+}
+
+/* Does it go by the proxy? Return: 0, or an enum net_reason for which it goes nowhere. */
+static unsigned choose_way(struct dial *d)
+{
+	struct in_addr in = {d->address};
+	union dial_address to = {0};
+	bool by_name;
+
+	if (!d->server->cfg.upstream)
+		return NET_OK;
+	by_name = !d->address && !inet_aton(d->name, &in);
+	d->address = in.s_addr;
+	if (by_name ? !d->anywhere && is_near(d->name) : !d->address)
+		return NET_PRIVATE;
+	to.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
+	d->relayed = by_name || address_is_public(&to.sa);
+	return NET_OK;
+}
+
 static void find_addresses(struct dial *d)
 {
 	const struct dial_config *cfg = &d->server->cfg;
+	const unsigned reason = choose_way(d);
 	int n = -1;
 
-	if (d->address) {
+	if (reason != NET_OK) {
+		answer(d, reason, -1);
+		return;
+	}
+	if (d->address && !d->relayed) {
 		d->addresses[0].in =
 			(struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
 		n = 1;
 	} else if (cfg->resolve) {
-		n = cfg->resolve(cfg->data, d->name, d->addresses);
+		n = cfg->resolve(cfg->data, looked_up(d), d->addresses);
 	}
 	if (n >= 0) {
 		d->naddresses = (unsigned)n;

@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <uv.h>
 
+#include "vm/base/upstream.h"
+
 #define DIAL_ADDRESSES_MAX 8
 #define DIAL_THREADS	   16 /* for lookups, which may take seconds each; main.c sets the pool to this */
 
@@ -27,6 +29,8 @@ struct dial_config {
 	/* The daemon is gone, or violated the protocol; -errno. No more calls follow; close the server. */
 	void (*ended)(void *data, int err);
 	void *data;
+	/* The proxy by which all goes out that is not spared; NULL: there is none. Outlives the server. */
+	const struct upstream_proxy *upstream;
 };
 
 /* Serves requests on @sock, which it owns on success. Return: 0 or -errno. */

@@ -238,6 +238,7 @@ static void test_file_mistakes(void **state)
 		snprintf(text, sizeof(text), "otlp_url = %s\n", none[i]);
 		assert_refused(text, "is not https://HOST/PATH or http://HOST/PATH");
 	}
+	assert_refused("[network]\nupstream = https://proxy:3128\n", "is not http://HOST:PORT");
 	assert_refused("[store]\nregion = Mars\n", "is no region");
 	assert_refused("[store]\nmax_vms = 1\n", "belongs into the section [xsbxfs]");
 	assert_refused("url = https://h/b\n", "belongs into the section [store]");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was learnt, as a template: which directories, how many, which limits. */
-/* modules: fs/session/learned.c fs/config/learn.c fs/config/paths.c fs/config/value.c fs/request/clock.c agent/protocol.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
+/* modules: fs/session/learned.c fs/config/learn.c fs/config/paths.c fs/config/value.c vm/base/upstream.c fs/request/clock.c agent/protocol.c vm/net/allow_check.c vm/base/allow.c vm/base/address.c */
 /* modules: vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/words.c vm/base/spec.c vm/base/path.c vm/base/buf.c vm/base/problem.c vm/base/log.c vm/base/log_line.c vm/base/systemd.c */
 #include <setjmp.h>
 #include <stdarg.h>
