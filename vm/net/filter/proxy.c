@@ -210,7 +210,9 @@ static void tell_end(struct proxy *p, enum side s)
 		cleanser_finish(&p->cleanser);
 		proxy_finish(p);
 		break;
-	case PROXY_SILENT: p->broken = true; break;
+	case PROXY_SILENT: /* a server that has failed: the guest's handshake goes on, to tell it */
+		p->broken = p->broken || s == SIDE_GUEST || p->failed == NET_OK;
+		break;
 	}
 }
 
@@ -331,7 +333,7 @@ void proxy_ended(struct proxy *p, enum side s)
 		return;
 	c->ended = true;
 	c->cut = c->tls != NULL;
-	if (s == SIDE_HOST && !c->up && !p->over) {
+	if (s == SIDE_HOST && !c->up && !p->over && p->failed == NET_OK) {
 		snprintf(p->why, sizeof(p->why), "the connection was cut off");
 		proxy_dialed(p, NET_UNREACHABLE);
 	}

@@ -165,8 +165,12 @@ class Rules(Guest):
                        check=True, stderr=subprocess.DEVNULL)
         context.load_cert_chain(f"{SCRATCH}/cert2", f"{SCRATCH}/key2")
         before = len(arrived)
-        head, text = self.once("GET /", name="wrong.test", host="wrong.test:8443")  # its certificate is web.test's
-        assert head.startswith(b"HTTP/1.1 502 ") and b"certificate" in text, (head, text)
+        for alpn in (None, ["h2", "http/1.1"]):  # who offers HTTP/2 has the server judged before there is a request
+            with self.connect(name="wrong.test", alpn=alpn) as secure:  # its certificate is web.test's
+                assert secure.selected_alpn_protocol() in (None, "http/1.1")
+                head, text = self.ask(secure, "GET /?%d" % len(alpn or []), host="wrong.test:8443")
+            assert head.startswith(b"HTTP/1.1 502 ") and b"certificate" in text, (head, text)
+            self.logged(path="/?%d" % len(alpn or []), reason="the server's certificate is not trusted", status=502)
         assert len(arrived) == before
 
     def test_big_and_cut(self):
