@@ -321,6 +321,21 @@ class Rules(Guest):
             assert wait()[0].startswith(b"HTTP/1.1 " + status)
         self.denied("web.test", 8443, "denied by hand")
 
+    def test_leave_for_one_that_goes(self):
+        """A program that was killed while it waited: nobody is asked any more, and nothing is sent when somebody says yes."""
+        self.rules("ask POST web.test:8443/*", "ask POST web.test:8080/*")
+        before = len(arrived)
+        for port, connect in ((8443, self.connect), (8080, lambda: self.space.connect(self.name("web.test"), 8080))):
+            for body in (b"", b"abc"):
+                self.since = len(self.gateway.lines)
+                with connect() as sock:
+                    sock.sendall(self.request("POST /gone HTTP/1.1", f"Host: web.test:{port}", f"Content-Length: {len(body)}", body=body))
+                    number = self.asked()[1]
+                assert self.gateway.wait("unasked", since=self.since).split()[1:3] == [number, "1"]
+                self.set(f"decide {number} yes")
+                self.logged(method="POST", port=port, path="/gone", reason="unreachable")
+        assert len(arrived) == before
+
     def test_leave_behind_a_server(self):
         """Who is asked may think for longer than the server keeps the connection: it is connected to once more."""
         self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
