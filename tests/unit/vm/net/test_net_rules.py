@@ -109,7 +109,7 @@ class Rules(Guest):
             assert secure.recv(1) == b""
         for line in ("GET /v2", "GET /v1/../v2", "GET /v1/%2e%2e/v2", "GET /open/NO", "GET //v2", "GET /v1/..%2fv2"):
             head, text = self.once(line)
-            assert head.startswith(b"HTTP/1.1 40") and text.startswith(b"xsbxfs: GET https://web.test"), (line, head)
+            assert head.startswith(b"HTTP/1.1 40") and text.startswith(b"xsbxfs: GET https://web.test:8443/"), (line, head)
         assert len(arrived) == before
         self.logged(method="GET", scheme="https", path="/v1/x?y", status=200, rule=1, refused=0)
         line = self.logged(method="POST", path="/open/x", status=200, rule=3, version="1.1")
