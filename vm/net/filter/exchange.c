@@ -389,9 +389,13 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_LONG: status = 414; break;
 	case NET_BUSY:
 	case NET_BUDGET: status = 429; break;
-	case NET_UNRESOLVED:
 	case NET_UNREACHABLE:
 	case NET_UNTRUSTED:
+		if (x->why && *x->why)
+			snprintf(why, sizeof(why), "%s", x->why);
+		status = 502;
+		break;
+	case NET_UNRESOLVED:
 	case NET_BAD_ANSWER:
 	case NET_SECRET_HIDDEN:
 	case NET_SECRET_MISSING: status = 502; break;

@@ -684,6 +684,7 @@ bool h1_waits(const struct h1 *h)
 
 void h1_unreachable(struct h1 *h)
 {
+	h->x.why = h->p->why;
 	if (h->phase != H1_OVER && h->x.state == EXCHANGE_GOES)
 		fail(h, h->p->failed);
 }
