@@ -387,8 +387,11 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 	case NET_PATH:
 	case NET_NO_HOST: status = 400; break;
 	case NET_LONG: status = 414; break;
-	case NET_BUSY:
-	case NET_BUDGET: status = 429; break;
+	case NET_BUDGET: /* of requests: where it is another one, there is no connection in which to say so */
+		snprintf(fix, sizeof(fix), "Ask whoever runs this sandbox for more net_requests.");
+		status = 429;
+		break;
+	case NET_BUSY: status = 429; break;
 	case NET_UNREACHABLE:
 	case NET_UNTRUSTED:
 		if (x->why && *x->why)

@@ -442,7 +442,7 @@ class Rules(Guest):
         self.set("budget 0 2 0 0")
         try:
             head, text = self.once("GET /")
-            assert head.startswith(b"HTTP/1.1 429 ") and b"budget" in text, (head, text)
+            assert head.startswith(b"HTTP/1.1 429 ") and b"net_requests" in text, (head, text)
             self.set("budget 0 1000 0 0")
             assert self.once("GET /")[0].startswith(b"HTTP/1.1 200")
             self.set("budget 0 0 2 0")
