@@ -56,6 +56,17 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
+/* What is refused once a day's bytes are used up is so because of that, also in sessions that begin then. */
+static void say_quota(struct session *s)
+{
+	struct problem why;
+
+	if (quota_net_left(s->fs, s->uid) || problem_kept(&s->front.error)->code != PROBLEM_NONE)
+		return;
+	quota_net_problem(s->fs, s->uid, &why);
+	session_problem(s, &why);
+}
+
 void network_denied(struct session *s, const struct sandbox_denied *what)
 {
 	struct netlog *log = &s->netlog;
@@ -63,6 +74,7 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	bool report = rate_take(&log->events.rate, EVENTS_BURST, REFILL_MS, uv_now(s->fs->loop));
 
 	touch_rest(s);
+	say_quota(s);
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
 	log->mtime = clock_now();
@@ -293,6 +305,7 @@ struct net_policy network_policy(const struct session *s, const struct settings 
 	if (!quota_net_left(s->fs, s->uid)) {
 		p.first = p.rules = "";
 		p.ask = p.learn = false;
+		p.most = p.used = (struct net_budget){.bytes = 1}; /* so that is what is said */
 	}
 	return p;
 }

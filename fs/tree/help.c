@@ -183,9 +183,10 @@ static int root_templates(const struct conf *c, struct buf *out)
 static const char *network_words(const struct conf *c)
 {
 	return c->allow_network
-		       ? "- There is no network inside, unless `config` says `network = on` and "
-			 "names what may\n  be reached: `allow = example.com`. `net/refused` has "
-			 "what was refused.\n"
+		       ? "- No network inside, unless `config` has `network = on`, `allow = "
+			 "example.com` or `net/rules`. What\n"
+			 "  was refused: `net/refused`. With `ask = yes` it waits in "
+			 "`net/pending`: move it to `net/allowed`.\n"
 		       : "- There is no network inside.\n";
 }
 

@@ -86,6 +86,10 @@ def used_up():
         same("runs go on", s.run("echo on\n").out, "on\n")
         other = Session("t", config=f"network = on\nallow = host.internal:{PORT}\n", mnt=mnt)
         ok("nor in another session", other.run(FETCH).out.strip() != str(BULK), other.text("net/refused"))
+        ok("which is told as well", wait_for(lambda: "code: over-quota\n" in other.text("error"), SOON), other.text("error"))
+        for refused in (s.text("net/refused"), other.text("net/refused")):
+            has("why", refused, f"host.internal {PORT} the budget is used up")
+            ok("and no other reason", "not allowed" not in refused, refused)
 
 
 def end():

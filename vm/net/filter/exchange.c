@@ -359,7 +359,7 @@ static void say_fix(const struct exchange *x, char *text, size_t size)
 
 unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 {
-	char why[600], fix[700] = "";
+	char why[600], fix[700] = "", port[8];
 	unsigned status = 403;
 
 	snprintf(why, sizeof(why), "%s", net_reason_str(x->reason));
@@ -376,24 +376,37 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 		say_fix(x, fix, sizeof(fix));
 		break;
 	case NET_HOST: say_proxy(x, fix, sizeof(fix)); break;
+	case NET_PRIVATE:
+		snprintf(fix, sizeof(fix),
+			 "Ask whoever runs this sandbox to spell out in its net/allow the address "
+			 "that the name stands for.");
+		break;
 	case NET_DENIED_BY_HAND:
 	case NET_NOT_ASKED: say_fix(x, fix, sizeof(fix)); break;
 	case NET_NOT_HTTP:
 	case NET_PATH:
 	case NET_NO_HOST: status = 400; break;
 	case NET_LONG: status = 414; break;
-	case NET_BUSY:
-	case NET_BUDGET: status = 429; break;
-	case NET_UNRESOLVED:
+	case NET_BUDGET: /* of requests: where it is another one, there is no connection in which to say so */
+		snprintf(fix, sizeof(fix), "Ask whoever runs this sandbox for more net_requests.");
+		status = 429;
+		break;
+	case NET_BUSY: status = 429; break;
 	case NET_UNREACHABLE:
 	case NET_UNTRUSTED:
+		if (x->why && *x->why)
+			snprintf(why, sizeof(why), "%s", x->why);
+		status = 502;
+		break;
+	case NET_UNRESOLVED:
 	case NET_BAD_ANSWER:
 	case NET_SECRET_HIDDEN:
 	case NET_SECRET_MISSING: status = 502; break;
 	default: break;
 	}
-	snprintf(ret_text, size, "xsbxfs: %s %s://%s%s%.200s: %s.%s%s\n", x->method, x->to->scheme,
-		 x->to->host, *x->target && *x->target != '/' ? " " : "", x->target, why,
-		 *fix ? " " : "", fix);
+	say_port(x->to, port);
+	snprintf(ret_text, size, "xsbxfs: %s %s://%s%s%s%.200s: %s.%s%s\n", x->method,
+		 x->to->scheme, x->to->host, port, *x->target && *x->target != '/' ? " " : "",
+		 x->target, why, *fix ? " " : "", fix);
 	return status;
 }

@@ -49,6 +49,8 @@ struct exchange {
 		path; /* both readings, until it is over; NULL: it has none, and nothing depends on that */
 	char secret[SECRET_NAME_MAX +
 		    1]; /* the name of the first that has gone with it: see dress.h */
+	const char *
+		why; /* in words, where there is more to say than its reason; NULL or empty: there is not */
 	unsigned status;
 	uint64_t bytes_in, bytes_out;
 	int64_t began_ms, began_mono_ms;

@@ -94,7 +94,9 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	if (find_half_open(&net->half_open, f, net->now) >= 0)
 		return true;
 	reason = net_find_way(net, f->dst, f->dport, &way);
-	if (reason != NET_OK && net_has_words(net, f->dport))
+	if (budget_is_spent(net))
+		reason = NET_BUDGET; /* whatever may be reached: of a day's quota that is nothing */
+	else if (reason != NET_OK && net_has_words(net, f->dport))
 		reason = NET_OK; /* it is told why, in the connection */
 	if (reason == NET_OK && net->flows.count >= FLOWS_MAX)
 		reason = NET_BUSY;
@@ -178,7 +180,7 @@ static void on_lookup(struct net *net, const struct frame *f)
 	} else if (!egress_resolves(&net->egress, q.name)) {
 		/* It leads to where it is told so; nobody outside is asked for it. Floods of them leave room for names that
 		 * are allowed. */
-		net_deny(net, NET_NAME, q.name, 0);
+		net_deny(net, budget_is_spent(net) ? NET_BUDGET : NET_NAME, q.name, 0);
 		if (q.type == DNS_A && (net->aliases.nslots >= REFUSED_MAX ||
 					alias_get(&net->aliases, q.name, net->now, &address) < 0))
 			address = htonl(NET_REFUSER);

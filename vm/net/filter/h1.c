@@ -677,8 +677,14 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 	fail(h, NET_BAD_ANSWER);
 }
 
+bool h1_waits(const struct h1 *h)
+{
+	return h->phase == H1_WAITS;
+}
+
 void h1_unreachable(struct h1 *h)
 {
+	h->x.why = h->p->why;
 	if (h->phase != H1_OVER && h->x.state == EXCHANGE_GOES)
 		fail(h, h->p->failed);
 }

@@ -196,8 +196,10 @@ void proxy_left(struct proxy *p)
 static void tell_end(struct proxy *p, enum side s)
 {
 	struct channel *c = &p->side[s];
+	/* Its rest, be it the body, is not read while somebody is asked: who has gone meanwhile is not waited for. */
+	const bool gave_up = s == SIDE_GUEST && p->speech == PROXY_HTTP1 && h1_waits(p->h1);
 
-	if (!c->ended || c->told || c->in.len > 0 || p->over || p->broken)
+	if (!c->ended || c->told || (c->in.len > 0 && !gave_up) || p->over || p->broken)
 		return;
 	c->told = true;
 	if (s == SIDE_GUEST)
@@ -210,7 +212,9 @@ static void tell_end(struct proxy *p, enum side s)
 		cleanser_finish(&p->cleanser);
 		proxy_finish(p);
 		break;
-	case PROXY_SILENT: p->broken = true; break;
+	case PROXY_SILENT: /* a server that has failed: the guest's handshake goes on, to tell it */
+		p->broken = p->broken || s == SIDE_GUEST || p->failed == NET_OK;
+		break;
 	}
 }
 
@@ -331,7 +335,7 @@ void proxy_ended(struct proxy *p, enum side s)
 		return;
 	c->ended = true;
 	c->cut = c->tls != NULL;
-	if (s == SIDE_HOST && !c->up && !p->over) {
+	if (s == SIDE_HOST && !c->up && !p->over && p->failed == NET_OK) {
 		snprintf(p->why, sizeof(p->why), "the connection was cut off");
 		proxy_dialed(p, NET_UNREACHABLE);
 	}

@@ -79,6 +79,8 @@ static void test_root(void **state)
 	assert_shows(&b, "memory: up to 777 MiB; processors: no limit set");
 	assert_shows(&b, "5 KiB each");
 	assert_shows(&b, "Session names: 1 to 64 of A-Z a-z 0-9 . _ -");
+	assert_shows(&b, "`allow = example.com` or `net/rules`. What\n");
+	assert_shows(&b, "waits in `net/pending`: move it to `net/allowed`");
 	assert_true(lines(&b, &longest) <= 60);
 	assert_true(longest <= 100);
 	buf_clear(&b);

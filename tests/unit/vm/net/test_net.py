@@ -192,7 +192,7 @@ class Reach(Guest):
         for name, address in (("loop.test", "127.0.0.1"), ("private.test", PRIVATE),
                               ("meta.test", "169.254.169.254"), ("own.test", OWN)):
             assert b"200 OK" in self.get(self.host, address, name), name
-            self.told(self.get(self.space, self.name(name), name), "403", "private address")
+            self.told(self.get(self.space, self.name(name), name), "403", "private address", "net/allow")
             self.denied(name, 80, "private address")
         self.told(self.get(self.space, self.name("mapped.test"), "mapped.test"), "private address")
         self.denied("mapped.test", 80, "private address")

@@ -109,7 +109,7 @@ class Rules(Guest):
             assert secure.recv(1) == b""
         for line in ("GET /v2", "GET /v1/../v2", "GET /v1/%2e%2e/v2", "GET /open/NO", "GET //v2", "GET /v1/..%2fv2"):
             head, text = self.once(line)
-            assert head.startswith(b"HTTP/1.1 40") and text.startswith(b"xsbxfs: GET https://web.test"), (line, head)
+            assert head.startswith(b"HTTP/1.1 40") and text.startswith(b"xsbxfs: GET https://web.test:8443/"), (line, head)
         assert len(arrived) == before
         self.logged(method="GET", scheme="https", path="/v1/x?y", status=200, rule=1, refused=0)
         line = self.logged(method="POST", path="/open/x", status=200, rule=3, version="1.1")
@@ -165,8 +165,12 @@ class Rules(Guest):
                        check=True, stderr=subprocess.DEVNULL)
         context.load_cert_chain(f"{SCRATCH}/cert2", f"{SCRATCH}/key2")
         before = len(arrived)
-        head, text = self.once("GET /", name="wrong.test", host="wrong.test:8443")  # its certificate is web.test's
-        assert head.startswith(b"HTTP/1.1 502 ") and b"certificate" in text, (head, text)
+        for alpn in (None, ["h2", "http/1.1"]):  # who offers HTTP/2 has the server judged before there is a request
+            with self.connect(name="wrong.test", alpn=alpn) as secure:  # its certificate is web.test's
+                assert secure.selected_alpn_protocol() in (None, "http/1.1")
+                head, text = self.ask(secure, "GET /?%d" % len(alpn or []), host="wrong.test:8443")
+            assert head.startswith(b"HTTP/1.1 502 ") and b"certificate is not trusted: hostname mismatch" in text, (head, text)
+            self.logged(path="/?%d" % len(alpn or []), reason="the server's certificate is not trusted", status=502)
         assert len(arrived) == before
 
     def test_big_and_cut(self):
@@ -317,6 +321,21 @@ class Rules(Guest):
             assert wait()[0].startswith(b"HTTP/1.1 " + status)
         self.denied("web.test", 8443, "denied by hand")
 
+    def test_leave_for_one_that_goes(self):
+        """A program that was killed while it waited: nobody is asked any more, and nothing is sent when somebody says yes."""
+        self.rules("ask POST web.test:8443/*", "ask POST web.test:8080/*")
+        before = len(arrived)
+        for port, connect in ((8443, self.connect), (8080, lambda: self.space.connect(self.name("web.test"), 8080))):
+            for body in (b"", b"abc"):
+                self.since = len(self.gateway.lines)
+                with connect() as sock:
+                    sock.sendall(self.request("POST /gone HTTP/1.1", f"Host: web.test:{port}", f"Content-Length: {len(body)}", body=body))
+                    number = self.asked()[1]
+                assert self.gateway.wait("unasked", since=self.since).split()[1:3] == [number, "1"]
+                self.set(f"decide {number} yes")
+                self.logged(method="POST", port=port, path="/gone", reason="unreachable")
+        assert len(arrived) == before
+
     def test_leave_behind_a_server(self):
         """Who is asked may think for longer than the server keeps the connection: it is connected to once more."""
         self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
@@ -423,7 +442,7 @@ class Rules(Guest):
         self.set("budget 0 2 0 0")
         try:
             head, text = self.once("GET /")
-            assert head.startswith(b"HTTP/1.1 429 ") and b"budget" in text, (head, text)
+            assert head.startswith(b"HTTP/1.1 429 ") and b"net_requests" in text, (head, text)
             self.set("budget 0 1000 0 0")
             assert self.once("GET /")[0].startswith(b"HTTP/1.1 200")
             self.set("budget 0 0 2 0")
