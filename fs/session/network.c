@@ -3,6 +3,7 @@
 #include "network.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +57,47 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
-/* What is refused once a day's bytes are used up is so because of that, also in sessions that begin then. */
-static void say_quota(struct session *s)
+/* Which of a session's budgets is used up: what is counted here may lag behind what the filter has counted. */
+static void budget_problem(struct session *s, struct problem *why)
 {
+	const struct net_budget *most = &s->settings.spec.policy.most;
+	const struct net_budget used = network_used(s);
+	const struct {
+		const char *key;
+		uint64_t used, most;
+	} all[] = {{"net_bytes", used.bytes, most->bytes},
+		   {"net_requests", used.requests, most->requests},
+		   {"net_connections", used.connections, most->connections}};
+	double share = -1;
+	size_t met = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		const double of = all[i].most ? (double)all[i].used / (double)all[i].most : -1;
+
+		if (of > share) {
+			met = i;
+			share = of;
+		}
+	}
+	problem_set(why, PROBLEM_NET_BUDGET,
+		    "Write a larger one into config, or 0 for no limit; status.json shows what is "
+		    "used.",
+		    "%s is used up, which is %" PRIu64 ": nothing more is let through",
+		    all[met].key, all[met].most);
+}
+
+/* What is refused once a day's bytes are used up is so because of that, also in sessions that begin then. */
+static void say_spent(struct session *s, const struct sandbox_denied *what)
+{
+	const bool day = !quota_net_left(s->fs, s->uid);
 	struct problem why;
 
-	if (quota_net_left(s->fs, s->uid) || problem_kept(&s->front.error)->code != PROBLEM_NONE)
+	if ((!day && !what->spent) || problem_kept(&s->front.error)->code != PROBLEM_NONE)
 		return;
-	quota_net_problem(s->fs, s->uid, &why);
+	if (day)
+		quota_net_problem(s->fs, s->uid, &why);
+	else
+		budget_problem(s, &why);
 	session_problem(s, &why);
 }
 
@@ -74,7 +108,7 @@ void network_denied(struct session *s, const struct sandbox_denied *what)
 	bool report = rate_take(&log->events.rate, EVENTS_BURST, REFILL_MS, uv_now(s->fs->loop));
 
 	touch_rest(s);
-	say_quota(s);
+	say_spent(s, what);
 	log->total += 1ull + what->lost;
 	s->fs->stats.denied += 1ull + what->lost;
 	log->mtime = clock_now();
@@ -143,6 +177,14 @@ void network_count(struct session *s, const struct sandbox_logged *what)
 {
 	s->net_now.requests += *what->method != '\0';
 	network_sample(s);
+}
+
+struct net_budget network_used(struct session *s)
+{
+	network_sample(s);
+	return (struct net_budget){s->net_used.bytes + s->net_now.bytes,
+				   s->net_used.requests + s->net_now.requests,
+				   s->net_used.connections + s->net_now.connections};
 }
 
 void network_gone(struct session *s)

@@ -43,6 +43,8 @@ int network_who(const struct session *s, const char *between, struct buf *out);
 void network_count(struct session *s, const struct sandbox_logged *what);
 /* Its sandbox is about to go: the last look at what it has used. It has gone. */
 void network_sample(struct session *s);
+/* What it has used by now. */
+struct net_budget network_used(struct session *s);
 void network_gone(struct session *s);
 
 /* Callback `ports` of the sandbox. */

@@ -235,7 +235,21 @@ static void add_port(void *data, const struct sandbox_port *port)
 		data, json_pack("{s:i, s:i}", "guest", (int)port->guest, "host", (int)port->host));
 }
 
-static json_t *network_json(const struct session *s)
+static json_t *budget_json(uint64_t used, uint64_t limit)
+{
+	return json_pack("{s:I, s:I}", "used", (json_int_t)used, "limit", (json_int_t)limit);
+}
+
+static json_t *budgets_json(struct session *s)
+{
+	const struct net_budget *most = &s->settings.spec.policy.most, used = network_used(s);
+
+	return json_pack("{s:o, s:o, s:o}", "bytes", budget_json(used.bytes, most->bytes),
+			 "requests", budget_json(used.requests, most->requests), "connections",
+			 budget_json(used.connections, most->connections));
+}
+
+static json_t *network_json(struct session *s)
 {
 	json_t *ports = json_array(), *traffic = json_null();
 	struct sandbox_traffic t;
@@ -246,11 +260,10 @@ static json_t *network_json(const struct session *s)
 		traffic = json_pack("{s:I, s:I, s:I, s:i}", "bytes_in", (json_int_t)t.bytes_in,
 				    "bytes_out", (json_int_t)t.bytes_out, "connections",
 				    (json_int_t)t.connections, "open", (int)t.open);
-	return json_pack("{s:I, s:o, s:o, s:b, s:i, s:I}", "denied", (json_int_t)s->netlog.total,
+	return json_pack("{s:I, s:o, s:o, s:b, s:i, s:o}", "denied", (json_int_t)s->netlog.total,
 			 "traffic", traffic, "ports", ports, "lost",
 			 problem_kept(&s->standing)->code != PROBLEM_NONE, "pending",
-			 (int)s->questions.n[QUESTION_OPEN], "requests",
-			 (json_int_t)s->net_used.requests + (json_int_t)s->net_now.requests);
+			 (int)s->questions.n[QUESTION_OPEN], "budgets", budgets_json(s));
 }
 
 int status_session(const struct node *n, struct buf *out)

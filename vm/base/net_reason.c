@@ -38,6 +38,7 @@ static const char *const strings[] = {
 	[NET_BUDGET] = "the budget is used up",
 	[NET_SECRET_TRACE] = "TRACE would repeat its secret",
 	[NET_LONG] = "a path too long to be asked for",
+	[NET_HUNG_UP] = "it hung up while it waited for leave",
 	[NET_UPSTREAM] = "the upstream proxy refused it",
 };
 static_assert(ARRAY_SIZE(strings) == NET_NREASONS, "a string for each reason");

@@ -36,6 +36,7 @@ enum net_reason {
 	NET_SECRET_TRACE, /* TRACE would have the server repeat its secret */
 	NET_LONG,	  /* whoever is asked could not see all of its path */
 	NET_UPSTREAM,	  /* the proxy that everything goes through refused it */
+	NET_HUNG_UP,	  /* who asked has ended his side before anybody decided */
 	NET_NREASONS
 };
 

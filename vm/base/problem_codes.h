@@ -328,6 +328,9 @@
 	X(END, NETWORK_LOST, "network-lost", NO, \
 	  "The filter of its network has ended; the sandbox lives.", \
 	  "Copy what you need, and make a new session.") \
+	X(END, NET_BUDGET, "net-budget", NO, \
+	  "The session has used up what it may have of the network, so nothing more is let through.", \
+	  "Write a larger `net_bytes`, `net_requests` or `net_connections`, whichever it names.") \
 	X(END, NO_SECRET, "no-secret", LATER, \
 	  "The value of a secret could not be read, or is none; requests that need it are refused, or go with the value of before.", \
 	  "Put right what is named; it is read again by itself.") \

@@ -141,6 +141,7 @@ static void on_denied(void *data, const struct net_denied *what)
 		.port = what->port,
 		.name = what->name,
 		.reason = net_reason_str(what->reason),
+		.spent = what->reason == NET_BUDGET,
 	};
 
 	tell_owner(n->s, denied, &denied);

@@ -53,6 +53,7 @@ struct sandbox_denied {
 	uint16_t port;	  /* 0: none */
 	const char *name; /* or address; printable, without blanks */
 	const char *reason;
+	bool spent; /* for a budget, whatever else was in the way */
 };
 
 /* Any of these may be NULL, except `state` and `closed`. */

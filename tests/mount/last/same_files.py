@@ -61,9 +61,10 @@ def stay():
 
 def walked():
     """tar(1) reads a tree when the session wakes."""
-    s = Session("walked")
-    s.run(f"mkdir t; for i in $(seq 100 {99 + PAIRS}); do head -c 4096 /dev/zero | tr '\\0' $((i % 10)) >t/a$i; echo $i >>t/a$i; "
-          f"ln t/a$i t/b$i; done")
+    s = Session("walked", config="timeout_s = 120\n")  # which a busy host may need for all these programs
+    made = s.run(f"mkdir t; for i in $(seq 100 {99 + PAIRS}); do head -c 4096 /dev/zero | tr '\\0' $((i % 10)) >t/a$i; echo $i >>t/a$i; "
+                 f"ln t/a$i t/b$i; done")
+    same("they are made", made.code, 0)
     asleep(s)
     with tempfile.TemporaryDirectory() as top:
         code, out, err = shell(f"cd {s / 'files'}; (tar cf - t; echo $? >{top}/code) | "

@@ -66,13 +66,16 @@ def wildcard():
     ok("no more than the bytes that may go out", s.probe(f"tcp('{other}', 9000)") != "answered")
     are_asked("go out in names", [])
     s.denied(other, 9000, "the budget is used up")
+    ok("error says so", wait_for(lambda: "code: net-budget\n" in s.text("error")), s.text("error"))
+    has("and which", s.text("error"), f"net_bytes is used up, which is {len(WILD)}")
+    same("and status.json the limit", s.json()["network"]["budgets"]["bytes"]["limit"], len(WILD))
     s.remove()
 
 
 def leave():
     s = land.session("leave", "network = on\nask = yes\nask_s = 60\ntimeout_s = 60\n")
-    s.run(PROBES)
-    s.submit(f"print(http('{WILD}'))")
+    s.run(FETCH)
+    s.submit(f"print(fetch('http://{WILD}/'))")
     ok("it waits", wait_for(lambda: os.listdir(s / "net/pending"), 15), s.text("net/log"))
     are_asked("nobody is asked meanwhile", [])
     os.rename(s / "net/pending/1", s / "net/allowed/1")

@@ -381,6 +381,7 @@ unsigned exchange_explain(const struct exchange *x, char *ret_text, size_t size)
 			 "Ask whoever runs this sandbox to spell out in its net/allow the address "
 			 "that the name stands for.");
 		break;
+	case NET_HUNG_UP:
 	case NET_DENIED_BY_HAND:
 	case NET_NOT_ASKED: say_fix(x, fix, sizeof(fix)); break;
 	case NET_NOT_HTTP:

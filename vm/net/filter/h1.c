@@ -634,6 +634,11 @@ size_t h1_take(struct h1 *h, enum side s, const void *bytes, size_t len)
 	return s == SIDE_GUEST ? take_request(h, bytes, len) : take_answer(h, bytes, len);
 }
 
+bool h1_asks(const struct h1 *h)
+{
+	return h->phase == H1_WAITS && h->x.asker.ask;
+}
+
 void h1_ended(struct h1 *h, enum side s, bool cut)
 {
 	if (h->phase == H1_OVER)
@@ -642,6 +647,8 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 		/* One that waits for its answer may have it. */
 		if (h->phase == H1_HEAD)
 			proxy_finish(h->p);
+		else if (h1_asks(h)) /* it is not sent later, when nobody is there for it */
+			fail(h, NET_HUNG_UP);
 		else if (h->phase != H1_ANSWER)
 			h->p->broken = true;
 		else
@@ -675,11 +682,6 @@ void h1_ended(struct h1 *h, enum side s, bool cut)
 		return;
 	}
 	fail(h, NET_BAD_ANSWER);
-}
-
-bool h1_waits(const struct h1 *h)
-{
-	return h->phase == H1_WAITS;
 }
 
 void h1_unreachable(struct h1 *h)

@@ -21,8 +21,8 @@ size_t h1_take(struct h1 *h, enum side s, const void *bytes, size_t len);
 /* A side will say nothing more. @cut: it has not said so itself */
 void h1_ended(struct h1 *h, enum side s, bool cut);
 
-/* Does a request wait for leave, or for a secret? */
-bool h1_waits(const struct h1 *h);
+/* Does a request wait for leave? */
+bool h1_asks(const struct h1 *h);
 
 /* It could not be dialled, or the server is not trusted; p->failed and p->why say why. */
 void h1_unreachable(struct h1 *h);

@@ -197,7 +197,7 @@ static void tell_end(struct proxy *p, enum side s)
 {
 	struct channel *c = &p->side[s];
 	/* Its rest, be it the body, is not read while somebody is asked: who has gone meanwhile is not waited for. */
-	const bool gave_up = s == SIDE_GUEST && p->speech == PROXY_HTTP1 && h1_waits(p->h1);
+	const bool gave_up = s == SIDE_GUEST && p->speech == PROXY_HTTP1 && h1_asks(p->h1);
 
 	if (!c->ended || c->told || (c->in.len > 0 && !gave_up) || p->over || p->broken)
 		return;

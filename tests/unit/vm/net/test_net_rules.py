@@ -333,7 +333,12 @@ class Rules(Guest):
                     number = self.asked()[1]
                 assert self.gateway.wait("unasked", since=self.since).split()[1:3] == [number, "1"]
                 self.set(f"decide {number} yes")
-                self.logged(method="POST", port=port, path="/gone", reason="unreachable")
+                self.logged(method="POST", port=port, path="/gone", reason="it hung up while it waited for leave")
+        with self.space.connect(self.name("web.test"), 8080) as sock:
+            sock.sendall(self.request("POST /half HTTP/1.1", "Host: web.test:8080", "Content-Length: 0"))
+            self.asked()
+            sock.shutdown(socket.SHUT_WR)
+            assert b"hung up while it waited" in sock.makefile("rb").read()
         assert len(arrived) == before
 
     def test_leave_behind_a_server(self):
