@@ -2,6 +2,7 @@
 /* The daemon's side of a sandbox's network: decides where xsbxfs-net may connect to. */
 #include "gateway_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -135,13 +136,23 @@ static int connect_it(struct dial *d)
 	return dialer_connect(cfg->dialer, &d->request, &to);
 }
 
+/* Rules go by the name, the dialer by the address: they have to be the same. */
+static bool is_one_place(const struct net_dial *msg)
+{
+	char canonical[ALLOW_NAME_MAX + 1], address[INET_ADDRSTRLEN];
+
+	if (msg->address)
+		return inet_ntop(AF_INET, &msg->address, address, sizeof(address)) &&
+		       !strcmp(address, msg->name);
+	return allow_canonical(msg->name, strlen(msg->name), canonical) == 0 &&
+	       !strcmp(canonical, msg->name);
+}
+
 static struct dial *dial_new(struct gateway *gw, const struct net_dial *msg)
 {
-	char canonical[ALLOW_NAME_MAX + 1];
 	struct dial *d;
 
-	if (msg->port == 0 || allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
-	    strcmp(canonical, msg->name) != 0)
+	if (msg->port == 0 || !is_one_place(msg))
 		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d)

@@ -55,6 +55,31 @@ static void connects(void **state)
 	assert_int_equal(gf_ask("loop.test", 0, port), NET_UNREACHABLE);
 }
 
+/* What a rule says of one host is nothing for whoever asks for another one's address. */
+static void is_told_one_place(void **state)
+{
+	static const char list[] = "127.0.0.1";
+	struct net_policy policy = {.first = "", .secrets = ""};
+	char allow[40], rules[100], why[VM_WHY_MAX];
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
+	struct net_dial d;
+
+	(void)state;
+	assert_true(listener >= 0);
+	snprintf(allow, sizeof(allow), "%s:%u", list, port);
+	snprintf(rules, sizeof(rules), "allow GET a.test:%u/x deny * %s:%u", port, list, port);
+	policy.rules = rules;
+	assert_int_equal(gateway_policy(gf.gw, allow, &policy, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + strlen(allow) + strlen(rules) + 4);
+	assert_int_equal(gf_ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_ADDRESS);
+	d = gf_request("a.test", htonl(INADDR_LOOPBACK), port);
+	gf_tell(&d, sizeof(d));
+	assert_int_equal(gf.connected, 0);
+	assert_int_equal(gf.ended, -EPROTO);
+	close(listener);
+}
+
 /* This machine by its name: at ports that are opened, and only if the list has the name. */
 static void reaches_the_host(void **state)
 {
@@ -322,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checks_for_itself, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(connects, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(is_told_one_place, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
 		cmocka_unit_test_setup_teardown(trusts_names, set_up_trusting, tear_down_trusting),
 		cmocka_unit_test_setup_teardown(dialer_dies, gf_set_up, gf_tear_down),
