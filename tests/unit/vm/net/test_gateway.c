@@ -83,7 +83,8 @@ static void is_told_one_place(void **state)
 /* This machine by its name: at ports that are opened, and only if the list has the name. */
 static void reaches_the_host(void **state)
 {
-	char list[100];
+	const struct net_policy learns = {.learn = true};
+	char list[100], why[VM_WHY_MAX];
 	const uint16_t port = gf.opened.port[0];
 	uint16_t shut = 0;
 	const int other = listener_open(&shut);
@@ -100,6 +101,9 @@ static void reaches_the_host(void **state)
 	assert_int_equal(gf_ask("host.internal", 0, shut), NET_PORT);
 	assert_int_equal(gf.connected, 1);
 	gf_allow("* *.internal");
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	assert_int_equal(gateway_policy(gf.gw, "", &learns, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4);
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
 	close(other);
 }
