@@ -418,6 +418,16 @@ class Rules(Guest):
         self.told(self.get(self.space, REFUSER, "a.b.wild.test"), "403", "rule 1 of net/rules denies it")
         assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
 
+    def test_no_port(self):
+        """To lists 0 is any port. Whoever connects to it is refused, and the network goes on."""
+        for allow, ask in (("web.test", 0), ("*", 0), ("", 60)):
+            self.rules(allow=allow, ask=ask)
+            self.refused(self.name("web.test"), 0)
+            self.refused(WEB, 0)
+        self.denied("web.test", 0, "port not allowed")
+        self.rules(allow="web.test")
+        assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
+
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
         self.set("budget 0 2 0 0")
