@@ -3,6 +3,7 @@
 # needs: xsbxfs-net test/net_fixture
 """xsbxfs-net: rules by method and path, also within TLS; leave; refusals that say why; the log."""
 
+import contextlib
 import os
 import socket
 import ssl
@@ -427,6 +428,39 @@ class Rules(Guest):
         self.denied("web.test", 0, "port not allowed")
         self.rules(allow="web.test")
         assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
+
+    def test_requests_of_sorts(self):
+        """Behind what only some servers read as a request there may be another one: rules see that."""
+        seen = []
+
+        def server(sock):
+            while data := sock.recv(65536):
+                seen.append(data)
+                sock.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        self.lab.serve(self.lab.internet, WEB, 8083, server)
+        self.rules("deny POST web.test:8083/x", allow="web.test:8083")
+        for line in ("FOO x HTTP/1.1", "FOO /\x01 HTTP/1.1", "F(O)O / HTTP/1.1"):
+            with self.send(self.space, self.name("web.test"), [self.request(line, "Host: web.test:8083")], port=8083) as sock:
+                answer = sock.recv(1000)
+                assert answer.startswith(b"HTTP/1.1 400") and not seen, (line, answer, seen)
+        with self.send(self.space, self.name("web.test"), [b"NICK x\r\n"], port=8083) as sock:
+            assert sock.recv(1000) and seen == [b"NICK x\r\n"], seen  # control: other protocols pass
+
+    def test_old_hello(self):
+        """A hello of TLS in the record of SSL 2 is one."""
+        seen = []
+
+        def server(sock):
+            seen.append(sock.recv(65536))
+
+        self.lab.serve(self.lab.internet, WEB, 8084, server)
+        self.rules("deny POST web.test:8084/x", allow="web.test:8084")
+        hello = b"\1\3\3" + struct.pack(">HHH", 9, 0, 32) + b"\0\xc0\x2b\0\xc0\x2c\0\0\xff" + os.urandom(32)
+        with self.send(self.space, self.name("web.test"), [struct.pack(">H", 0x8000 | len(hello)) + hello], port=8084) as sock:
+            with contextlib.suppress(ConnectionError):
+                sock.recv(1000)
+        assert self.logged(host="web.test", port=8084)["reason"] == "the program broke off TLS" and not seen, seen
 
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
