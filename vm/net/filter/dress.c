@@ -427,8 +427,10 @@ static bool comes_late(const struct exchange *x, size_t i)
 /* Nothing that would hide the secret in the answer. */
 static int ask_openly(struct head *head)
 {
-	static const char *const hides[] = {"Accept-Encoding", "A-IM", "Range", "If-Range",
-					    "Sec-WebSocket-Extensions"};
+	static const char *const hides[] = {
+		"Accept-Encoding", "A-IM",
+		"Range",	   "Request-Range", /* Apache takes it for that */
+		"If-Range",	   "Sec-WebSocket-Extensions"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hides); i++)
 		head_remove(head, hides[i]);
