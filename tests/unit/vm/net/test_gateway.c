@@ -108,6 +108,27 @@ static void reaches_the_host(void **state)
 	close(other);
 }
 
+/* Several may have asked the same, and connect one after the other. */
+static void goes_by_leave(void **state)
+{
+	const uint16_t port = gf.opened.port[0];
+	struct net_asked m = {
+		.header = {NET_ASKED, 1}, .port = port, .scheme = "tcp", .host = "host.internal"};
+
+	(void)state;
+	gf_allow("a.test");
+	gf_tell(&m, sizeof(m));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	gateway_decide(gf.gw, 2, true);
+	gf_hears(NET_DECIDED, sizeof(struct net_decided));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	gateway_decide(gf.gw, 1, true);
+	gf_hears(NET_DECIDED, sizeof(struct net_decided));
+	assert_int_equal(gf_ask("host.internal", 0, (uint16_t)(port ^ 1)), NET_NAME);
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+}
+
 /* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
 static void trusts_names(void **state)
 {
@@ -353,6 +374,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(connects, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(is_told_one_place, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
+		cmocka_unit_test_setup_teardown(goes_by_leave, set_up_host, tear_down_host),
 		cmocka_unit_test_setup_teardown(trusts_names, set_up_trusting, tear_down_trusting),
 		cmocka_unit_test_setup_teardown(dialer_dies, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(port_is_given_up, gf_set_up, gf_tear_down),
