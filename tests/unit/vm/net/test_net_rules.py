@@ -318,6 +318,27 @@ class Rules(Guest):
             assert wait()[0].startswith(b"HTTP/1.1 " + status)
         self.denied("web.test", 8443, "denied by hand")
 
+    def test_leave_for_one(self):
+        """Leave for a request that changes something is for that one; those that only read and ask the same share it."""
+        self.rules("ask POST web.test:8443/*", "ask GET web.test:8443/*")
+        for method, questions in (("POST", 2), ("GET", 1)):
+            self.since = len(self.gateway.lines)
+            before = len(arrived)
+            secure = [self.connect() for _ in range(2)]
+            waits = [self.in_thread(lambda s=s, m=method: self.ask(s, f"{m} /x")) for s in secure]
+            self.asked()
+            time.sleep(0.5)
+            asked = [line.split()[1] for line in self.gateway.lines[self.since:] if line.startswith("asked")]
+            assert len(asked) == questions, asked
+            self.set(f"decide {asked[0]} yes")
+            self.set(f"decide {asked[-1]} no")
+            said = [wait() for wait in waits]
+            answers = sorted(head.split()[1] for head, _ in said)
+            for s in secure:
+                s.close()
+            assert answers == ([b"200", b"403"] if questions == 2 else [b"200"] * 2), (method, said)
+            assert len(arrived) == before + answers.count(b"200")
+
     def test_leave_behind_a_server(self):
         """Who is asked may think for longer than the server keeps the connection: it is connected to once more."""
         self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
