@@ -43,7 +43,8 @@
  * first message, or is not: so of what would not be the same if it came twice, the last number is recorded.
  */
 
-#define DIALS_MAX 256
+#define DIALS_MAX  256
+#define STATS_MOST (1ull << 60) /* more is what no filter has seen */
 
 static struct turn *turn_of(const struct gateway *gw)
 {
@@ -260,6 +261,15 @@ static int on_denied(struct gateway *gw, const struct net_denied *m)
 	return 0;
 }
 
+/* They are summed up, for all of a user's and for all users, and written down. */
+static int on_stats(const struct gateway *gw, const struct net_stats *m)
+{
+	if (m->bytes_in > STATS_MOST || m->bytes_out > STATS_MOST || m->connections > STATS_MOST)
+		return -EPROTO;
+	gw->cfg.events->stats(gw->cfg.data, m);
+	return 0;
+}
+
 /* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
@@ -289,7 +299,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	case NET_UNASKED: return gateway_on_unasked(gw, &m->unasked);
 	case NET_LOGGED: return gateway_on_logged(gw, &m->logged);
 	case NET_SECRET_READ: return gateway_on_secret(gw, &m->secret);
-	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
+	case NET_STATS: return on_stats(gw, &m->stats);
 	case NET_CALLED:
 		if (gw->cfg.events->called)
 			gw->cfg.events->called(gw->cfg.data);

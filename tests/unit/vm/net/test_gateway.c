@@ -236,6 +236,7 @@ static void nonsense(void **state)
 {
 	struct net_dial d = gf_request("a.test", 0, 443);
 	struct net_denied m = {.header = {.type = NET_DENIED}, .reason = NET_NAME, .name = "x"};
+	const struct net_stats s = {.header = {.type = NET_STATS}, .bytes_out = UINT64_MAX};
 	const struct net_header odd = {.type = NET_ALLOW}, caller = {NET_CALLED, 80};
 	const int which = *(int *)*state;
 
@@ -273,6 +274,7 @@ static void nonsense(void **state)
 		m.name[0] = '\n';
 		gf_tell(&m, sizeof(m));
 		break;
+	case 9: gf_tell(&s, sizeof(s)); break;
 	default: fail();
 	}
 	assert_int_equal(gf.ended, -EPROTO);
@@ -364,7 +366,7 @@ static int set_up_nonsense(void **state)
 
 int main(void)
 {
-	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 #define NONSENSE(i)                                                            \
 	{                                                                      \
 		"nonsense " #i, nonsense, set_up_nonsense, gf_tear_down, &n[i] \
@@ -391,6 +393,7 @@ int main(void)
 		NONSENSE(6),
 		NONSENSE(7),
 		NONSENSE(8),
+		NONSENSE(9),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
