@@ -332,6 +332,7 @@ static void pull(struct net *net, struct flow *f, enum side s)
 		flow_refuse(net, f, NET_BUDGET);
 		return;
 	}
+	net->told.ended |= n == 0;
 	if (f->proxy) {
 		pull_proxied(net, f, s, scratch, (size_t)n);
 		return;

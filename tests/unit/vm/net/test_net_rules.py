@@ -499,6 +499,22 @@ class Rules(Guest):
         finally:
             self.set("budget 0 0 0 0")
 
+    def test_told_unasked(self):
+        """What was used is told when it has changed, not only when somebody asks: by then the sandbox may be gone."""
+        self.rules("allow GET web.test:8443/*")
+        before = [int(x) for x in self.gateway.ask("stats", "stats").split()[1:]]
+        since = len(self.gateway.lines)
+        begun = time.monotonic()
+        assert len(self.once("GET /big")[1]) > 10_000_000
+        while True:
+            line = self.gateway.wait("stats", since=since)
+            now = [int(x) for x in line.split()[1:]]
+            if now[0] - before[0] > 10_000_000 and (now[2], now[5]) == (before[2] + 1, before[5] + 1):
+                break
+            since = self.gateway.lines.index(line, since) + 1
+        lines = [x for x in self.gateway.lines[since:] if x.startswith("stats")]
+        assert len(lines) < 10 + (time.monotonic() - begun) * 50, lines  # and not for each packet
+
     def test_rate(self):
         self.rules("allow GET web.test:8443/*")
         self.set("budget 0 0 0 4000000")
