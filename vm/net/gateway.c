@@ -84,12 +84,12 @@ static bool is_host(const struct dial *d)
 	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
 }
 
-/* Do the lists allow it, or has somebody? Its addresses are another question. */
+/* Do the lists allow it, or has somebody, where they let one ask? Its addresses are another question. */
 static unsigned check_lists(const struct dial *d)
 {
 	const struct gateway *gw = d->gw;
-	const bool may = egress_foresee(&gw->egress, d->name, d->address, d->port).may ||
-			 leaves_have(&gw->leaves, d->name, d->port);
+	const struct prospect f = egress_foresee(&gw->egress, d->name, d->address, d->port);
+	const bool may = f.may || (f.asks && leaves_have(&gw->leaves, d->name, d->port));
 
 	if (may && is_host(d) && !vm_host_port_is_open(&gw->cfg.host_ports, d->port))
 		return NET_PORT;

@@ -115,8 +115,12 @@ static void goes_by_leave(void **state)
 	struct net_asked m = {
 		.header = {NET_ASKED, 1}, .port = port, .scheme = "tcp", .host = "host.internal"};
 
+	const struct net_policy asks = {.ask = true}, denies = {.ask = true, .first = "deny * *"};
+	char why[VM_WHY_MAX];
+
 	(void)state;
-	gf_allow("a.test");
+	assert_int_equal(gateway_policy(gf.gw, "", &asks, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4);
 	gf_tell(&m, sizeof(m));
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
 	gateway_decide(gf.gw, 2, true);
@@ -127,6 +131,38 @@ static void goes_by_leave(void **state)
 	assert_int_equal(gf_ask("host.internal", 0, (uint16_t)(port ^ 1)), NET_NAME);
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+	/* What nobody may be asked for is not had by leave. */
+	assert_int_equal(gateway_policy(gf.gw, "", &denies, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4 + strlen(denies.first));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+}
+
+/* What the administrator's rules ask for may be beyond max_allow: so the filter is not believed that they do. */
+static void who_asks(void **state)
+{
+	static const char rules[] = "ask * a.test:443 deny * b.test";
+	const struct net_policy policy = {.ask = true, .first = rules};
+	static const struct {
+		const char *host;
+		uint32_t rule, first;
+		bool is_first;
+	} table[] = {{"a.test", 1, 1, true},  {"a.test", 1, 0, false}, {"c.test", 1, 1, false},
+		     {"b.test", 2, 1, false}, {"c.test", 3, 1, false}, {"c.test", 0, 1, false}};
+	struct net_asked m = {.header = {NET_ASKED, 1}, .port = 443, .scheme = "tcp"};
+	char why[VM_WHY_MAX];
+
+	(void)state;
+	assert_int_equal(gateway_policy(gf.gw, "", &policy, why), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		snprintf(m.host, sizeof(m.host), "%s", table[i].host);
+		m.rule = table[i].rule;
+		m.first = table[i].first;
+		m.header.id++;
+		gf.first = 0;
+		gf_tell(&m, sizeof(m));
+		assert_int_equal(gf.first, table[i].is_first);
+	}
+	assert_int_equal(gf.ended, 0);
 }
 
 /* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
@@ -377,6 +413,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(is_told_one_place, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
 		cmocka_unit_test_setup_teardown(goes_by_leave, set_up_host, tear_down_host),
+		cmocka_unit_test_setup_teardown(who_asks, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(trusts_names, set_up_trusting, tear_down_trusting),
 		cmocka_unit_test_setup_teardown(dialer_dies, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(port_is_given_up, gf_set_up, gf_tear_down),
