@@ -487,9 +487,11 @@ unsigned dress_body(struct exchange *x, const char *type, struct buf *body)
 	const enum flavour flavour = has_word(type, "json")		       ? JSON
 				     : has_word(type, "x-www-form-urlencoded") ? PERCENT
 									       : PLAIN;
-	struct buf out = {0};
+	/* Some values fit in, whatever they are; placeholders without end would be as many times all that this process has. */
+	struct buf out = {.limit = DRESS_BODY_MAX + 2 * GROWTH * SECRET_VALUE_MAX};
 	const int r = body->len ? swap(x, body->data, body->len, flavour, &out) : 0;
 
+	out.limit = 0;
 	if (r > 0) {
 		drop(body);
 		*body = out;

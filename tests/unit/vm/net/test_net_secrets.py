@@ -212,6 +212,13 @@ class Secrets(Guest):
                     answer = b""
             assert not answer and not self.seen, (address, name, answer, self.seen)
 
+    def test_growth(self):
+        """A body grows by the values in it, but not to what the filter does not have."""
+        self.uses("web.test:8443 placeholder token", token="v" * 16000)
+        for n, status in ((2, b"200"), (3000, b"429")):
+            answer, _, body = self.fetch("POST /x", body=b"xsbx-secret-token " * n)
+            assert answer.startswith(b"HTTP/1.1 " + status) and len(body) == (16001 * n if n == 2 else 0), (n, answer[:100], len(body))
+
     def test_redirect(self):
         self.uses("web.test:8443/redirect bearer token")
         self.set("rules allow * other.test:8443/*")
