@@ -133,7 +133,7 @@ enum sniffed sniff_request(const uint8_t *data, size_t len)
 
 	if (strictly != SNIFF_OTHER || !is_letter(p[0]))
 		return strictly;
-	for (n = 1; n < len && p[n] > ' ' && p[n] < 0x7f;)
+	for (n = 1; n < len && data[n] > ' ' && data[n] != 0x7f && !is_blank(p[n]);)
 		n++;
 	if (n < len && !is_blank(p[n]))
 		return SNIFF_OTHER;

@@ -151,6 +151,7 @@ static void sniffed_generously(void **state)
 		"PROPFIND admin HTTP/1.1\r\n",
 		"FOO /\1 HTTP/1.1\r\n",
 		"F(O)O / HTTP/1.1\r\n",
+		"FO\xcf\x80 / HTTP/1.1\r\n",
 		"foo ?x http/1.1\n",
 		"PROXY TCP4 1.2.3.4 5.6.7.8 1 HTTP/1.1\r\n",
 	};
