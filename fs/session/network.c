@@ -171,6 +171,7 @@ void network_sample(struct session *s)
 		return;
 	s->net_now.bytes = MAX(s->net_now.bytes, t.bytes_in + t.bytes_out);
 	s->net_now.connections = MAX(s->net_now.connections, t.connections);
+	s->net_now.requests = MAX(s->net_now.requests, t.requests); /* also those of lost lines */
 }
 
 void network_count(struct session *s, const struct sandbox_logged *what)

@@ -39,7 +39,7 @@
  *	unforward GUEST		answered with `unforward GUEST` or `error ...`
  *	crowd			from now on no listener gets through to PROGRAM: answered with `crowd`
  *	quiet			they do again; answered with `quiet`
- *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN`
+ *	stats			answered with `stats IN OUT CONNECTIONS DENIED OPEN REQUESTS`, which is told unasked as well
  *
  * Told unasked: `pid PID`, `ready`, `resolved NAME` where a name server would be asked, `denied TIME NAME PORT LOST REASON`, `ended ERRNO`, `authority HEX`,
  * `secret NAME RESULT EXPIRES`, `asked ID METHOD|- SCHEME HOST PORT PATH|- RULE FIRST`, `unasked ID WHY`, and `logged`, followed by what is in a struct net_logged.
@@ -123,8 +123,8 @@ static void on_secret(void *data, const struct net_secret_read *m)
 static void on_stats(void *data, const struct net_stats *s)
 {
 	(void)data;
-	printf("stats %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s->bytes_in,
-	       s->bytes_out, s->connections, s->denied, s->open);
+	printf("stats %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n",
+	       s->bytes_in, s->bytes_out, s->connections, s->denied, s->open, s->header.id);
 }
 
 static void on_dialer_closed(struct dialer *d)

@@ -21,7 +21,7 @@ from netlab import LIMIT, OTHER, OWN, PRIVATE, WEB, Gateway, Lab, lookup, read_m
 
 NAMES = [f"web.test={WEB}", f"a.b.wild.test={WEB}", f"other.test={OTHER}", "loop.test=127.0.0.1",
          f"private.test={PRIVATE}", "meta.test=169.254.169.254", f"own.test={OWN}",
-         "mapped.test=::ffff:10.9.0.2", f"wrong.test={WEB}", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
+         "mapped.test=::ffff:10.9.0.2", "eight.test=8.8.8.8", f"wrong.test={WEB}", f"mixed.test={PRIVATE}", f"mixed.test={WEB}"]
 LIST = "web.test web.test:9000 web.test:9001 *.wild.test loop.test private.test meta.test own.test " \
        "mapped.test mixed.test gone.test"
 

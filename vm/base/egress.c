@@ -67,13 +67,13 @@ static enum allow_verdict listed(const struct egress *p, const char *host, uint3
 		       : ALLOW_REFUSED;
 }
 
-/* Where no rule says anything. */
+/* Where no rule says anything. Who learns gets what is public: this machine is not. */
 static enum rule_verb otherwise(const struct egress *p, enum allow_verdict listed_as,
-				uint32_t address)
+				const char *host, uint32_t address)
 {
 	if (listed_as != ALLOW_REFUSED)
 		return RULE_ALLOW;
-	if (p->all.learn && (!address || address_is_public4(address)))
+	if (p->all.learn && (address ? address_is_public4(address) : strcmp(host, ALLOW_HOST) != 0))
 		return RULE_ALLOW;
 	return p->all.ask && (!address || address_is_public4(address)) ? RULE_ASK : RULE_DENY;
 }
@@ -82,7 +82,7 @@ struct verdict egress_judge(const struct egress *p, const char *method, const ch
 			    uint32_t address, uint16_t port, const struct http_path *path)
 {
 	const struct rule_question q = {method, host, port, path};
-	const enum rule_verb rest = otherwise(p, listed(p, host, address, port), address);
+	const enum rule_verb rest = otherwise(p, listed(p, host, address, port), host, address);
 	const struct rule_answer a = rules_judge(&p->rules, &q, rest);
 	const bool first = a.rule && a.rule <= p->nfirst;
 
@@ -103,7 +103,7 @@ struct prospect egress_foresee(const struct egress *p, const char *host, uint32_
 {
 	const struct rule_reach reach = rules_reach(&p->rules, host, port);
 	const enum allow_verdict listed_as = listed(p, host, address, port);
-	const bool rest = otherwise(p, listed_as, address) == RULE_ALLOW;
+	const bool rest = otherwise(p, listed_as, host, address) == RULE_ALLOW;
 	struct prospect f = {.guarded = !address && listed_as != ALLOW_FREE};
 
 	f.verdict = egress_judge(p, "", host, address, port, NULL);
@@ -117,7 +117,7 @@ struct prospect egress_foresee(const struct egress *p, const char *host, uint32_
 
 bool egress_resolves(const struct egress *p, const char *host)
 {
-	if (otherwise(p, listed(p, host, 0, 0), 0) != RULE_DENY)
+	if (otherwise(p, listed(p, host, 0, 0), host, 0) != RULE_DENY)
 		return true;
 	for (size_t i = 0; i < p->rules.n; i++)
 		if (p->rules.rule[i].verb != RULE_DENY &&

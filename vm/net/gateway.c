@@ -2,6 +2,7 @@
 /* The daemon's side of a sandbox's network: decides where xsbxfs-net may connect to. */
 #include "gateway_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -42,7 +43,8 @@
  * first message, or is not: so of what would not be the same if it came twice, the last number is recorded.
  */
 
-#define DIALS_MAX 256
+#define DIALS_MAX  256
+#define STATS_MOST (1ull << 60) /* more is what no filter has seen */
 
 static struct turn *turn_of(const struct gateway *gw)
 {
@@ -82,12 +84,12 @@ static bool is_host(const struct dial *d)
 	return !d->address && strcmp(d->name, ALLOW_HOST) == 0;
 }
 
-/* Do the lists allow it, or has somebody? Its addresses are another question. */
+/* Do the lists allow it, or has somebody, where they let one ask? Its addresses are another question. */
 static unsigned check_lists(const struct dial *d)
 {
 	const struct gateway *gw = d->gw;
-	const bool may = egress_foresee(&gw->egress, d->name, d->address, d->port).may ||
-			 leaves_have(&gw->leaves, d->name, d->port);
+	const struct prospect f = egress_foresee(&gw->egress, d->name, d->address, d->port);
+	const bool may = f.may || (f.asks && leaves_have(&gw->leaves, d->name, d->port));
 
 	if (may && is_host(d) && !vm_host_port_is_open(&gw->cfg.host_ports, d->port))
 		return NET_PORT;
@@ -135,13 +137,23 @@ static int connect_it(struct dial *d)
 	return dialer_connect(cfg->dialer, &d->request, &to);
 }
 
+/* Rules go by the name, the dialer by the address: they have to be the same. */
+static bool is_one_place(const struct net_dial *msg)
+{
+	char canonical[ALLOW_NAME_MAX + 1], address[INET_ADDRSTRLEN];
+
+	if (msg->address)
+		return inet_ntop(AF_INET, &msg->address, address, sizeof(address)) &&
+		       !strcmp(address, msg->name);
+	return allow_canonical(msg->name, strlen(msg->name), canonical) == 0 &&
+	       !strcmp(canonical, msg->name);
+}
+
 static struct dial *dial_new(struct gateway *gw, const struct net_dial *msg)
 {
-	char canonical[ALLOW_NAME_MAX + 1];
 	struct dial *d;
 
-	if (msg->port == 0 || allow_canonical(msg->name, strlen(msg->name), canonical) < 0 ||
-	    strcmp(canonical, msg->name) != 0)
+	if (msg->port == 0 || !is_one_place(msg))
 		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d)
@@ -249,6 +261,15 @@ static int on_denied(struct gateway *gw, const struct net_denied *m)
 	return 0;
 }
 
+/* They are summed up, for all of a user's and for all users, and written down. */
+static int on_stats(const struct gateway *gw, const struct net_stats *m)
+{
+	if (m->bytes_in > STATS_MOST || m->bytes_out > STATS_MOST || m->connections > STATS_MOST)
+		return -EPROTO;
+	gw->cfg.events->stats(gw->cfg.data, m);
+	return 0;
+}
+
 /* One message from the helper. Return: 0 or -errno. */
 static int obey(struct gateway *gw, const union message *m, size_t len)
 {
@@ -278,7 +299,7 @@ static int obey(struct gateway *gw, const union message *m, size_t len)
 	case NET_UNASKED: return gateway_on_unasked(gw, &m->unasked);
 	case NET_LOGGED: return gateway_on_logged(gw, &m->logged);
 	case NET_SECRET_READ: return gateway_on_secret(gw, &m->secret);
-	case NET_STATS: gw->cfg.events->stats(gw->cfg.data, &m->stats); return 0;
+	case NET_STATS: return on_stats(gw, &m->stats);
 	case NET_CALLED:
 		if (gw->cfg.events->called)
 			gw->cfg.events->called(gw->cfg.data);

@@ -36,9 +36,18 @@ int gateway_on_authority(struct gateway *gw, const struct net_authority *m)
 	return 0;
 }
 
+/* Does a rule of the administrator's ask there, as the filter says? What that asks for may be allowed beyond what sessions may. */
+static bool first_asks(const struct egress *e, const struct net_asked *m)
+{
+	const struct rule *r = m->rule && m->rule <= e->nfirst ? &e->rules.rule[m->rule - 1] : NULL;
+
+	return m->first && r && r->verb == RULE_ASK && place_has_host(&r->place, m->host, m->port);
+}
+
 int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 {
 	char canonical[ALLOW_NAME_MAX + 1];
+	struct net_asked asked = *m;
 	int r;
 
 	if (!is_word(m->method, sizeof(m->method)) ||
@@ -48,8 +57,9 @@ int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 	    strcmp(canonical, m->host) != 0)
 		return -EPROTO;
 	r = leaves_ask(&gw->leaves, m);
+	asked.first = first_asks(&gw->egress, m);
 	if (r == 0 && gw->cfg.events->asked)
-		gw->cfg.events->asked(gw->cfg.data, m);
+		gw->cfg.events->asked(gw->cfg.data, &asked);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "vm/base/record.h"
 
@@ -89,30 +90,52 @@ void leaves_decide(struct leaves *l, uint32_t id, bool given)
 		free(e);
 }
 
-static struct leave *find_place(const struct leaves *l, const char *host, uint16_t port)
+static int64_t now_ms(void)
 {
-	struct leave *e;
+	struct timespec t;
 
-	TAILQ_FOREACH(e, &l->given, link)
-		if (e->port == port && !strcmp(e->host, host))
-			return e;
-	return NULL;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000 + 1;
+}
+
+static bool is_over(const struct leave *e, int64_t now)
+{
+	return e->used_ms && now - e->used_ms > LEAVE_AGAIN_MS;
+}
+
+static bool is_for(const struct leave *e, const char *host, uint16_t port)
+{
+	return e->port == port && !strcmp(e->host, host);
 }
 
 bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
 {
-	return find_place(l, host, port) != NULL;
+	const int64_t now = now_ms();
+	const struct leave *e;
+
+	TAILQ_FOREACH(e, &l->given, link)
+		if (is_for(e, host, port) && !is_over(e, now))
+			return true;
+	return false;
 }
 
 void leaves_use(struct leaves *l, const char *host, uint16_t port)
 {
-	struct leave *e = find_place(l, host, port);
+	const int64_t now = now_ms();
+	struct leave *e, *next;
+	bool used = false;
 
-	if (!e)
-		return;
-	TAILQ_REMOVE(&l->given, e, link);
-	l->ngiven--;
-	free(e);
+	for (e = TAILQ_FIRST(&l->given); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (is_over(e, now)) {
+			TAILQ_REMOVE(&l->given, e, link);
+			l->ngiven--;
+			free(e);
+		} else if (!used && !e->used_ms && is_for(e, host, port)) {
+			e->used_ms = now;
+			used = true;
+		}
+	}
 }
 
 enum { TAG_PORT = 1, TAG_HOST };
@@ -122,8 +145,11 @@ void leaves_put(const struct leaves *l, unsigned tag, struct buf *out)
 	const struct leave *e;
 
 	TAILQ_FOREACH(e, &l->given, link) {
-		const size_t at = record_open(out, tag);
+		size_t at;
 
+		if (e->used_ms)
+			continue;
+		at = record_open(out, tag);
 		record_u64(out, TAG_PORT, e->port);
 		record_str(out, TAG_HOST, e->host);
 		record_close(out, at);

@@ -14,15 +14,20 @@ struct record_field;
 
 #define LEAVES_ASKED_MAX 64 /* as an honest filter asks for at a time */
 #define LEAVES_GIVEN_MAX 64 /* the oldest that was not used is forgotten */
+#define LEAVE_AGAIN_MS	 5000
 
 struct leave {
 	TAILQ_ENTRY(leave) link;
 	uint32_t id; /* of the question */
 	uint16_t port;
+	int64_t used_ms; /* since when it has been used, monotonic; 0: it has not */
 	char host[ALLOW_NAME_MAX + 1];
 };
 
-/* The filter is not trusted to remember what it was told: where it may connect to by leave, once each, is known here. */
+/*
+ * The filter is not trusted to remember what it was told: where it may connect to by leave is known here. Several may have asked the
+ * same at once, each with a connection of its own: so what was used is good for LEAVE_AGAIN_MS more.
+ */
 struct leaves {
 	TAILQ_HEAD(leave_list, leave) asked, given;
 	unsigned nasked, ngiven;

@@ -163,6 +163,7 @@ static void on_stats(void *data, const struct net_stats *stats)
 	n->traffic = (struct sandbox_traffic){.bytes_in = stats->bytes_in,
 					      .bytes_out = stats->bytes_out,
 					      .connections = stats->connections,
+					      .requests = stats->header.id,
 					      .open = (unsigned)stats->open};
 }
 

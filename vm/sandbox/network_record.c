@@ -41,6 +41,7 @@ enum {
 	TAG_USED_CONNECTIONS,
 	TAG_RATE,
 	TAG_SECRETS_FILE,
+	TAG_REQUESTS,
 };
 
 enum { TAG_PORT_GUEST = 1, TAG_PORT_HOST, TAG_PORT_LISTENER };
@@ -53,6 +54,7 @@ static const struct record_member members[] = {
 	MEMBER(traffic.bytes_in, TAG_BYTES_IN, UINT64_MAX),
 	MEMBER(traffic.bytes_out, TAG_BYTES_OUT, UINT64_MAX),
 	MEMBER(traffic.connections, TAG_CONNECTIONS, UINT64_MAX),
+	MEMBER(traffic.requests, TAG_REQUESTS, UINT64_MAX),
 	MEMBER(traffic.open, TAG_OPEN, UINT32_MAX),
 	MEMBER(card_is_stream, TAG_CARD_IS_STREAM, 1),
 	MEMBER(policy.ask, TAG_ASK, 1),

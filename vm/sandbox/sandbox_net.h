@@ -45,7 +45,8 @@ int sandbox_unforward(struct sandbox *s, uint16_t guest);
 struct sandbox_traffic {
 	uint64_t bytes_in, bytes_out; /* as the sandbox sees it */
 	uint64_t connections;
-	unsigned open; /* of those, open now */
+	uint64_t requests; /* of HTTP, that were looked into */
+	unsigned open;	   /* of those, open now */
 };
 
 /* The last known traffic counters (queried along with sandbox_usage()); never blocks. Return: 0 or

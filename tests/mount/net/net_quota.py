@@ -75,6 +75,19 @@ def bytes_of_a_day():
     ok("programs see it", quota["used"] >= 5 * BULK and quota["limit"] == 1 << 30, quota)
 
 
+def short_runs():
+    """A sandbox that lasts for one run may be gone before anybody asks what went through its network."""
+    at = used()
+    s = Session("short", config=f"network = on\nallow = host.internal:{PORT}\nfresh = yes\nnet_bytes = {BULK * 5}\n", mnt=MNT)
+    for i in range(4):
+        same("it is fetched", s.run(f"{FETCH}sleep 0.1\n").out.strip(), str(BULK))
+        at = counts(f"short run {i}", at)
+    for _ in range(2):
+        out = s.run(f"{FETCH}sleep 0.1\n").out.strip()
+    ok("and for the session's own budget", out != str(BULK), s.text("net/refused"))
+    s.remove()
+
+
 def used_up():
     """When there is nothing left, connections are refused, and it is said; also of a sandbox that begins then."""
     with own_mount("up", conf=read(CONF, "r").replace("net_bytes_day = 1G", f"net_bytes_day = {BULK // 2}")) as mnt:
@@ -97,4 +110,4 @@ def end():
     same("the daemon's end", guard.wait(SOON), 0)
 
 
-main(bytes_of_a_day, used_up, end)
+main(bytes_of_a_day, short_runs, used_up, end)

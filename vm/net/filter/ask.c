@@ -15,6 +15,13 @@ void ask_init(struct asks *asks)
 	TAILQ_INIT(&asks->list);
 }
 
+/* Of what changes something no more than a path is seen: leave for one is not leave for all that look the same. */
+static bool is_for_all(const struct net_asked *what)
+{
+	return !*what->method || !strcmp(what->method, "GET") || !strcmp(what->method, "HEAD") ||
+	       !strcmp(what->method, "OPTIONS");
+}
+
 static bool is_same(const struct net_asked *a, const struct net_asked *b)
 {
 	return a->port == b->port && a->rule == b->rule && a->first == b->first &&
@@ -54,8 +61,8 @@ int ask_for(struct net *net, struct asker *a, const struct net_asked *what)
 	TAILQ_FOREACH(ask, &net->asks.list, link)
 		if (is_same(&ask->msg, what))
 			break;
-	if (strlen(what->path) == sizeof(what->path) - 1)
-		ask = NULL; /* it may be cut off, and another one behind that */
+	if (!is_for_all(what) || strlen(what->path) == sizeof(what->path) - 1)
+		ask = NULL; /* the path may be cut off, and another one behind that */
 	if (!ask)
 		ask = ask_new(net, what);
 	if (!ask)

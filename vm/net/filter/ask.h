@@ -23,7 +23,7 @@ struct asker {
 	void *data;
 };
 
-/* A question; several that ask the same are one. */
+/* A question; several connections, or requests that only read, which ask the same are one. */
 struct ask {
 	TAILQ_ENTRY(ask) link;
 	TAILQ_HEAD(, asker) askers;

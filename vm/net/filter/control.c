@@ -11,6 +11,15 @@
 #include "forward.h"
 #include "net.h"
 #include "vm/base/fdpass.h"
+#include "vm/base/util.h"
+
+/*
+ * What was used is told without being asked for, soon after it has changed: the sandbox may end at any time, and the filter with
+ * it, and what the daemon does not know by then counts for no budget and no quota.
+ */
+#define TELL_MS	      50
+/* Behind the end of a connection or an answer, which may be all that a run waits for. */
+#define TELL_ENDED_MS 1
 
 static int replace_list(struct net *net, const char *text, size_t len)
 {
@@ -68,10 +77,17 @@ static int replace_policy(struct net *net, const struct net_policy_message *m, s
 	return 0;
 }
 
+/* What changes when there is something to tell. */
+static uint64_t sum_of(const struct net *net)
+{
+	return net->bytes_in + net->bytes_out + net->connections + net->budget.used.requests;
+}
+
 static int tell_stats(struct net *net)
 {
 	const struct net_stats msg = {
-		.header = {.type = NET_STATS},
+		.header = {.type = NET_STATS,
+			   .id = (uint32_t)MIN(net->budget.used.requests, (uint64_t)UINT32_MAX)},
 		.bytes_in = net->bytes_in,
 		.bytes_out = net->bytes_out,
 		.connections = net->connections,
@@ -79,8 +95,32 @@ static int tell_stats(struct net *net)
 		.open = net->flows.count,
 	};
 
-	net_tell(net, &msg, sizeof(msg));
+	net->told.ms = net_clock_ms(CLOCK_MONOTONIC);
+	if (net_tell(net, &msg, sizeof(msg)) < 0)
+		return 0; /* there is no room: it is told later */
+	net->told.sum = sum_of(net);
+	net->told.ended = false;
 	return 0;
+}
+
+/* How long until it may be told. */
+static int64_t due_in(const struct net *net)
+{
+	const int64_t since = net_clock_ms(CLOCK_MONOTONIC) - net->told.ms;
+
+	return MAX((net->told.ended ? TELL_ENDED_MS : TELL_MS) - since, (int64_t)0);
+}
+
+void control_prepare(const struct net *net, int *timeout_ms)
+{
+	if (net->goes && net->told.sum != sum_of(net))
+		net_wake_at(timeout_ms, 0, due_in(net));
+}
+
+void control_run(struct net *net)
+{
+	if (net->goes && net->told.sum != sum_of(net) && due_in(net) == 0)
+		(void)tell_stats(net);
 }
 
 /* Another daemon: what this one has answered is before it, what it had not read is behind the answer. */

@@ -30,9 +30,11 @@ enum flavour { PLAIN, PERCENT, JSON };
 /* What a value may be in place of a placeholder, at most for each byte. */
 #define GROWTH 3
 
+/* On port 443 nothing goes but within TLS, whoever has let something else pass there. */
 static bool fits(const struct exchange *x, const struct secret_use *use)
 {
-	return x->path && secret_use_fits(use, x->to->host, x->to->port, x->path);
+	return x->path && (x->to->port != 443 || !strcmp(x->to->scheme, "https")) &&
+	       secret_use_fits(use, x->to->host, x->to->port, x->path);
 }
 
 bool dress_has_to_wait(const struct exchange *x)
@@ -427,8 +429,10 @@ static bool comes_late(const struct exchange *x, size_t i)
 /* Nothing that would hide the secret in the answer. */
 static int ask_openly(struct head *head)
 {
-	static const char *const hides[] = {"Accept-Encoding", "A-IM", "Range", "If-Range",
-					    "Sec-WebSocket-Extensions"};
+	static const char *const hides[] = {
+		"Accept-Encoding", "A-IM",
+		"Range",	   "Request-Range", /* Apache takes it for that */
+		"If-Range",	   "Sec-WebSocket-Extensions"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hides); i++)
 		head_remove(head, hides[i]);
@@ -483,9 +487,11 @@ unsigned dress_body(struct exchange *x, const char *type, struct buf *body)
 	const enum flavour flavour = has_word(type, "json")		       ? JSON
 				     : has_word(type, "x-www-form-urlencoded") ? PERCENT
 									       : PLAIN;
-	struct buf out = {0};
+	/* Some values fit in, whatever they are; placeholders without end would be as many times all that this process has. */
+	struct buf out = {.limit = DRESS_BODY_MAX + 2 * GROWTH * SECRET_VALUE_MAX};
 	const int r = body->len ? swap(x, body->data, body->len, flavour, &out) : 0;
 
+	out.limit = 0;
 	if (r > 0) {
 		drop(body);
 		*body = out;

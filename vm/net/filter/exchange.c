@@ -305,6 +305,7 @@ void exchange_end(struct exchange *x)
 	if (x->state == EXCHANGE_REFUSED)
 		net_deny(x->net, x->reason, x->to->host, x->to->port);
 	tell(x);
+	x->net->told.ended = true;
 	free(x->path);
 	*x = (struct exchange){.answered = answered};
 }

@@ -57,8 +57,9 @@ void flow_init(struct flows *flows)
 
 static enum guard_duty duty_of(unsigned reason, const struct prospect *p, uint16_t port)
 {
+	/* One that is refused says itself whom it is for, which may be somebody who is allowed: then it is as one to him. */
 	if (reason != NET_OK)
-		return GUARD_REQUESTS;
+		return GUARD_REQUESTS_HELD;
 	if (p->look)
 		return p->guarded || port == 443 ? GUARD_REQUESTS_HELD : GUARD_REQUESTS;
 	return p->no_proxy ? GUARD_PROXIES : GUARD_NAMES;
@@ -258,7 +259,7 @@ static void check(struct net *net, struct flow *f)
 			guard_check(&f->guard, p, h->kept.len - h->cleared, f->to.host, &reason);
 
 		if (n < 0) {
-			flow_refuse(net, f, reason);
+			flow_refuse(net, f, f->refused != NET_OK ? f->refused : reason);
 			return;
 		}
 		if (f->guard.kind == GUARD_PROXY || f->guard.kind == GUARD_PROXY_TLS) {
@@ -331,6 +332,7 @@ static void pull(struct net *net, struct flow *f, enum side s)
 		flow_refuse(net, f, NET_BUDGET);
 		return;
 	}
+	net->told.ended |= n == 0;
 	if (f->proxy) {
 		pull_proxied(net, f, s, scratch, (size_t)n);
 		return;

@@ -78,6 +78,7 @@ static void kill_for(struct net *net, struct flow *f, unsigned reason)
 		buf_clear(&f->half[s].kept);
 	}
 	flow_count_user(net, f, -1);
+	net->told.ended = true;
 	f->state = FLOW_DEAD;
 }
 

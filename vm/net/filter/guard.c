@@ -38,18 +38,22 @@ static int sniff(struct guard *g, const uint8_t *data, size_t len)
 	return (int)pass;
 }
 
+/* A hello of TLS in the record of SSL 2, which servers still take. @len: of what is there by now. */
+static bool is_old_hello(const uint8_t *data, size_t len)
+{
+	return (data[0] & 0x80) && (len < 3 || data[2] == 1) && (len < 4 || data[3] == 3);
+}
+
 static void look(struct guard *g, const uint8_t *data, size_t len)
 {
-	struct sniff whole = {0}; /* nothing has passed: it begins anew each time */
 	const size_t blank = sniff_blanks(data, len);
-	size_t pass;
 
-	if (data[0] == TLS_HANDSHAKE)
+	if (data[0] == TLS_HANDSHAKE || (is_old_hello(data, len) && len >= 4))
 		g->kind = GUARD_PROXY_TLS;
-	else if (blank == len)
+	else if (blank == len || is_old_hello(data, len))
 		return;
-	else
-		switch (sniff_http(&whole, data + blank, len - blank, &pass)) {
+	else /* nothing has passed: it begins anew each time */
+		switch (sniff_request(data + blank, len - blank)) {
 		case SNIFF_HTTP: g->kind = GUARD_PROXY; break;
 		case SNIFF_OTHER: g->kind = GUARD_OTHER; break;
 		case SNIFF_UNDECIDED: break;

@@ -34,8 +34,8 @@ struct guard {
 enum guard_duty {
 	GUARD_NAMES,	     /* the name that is said is the one that the connection is for */
 	GUARD_PROXIES,	     /* it is no proxy: HTTP is looked into, and all else passes */
-	GUARD_REQUESTS,	     /* rules depend on what is said there, or it is refused and told so */
-	GUARD_REQUESTS_HELD, /* ... and ports 80 and 443 are for what is spoken there, all the same */
+	GUARD_REQUESTS,	     /* rules depend on what is said there */
+	GUARD_REQUESTS_HELD, /* ... and ports 80 and 443 are for what is spoken there, all the same; or it is refused and told so */
 };
 
 /* The guard for a connection to @port. */

@@ -94,6 +94,8 @@ static bool begin_connection(struct net *net, const struct frame *f)
 	if (find_half_open(&net->half_open, f, net->now) >= 0)
 		return true;
 	reason = net_find_way(net, f->dst, f->dport, &way);
+	if (reason == NET_OK && f->dport == 0) /* to lists it is any port; nobody connects there */
+		reason = NET_PORT;
 	if (budget_is_spent(net))
 		reason = NET_BUDGET; /* whatever may be reached: of a day's quota that is nothing */
 	else if (reason != NET_OK && net_has_words(net, f->dport))

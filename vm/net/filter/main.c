@@ -240,6 +240,7 @@ static int turn(struct net *net)
 	ask_prepare(net, &timeout_ms);
 	secrets_prepare(net, &timeout_ms);
 	cleanse_prepare(net, listens_to_server, &timeout_ms);
+	control_prepare(net, &timeout_ms);
 	/* While the guest is slow its stack stands still: it would only make more for it. */
 	if (!full)
 		stack_prepare(net->stack, &net->set, &timeout_ms);
@@ -266,6 +267,7 @@ static int turn(struct net *net)
 	secrets_run(net);
 	heap_tidy(net->flows.count);
 	cleanse_run(net); /* behind flow_run(): what has come from servers is known */
+	control_run(net);
 	return nic_flush(&net->nic);
 }
 

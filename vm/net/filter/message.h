@@ -39,7 +39,8 @@
  *			NET_HANG_UP	cancels the NET_DIAL with that `id`
  *			NET_DENIED	a connection or lookup was refused; `id` counts them, from 1, as far as they
  *					are told
- *			NET_STATS
+ *			NET_STATS	asked for, or because something has changed; `id` is the number of requests, as far
+ *					as it goes
  *			NET_AUTHORITY	the certificate of the session's authority, when there is one
  *			NET_SECRET_READ	a value has come, or not
  *			NET_ASKED	a connection or request waits for leave; `id` is new, or it is said again behind

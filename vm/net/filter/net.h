@@ -55,6 +55,11 @@ struct net {
 	struct forward forwards[NET_FORWARDS_MAX];
 	time_t now; /* monotonic, at the start of the turn */
 	uint64_t bytes_in, bytes_out, connections;
+	struct {
+		uint64_t sum; /* of the counters, as the daemon was told last */
+		int64_t ms;   /* and when; monotonic */
+		bool ended;   /* a connection or an answer has ended since then */
+	} told;
 	size_t h2_kept; /* bytes of bodies that wait in all connections with HTTP/2 */
 	int failure;	/* -errno: from the connection to the daemon, while a packet was handled */
 };

@@ -2,6 +2,7 @@
 /* The value of a secret, and how it may look where somebody repeats it. */
 #include "secret_value.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
@@ -19,20 +20,91 @@
  * A server that repeats what it was sent seldom does so byte by byte: it writes JSON, HTML or a log. So a value is looked for in
  * all the forms that programs write by themselves:
  *
- * - as it is;
- * - percent-encoded, in capital and small letters, and with + for a blank;
+ * - as it is, and in UTF-16 and UTF-32, which clients may ask for;
+ * - percent-encoded, in capital and small letters, with + for a blank, and without what some encoders leave as it is;
  * - as in a JSON string: with \" and \\, also with \/, also with \u003c and its like, also as .NET does, to which \u002B is a +;
- * - as in HTML;
+ * - as in HTML, of which template engines do more than others;
  * - in base64, of both alphabets. What stands before it decides at which of three places in a group of four it begins; so there
  *   are three forms, each without the characters at its ends in which neighbours take part. By these it is found whatever is
- *   around it: USER:VALUE, or a whole body;
+ *   around it: USER:VALUE, or a whole body. And as base64 is what such a header has, it may be written in the ways above as well;
  * - in hexadecimal digits, capital and small.
  *
  * What is not found is what a server makes of it by will: reversed, compressed, encrypted, in parts. Such a server has it anyway.
  */
 
-#define FORM_FACTOR 58 /* bytes of all forms for each of the value, at most */
-#define FORM_LEAST  4  /* a shorter one says nothing */
+#define FORM_FACTOR    200 /* bytes of all forms for each of the value, at most */
+#define SCRATCH_FACTOR 2   /* and of base64, while these are made */
+#define FORM_LEAST     4   /* a shorter one says nothing */
+
+static const char capital[] = "0123456789ABCDEF", small[] = "0123456789abcdef";
+
+/* ---- what stands for a character ---- */
+
+/* How encoders write what they replace: a character, and what stands for it. Others stay as they are. */
+#define MAP_MAX 10
+struct map {
+	const char *entry[MAP_MAX];
+};
+
+#define JSON   "\"\\\"", "\\\\\\"
+#define MARKUP "&&amp;", "<&lt;", ">&gt;"
+
+static const struct map maps[] = {
+	{{JSON}},
+	{{JSON, "/\\/"}},
+	{{JSON, "<\\u003c", ">\\u003e", "&\\u0026"}},
+	{{JSON, "/\\/", "<\\u003c", ">\\u003e", "&\\u0026", "'\\u0027"}},
+	{{"\\\\\\", "\"\\u0022", "<\\u003C", ">\\u003E", "&\\u0026", "'\\u0027", "+\\u002B",
+	  "`\\u0060"}}, /* .NET */
+	{{MARKUP, "\"&quot;", "'&#39;"}},
+	{{MARKUP, "\"&quot;", "'&#x27;"}},
+	{{MARKUP, "\"&#34;", "'&#39;", "+&#43;", "`&#96;"}},		   /* Go */
+	{{MARKUP, "\"&quot;", "'&#x27;", "`&#x60;", "=&#x3D;"}},	   /* Handlebars */
+	{{MARKUP, "\"&quot;", "'&#39;", "`&#x60;", "=&#x3D;", "/&#x2F;"}}, /* Mustache */
+};
+
+/* The same of base64, of which only two characters are ever replaced. */
+static const struct map base64_maps[] = {
+	{{NULL}},	{{"+-", "/_"}}, /* the other alphabet */
+	{{"/\\/"}},	{{"+%2B", "/%2F"}}, {{"+%2b", "/%2f"}},
+	{{"+\\u002B"}}, {{"+&#43;"}},	    {{"/&#x2F;"}},
+};
+
+static size_t translate(const struct map *map, const uint8_t *from, size_t len, uint8_t *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		const char *text = NULL;
+
+		for (size_t k = 0; k < MAP_MAX && map->entry[k] && !text; k++)
+			if ((uint8_t)map->entry[k][0] == from[i])
+				text = map->entry[k] + 1;
+		if (text) {
+			/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): these are bytes */
+			memcpy(to + n, text, strlen(text));
+			n += strlen(text);
+		} else {
+			to[n++] = from[i];
+		}
+	}
+	return n;
+}
+
+/* ---- percent ---- */
+
+static const struct escape {
+	const char *digits, *kept;
+	bool plus; /* for a blank */
+} escapes[] = {
+	{capital, "", false},
+	{small, "", false},
+	{capital, "", true},
+	{capital, "*", true},		  /* Java */
+	{capital, "!*'()", false},	  /* JavaScript */
+	{capital, "$&+=:@", false},	  /* Go, of a part of a path */
+	{capital, "!$&'()*+,;=:@", false} /* what a part of a path may have */
+};
 
 static bool is_unreserved(uint8_t c)
 {
@@ -40,122 +112,25 @@ static bool is_unreserved(uint8_t c)
 	       (c && strchr("-._~", c));
 }
 
-/* ---- writers: each writes @len bytes in its form to @to. Return: how many it has written ---- */
-
-typedef size_t (*writer)(const uint8_t *from, size_t len, uint8_t *to);
-
-static size_t percent(const uint8_t *from, size_t len, uint8_t *to, const char *digits, bool plus)
+static size_t percent(const struct escape *how, const uint8_t *from, size_t len, uint8_t *to)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		if (is_unreserved(from[i])) {
+		if (is_unreserved(from[i]) || (from[i] && strchr(how->kept, from[i]))) {
 			to[n++] = from[i];
-		} else if (plus && from[i] == ' ') {
+		} else if (how->plus && from[i] == ' ') {
 			to[n++] = '+';
 		} else {
 			to[n++] = '%';
-			to[n++] = (uint8_t)digits[from[i] >> 4];
-			to[n++] = (uint8_t)digits[from[i] & 15];
+			to[n++] = (uint8_t)how->digits[from[i] >> 4];
+			to[n++] = (uint8_t)how->digits[from[i] & 15];
 		}
 	}
 	return n;
 }
 
-static const char capital[] = "0123456789ABCDEF", small[] = "0123456789abcdef";
-
-static size_t put_percent(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return percent(from, len, to, capital, false);
-}
-
-static size_t put_percent_small(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return percent(from, len, to, small, false);
-}
-
-static size_t put_form(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return percent(from, len, to, capital, true);
-}
-
-/* @escaped: more characters that get a backslash; @unicode: that are written by their number, in these @digits. */
-static size_t json(const uint8_t *from, size_t len, uint8_t *to, const char *escaped,
-		   const char *unicode, const char *digits)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		if (strchr(unicode, from[i])) {
-			/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): these are bytes */
-			memcpy(to + n, "\\u00", 4);
-			to[n + 4] = (uint8_t)digits[from[i] >> 4];
-			to[n + 5] = (uint8_t)digits[from[i] & 15];
-			n += 6;
-			continue;
-		}
-		if (from[i] == '"' || from[i] == '\\' || strchr(escaped, from[i]))
-			to[n++] = '\\';
-		to[n++] = from[i];
-	}
-	return n;
-}
-
-static size_t put_json(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return json(from, len, to, "", "", small);
-}
-
-static size_t put_json_slash(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return json(from, len, to, "/", "", small);
-}
-
-static size_t put_json_html(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return json(from, len, to, "", "<>&", small);
-}
-
-static size_t put_json_html_all(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return json(from, len, to, "/", "<>&'", small);
-}
-
-static size_t put_json_net(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return json(from, len, to, "", "<>&'\"+`", capital);
-}
-
-static size_t html(const uint8_t *from, size_t len, uint8_t *to, const char *quote)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		const char c = (char)from[i];
-		const char one[2] = {c, '\0'};
-		const char *text = c == '&'    ? "&amp;"
-				   : c == '<'  ? "&lt;"
-				   : c == '>'  ? "&gt;"
-				   : c == '"'  ? "&quot;"
-				   : c == '\'' ? quote
-					       : one;
-
-		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): likewise */
-		memcpy(to + n, text, strlen(text));
-		n += strlen(text);
-	}
-	return n;
-}
-
-static size_t put_html(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return html(from, len, to, "&#39;");
-}
-
-static size_t put_html_hex(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return html(from, len, to, "&#x27;");
-}
+/* ---- digits, and wider characters ---- */
 
 static size_t hex(const uint8_t *from, size_t len, uint8_t *to, const char *digits)
 {
@@ -166,14 +141,13 @@ static size_t hex(const uint8_t *from, size_t len, uint8_t *to, const char *digi
 	return 2 * len;
 }
 
-static size_t put_hex(const uint8_t *from, size_t len, uint8_t *to)
+/* Of @width bytes each, whichever of them is the first one: without what is before its first byte and behind its last. */
+static size_t widen(const uint8_t *from, size_t len, uint8_t *to, size_t width)
 {
-	return hex(from, len, to, small);
-}
-
-static size_t put_hex_capital(const uint8_t *from, size_t len, uint8_t *to)
-{
-	return hex(from, len, to, capital);
+	memset(to, 0, len * width);
+	for (size_t i = 0; i < len; i++)
+		to[i * width] = from[i];
+	return (len - 1) * width + 1;
 }
 
 /* ---- base64 ---- */
@@ -205,12 +179,6 @@ static size_t base64(const uint8_t *from, size_t len, uint8_t *to, size_t before
 	return n;
 }
 
-static void use_url_alphabet(uint8_t *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		text[i] = text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i];
-}
-
 /* ---- all of them ---- */
 
 /* What was written behind the others becomes a form, if it is a new one. */
@@ -227,26 +195,30 @@ static void keep(struct secret_value *v, size_t len)
 	v->size += len;
 }
 
-static void make_forms(struct secret_value *v, const uint8_t *bytes, size_t len)
+/* @scratch: behind the room for all forms, as the memory of a value. */
+static void make_forms(struct secret_value *v, const uint8_t *bytes, size_t len, uint8_t *scratch)
 {
-	static const writer writers[] = {put_percent,	    put_percent_small, put_form,
-					 put_json,	    put_json_slash,    put_json_html,
-					 put_json_html_all, put_json_net,      put_html,
-					 put_html_hex,	    put_hex,	       put_hex_capital};
-
 	memcpy(v->memory, bytes, len);
 	keep(v, len);
-	for (size_t i = 0; i < ARRAY_SIZE(writers); i++)
-		keep(v, writers[i](bytes, len, v->memory + v->size));
+	for (size_t i = 0; i < ARRAY_SIZE(escapes); i++)
+		keep(v, percent(&escapes[i], bytes, len, v->memory + v->size));
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
+		keep(v, translate(&maps[i], bytes, len, v->memory + v->size));
+	keep(v, hex(bytes, len, v->memory + v->size, small));
+	keep(v, hex(bytes, len, v->memory + v->size, capital));
+	for (size_t width = 2; width <= 4; width += 2)
+		keep(v, widen(bytes, len, v->memory + v->size, width));
 	for (size_t before = 0; before < 3; before++) {
-		size_t n = base64(bytes, len, v->memory + v->size, before);
+		const size_t n = base64(bytes, len, scratch, before);
 
-		keep(v, n);
-		n = base64(bytes, len, v->memory + v->size, before);
-		use_url_alphabet(v->memory + v->size, n);
-		keep(v, n);
+		for (size_t i = 0; i < ARRAY_SIZE(base64_maps); i++)
+			keep(v, translate(&base64_maps[i], scratch, n, v->memory + v->size));
 	}
 }
+
+static_assert(SECRET_FORMS_MAX >= 1 + ARRAY_SIZE(escapes) + ARRAY_SIZE(maps) + 2 + 2 +
+					  3 * ARRAY_SIZE(base64_maps),
+	      "room for all forms");
 
 static size_t whole_pages(size_t size)
 {
@@ -259,7 +231,8 @@ int secret_value_new(const char *name, const void *bytes, size_t len,
 		     struct secret_value **ret_value)
 {
 	const uint8_t *const b = bytes;
-	const size_t room = whole_pages(len * FORM_FACTOR + 64);
+	const size_t forms = len * FORM_FACTOR + 64,
+		     room = whole_pages(forms + len * SCRATCH_FACTOR + 8);
 	struct secret_value *v;
 
 	if (len < SECRET_VALUE_MIN || len > SECRET_VALUE_MAX)
@@ -282,7 +255,7 @@ int secret_value_new(const char *name, const void *bytes, size_t len,
 			    8)); /* as far as the limit lets us: all of it, but for odd values */
 	v->refs = 1;
 	snprintf(v->label, sizeof(v->label), "%s%s", SECRET_PLACEHOLDER, name);
-	make_forms(v, b, len);
+	make_forms(v, b, len, v->memory + forms);
 	/* What the last one that was no new form has left. */
 	explicit_bzero(v->memory + v->size, room - v->size);
 	if (whole_pages(v->size) < room)
@@ -310,10 +283,10 @@ void secret_value_unref(struct secret_value *v)
 
 size_t secret_value_percent(const struct secret_value *v, char *to)
 {
-	return put_percent(v->form[0].bytes, v->form[0].len, (uint8_t *)to);
+	return percent(&escapes[0], v->form[0].bytes, v->form[0].len, (uint8_t *)to);
 }
 
 size_t secret_value_json(const struct secret_value *v, char *to)
 {
-	return put_json(v->form[0].bytes, v->form[0].len, (uint8_t *)to);
+	return translate(&maps[0], v->form[0].bytes, v->form[0].len, (uint8_t *)to);
 }

@@ -9,7 +9,7 @@
 #include "vm/base/secret_use.h"
 
 #define SECRET_VALUE_MIN 6 /* bytes: what is shorter is found by chance where it is not meant */
-#define SECRET_FORMS_MAX 24
+#define SECRET_FORMS_MAX 48
 
 struct secret_form {
 	const uint8_t *bytes;

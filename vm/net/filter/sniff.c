@@ -13,6 +13,13 @@
 static const char *const methods[] = {"GET",	 "HEAD",  "POST",  "PUT",  "DELETE",
 				      "OPTIONS", "PATCH", "TRACE", CONNECT};
 
+static const char version[] = "HTTP/";
+
+static bool is_letter(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
 static bool is_token_char(unsigned char c)
 {
 	return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
@@ -65,7 +72,6 @@ static int begins_as_known(const char *p, size_t len)
 /* Behind the method: the rest of a request's line? Return: 1, 0 or -EAGAIN. */
 static int ends_as_request(const char *p, size_t len)
 {
-	static const char version[] = "HTTP/";
 	const int blanks = gap(p, len);
 	size_t n = (size_t)MAX(blanks, 0);
 
@@ -116,4 +122,26 @@ enum sniffed sniff_http(struct sniff *h, const uint8_t *data, size_t len, size_t
 	*ret_pass = n;
 	h->begun |= n > 0;
 	return SNIFF_UNDECIDED;
+}
+
+enum sniffed sniff_request(const uint8_t *data, size_t len)
+{
+	struct sniff whole = {0};
+	const char *const p = (const char *)data, *end;
+	size_t n = 0;
+	enum sniffed strictly = sniff_http(&whole, data, len, &n);
+
+	if (strictly != SNIFF_OTHER || !is_letter(p[0]))
+		return strictly;
+	for (n = 1; n < len && data[n] > ' ' && data[n] != 0x7f && !is_blank(p[n]);)
+		n++;
+	if (n < len && !is_blank(p[n]))
+		return SNIFF_OTHER;
+	end = memchr(p + n, '\n', len - n);
+	if (!end)
+		return SNIFF_UNDECIDED;
+	for (; n + strlen(version) <= (size_t)(end - p); n++)
+		if (!strncasecmp(p + n, version, strlen(version)))
+			return SNIFF_HTTP;
+	return SNIFF_OTHER;
 }

@@ -26,4 +26,8 @@ enum sniffed { SNIFF_UNDECIDED, SNIFF_HTTP, SNIFF_OTHER };
  */
 enum sniffed sniff_http(struct sniff *h, const uint8_t *data, size_t len, size_t *ret_pass);
 
+/* Likewise, of a connection of which nothing has passed. What is a request only to who reads generously is one here: a server that
+ * refuses it may read the next one on the same connection, and that would be seen by nobody. */
+enum sniffed sniff_request(const uint8_t *data, size_t len);
+
 #endif

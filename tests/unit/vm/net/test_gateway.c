@@ -55,10 +55,36 @@ static void connects(void **state)
 	assert_int_equal(gf_ask("loop.test", 0, port), NET_UNREACHABLE);
 }
 
+/* What a rule says of one host is nothing for whoever asks for another one's address. */
+static void is_told_one_place(void **state)
+{
+	static const char list[] = "127.0.0.1";
+	struct net_policy policy = {.first = "", .secrets = ""};
+	char allow[40], rules[100], why[VM_WHY_MAX];
+	uint16_t port = 0;
+	const int listener = listener_open(&port);
+	struct net_dial d;
+
+	(void)state;
+	assert_true(listener >= 0);
+	snprintf(allow, sizeof(allow), "%s:%u", list, port);
+	snprintf(rules, sizeof(rules), "allow GET a.test:%u/x deny * %s:%u", port, list, port);
+	policy.rules = rules;
+	assert_int_equal(gateway_policy(gf.gw, allow, &policy, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + strlen(allow) + strlen(rules) + 4);
+	assert_int_equal(gf_ask("127.0.0.1", htonl(INADDR_LOOPBACK), port), NET_ADDRESS);
+	d = gf_request("a.test", htonl(INADDR_LOOPBACK), port);
+	gf_tell(&d, sizeof(d));
+	assert_int_equal(gf.connected, 0);
+	assert_int_equal(gf.ended, -EPROTO);
+	close(listener);
+}
+
 /* This machine by its name: at ports that are opened, and only if the list has the name. */
 static void reaches_the_host(void **state)
 {
-	char list[100];
+	const struct net_policy learns = {.learn = true};
+	char list[100], why[VM_WHY_MAX];
 	const uint16_t port = gf.opened.port[0];
 	uint16_t shut = 0;
 	const int other = listener_open(&shut);
@@ -76,7 +102,67 @@ static void reaches_the_host(void **state)
 	assert_int_equal(gf.connected, 1);
 	gf_allow("* *.internal");
 	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	assert_int_equal(gateway_policy(gf.gw, "", &learns, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4);
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
 	close(other);
+}
+
+/* Several may have asked the same, and connect one after the other. */
+static void goes_by_leave(void **state)
+{
+	const uint16_t port = gf.opened.port[0];
+	struct net_asked m = {
+		.header = {NET_ASKED, 1}, .port = port, .scheme = "tcp", .host = "host.internal"};
+
+	const struct net_policy asks = {.ask = true}, denies = {.ask = true, .first = "deny * *"};
+	char why[VM_WHY_MAX];
+
+	(void)state;
+	assert_int_equal(gateway_policy(gf.gw, "", &asks, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4);
+	gf_tell(&m, sizeof(m));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	gateway_decide(gf.gw, 2, true);
+	gf_hears(NET_DECIDED, sizeof(struct net_decided));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+	gateway_decide(gf.gw, 1, true);
+	gf_hears(NET_DECIDED, sizeof(struct net_decided));
+	assert_int_equal(gf_ask("host.internal", 0, (uint16_t)(port ^ 1)), NET_NAME);
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_OK);
+	/* What nobody may be asked for is not had by leave. */
+	assert_int_equal(gateway_policy(gf.gw, "", &denies, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4 + strlen(denies.first));
+	assert_int_equal(gf_ask("host.internal", 0, port), NET_NAME);
+}
+
+/* What the administrator's rules ask for may be beyond max_allow: so the filter is not believed that they do. */
+static void who_asks(void **state)
+{
+	static const char rules[] = "ask * a.test:443 deny * b.test";
+	const struct net_policy policy = {.ask = true, .first = rules};
+	static const struct {
+		const char *host;
+		uint32_t rule, first;
+		bool is_first;
+	} table[] = {{"a.test", 1, 1, true},  {"a.test", 1, 0, false}, {"c.test", 1, 1, false},
+		     {"b.test", 2, 1, false}, {"c.test", 3, 1, false}, {"c.test", 0, 1, false}};
+	struct net_asked m = {.header = {NET_ASKED, 1}, .port = 443, .scheme = "tcp"};
+	char why[VM_WHY_MAX];
+
+	(void)state;
+	assert_int_equal(gateway_policy(gf.gw, "", &policy, why), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		snprintf(m.host, sizeof(m.host), "%s", table[i].host);
+		m.rule = table[i].rule;
+		m.first = table[i].first;
+		m.header.id++;
+		gf.first = 0;
+		gf_tell(&m, sizeof(m));
+		assert_int_equal(gf.first, table[i].is_first);
+	}
+	assert_int_equal(gf.ended, 0);
 }
 
 /* Names of the administrator's list may be anywhere; what a `*` lets through may not. */
@@ -186,6 +272,7 @@ static void nonsense(void **state)
 {
 	struct net_dial d = gf_request("a.test", 0, 443);
 	struct net_denied m = {.header = {.type = NET_DENIED}, .reason = NET_NAME, .name = "x"};
+	const struct net_stats s = {.header = {.type = NET_STATS}, .bytes_out = UINT64_MAX};
 	const struct net_header odd = {.type = NET_ALLOW}, caller = {NET_CALLED, 80};
 	const int which = *(int *)*state;
 
@@ -223,6 +310,7 @@ static void nonsense(void **state)
 		m.name[0] = '\n';
 		gf_tell(&m, sizeof(m));
 		break;
+	case 9: gf_tell(&s, sizeof(s)); break;
 	default: fail();
 	}
 	assert_int_equal(gf.ended, -EPROTO);
@@ -314,7 +402,7 @@ static int set_up_nonsense(void **state)
 
 int main(void)
 {
-	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 #define NONSENSE(i)                                                            \
 	{                                                                      \
 		"nonsense " #i, nonsense, set_up_nonsense, gf_tear_down, &n[i] \
@@ -322,7 +410,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checks_for_itself, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(connects, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(is_told_one_place, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(reaches_the_host, set_up_host, tear_down_host),
+		cmocka_unit_test_setup_teardown(goes_by_leave, set_up_host, tear_down_host),
+		cmocka_unit_test_setup_teardown(who_asks, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(trusts_names, set_up_trusting, tear_down_trusting),
 		cmocka_unit_test_setup_teardown(dialer_dies, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(port_is_given_up, gf_set_up, gf_tear_down),
@@ -339,6 +430,7 @@ int main(void)
 		NONSENSE(6),
 		NONSENSE(7),
 		NONSENSE(8),
+		NONSENSE(9),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void fields(void **state)
 	(void)state;
 	arrives("GET /b HTTP/1.1\r\n" HOST
 		"authorization: a\r\nX: y\r\nAuthorization: b\r\nAccept-Encoding: gzip, "
-		"br\r\nRange: bytes=0-\r\n\r\n",
+		"br\r\nRange: bytes=0-\r\nRequest-Range: bytes=0-\r\n\r\n",
 		"GET /b HTTP/1.1\r\n" HOST "X: y\r\nAuthorization: Bearer " VALUE "\r\n" PLAIN
 		"\r\n");
 	arrives("GET /u HTTP/1.1\r\n" HOST "\r\n",

@@ -142,6 +142,46 @@ static void sniffed_requests(void **state)
 	assert_int_equal(kind, GUARD_PROXY_TLS);
 }
 
+/* Where nothing passes before it is known, it is one as well if only some server would read it so, and answer: the next one behind it
+ * would be seen by nobody. So is a hello of TLS in an old record. */
+static void sniffed_generously(void **state)
+{
+	static const char *const requests[] = {
+		"FOO x HTTP/1.1\r\nHost: web.test\r\n\r\n",
+		"PROPFIND admin HTTP/1.1\r\n",
+		"FOO /\1 HTTP/1.1\r\n",
+		"F(O)O / HTTP/1.1\r\n",
+		"FO\xcf\x80 / HTTP/1.1\r\n",
+		"foo ?x http/1.1\n",
+		"PROXY TCP4 1.2.3.4 5.6.7.8 1 HTTP/1.1\r\n",
+	};
+	static const char *const other[] = {
+		"{\"method\": \"HTTP/\"}\n",   "INVITE sip:a@b SIP/2.0\r\nHTTP/1.1\r\n",
+		"AMQP\1\1\11\1 HTTP/\n",       "0 x HTTP/1.1\n",
+		"\x80\x2e\2\3\1 HTTP/1.1\r\n", "\x80\x2e\1\2\1 HTTP/1.1\r\n",
+	};
+	static const size_t steps[] = {1, 3, 1000};
+	enum guard_kind kind;
+	unsigned reason;
+
+	(void)state;
+	for (size_t s = 0; s < ARRAY_SIZE(steps); s++) {
+		for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+			assert_int_equal(feed_at(8080, true, requests[i], steps[s], &reason, &kind),
+					 0);
+			assert_int_equal(kind, GUARD_PROXY);
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
+			assert_int_equal(feed_at(8080, true, other[i], steps[s], &reason, &kind),
+					 0);
+			assert_int_equal(kind, GUARD_OTHER);
+		}
+		assert_int_equal(feed_at(8080, true, "\x80\x2e\1\3\3", steps[s], &reason, &kind),
+				 0);
+		assert_int_equal(kind, GUARD_PROXY_TLS);
+	}
+}
+
 /* Where rules depend on it, ports 80 and 443 are still for what is spoken there. */
 static void held(void **state)
 {
@@ -194,9 +234,8 @@ static void no_proxy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sniffing),
-		cmocka_unit_test(sniffed_requests),
-		cmocka_unit_test(held),
+		cmocka_unit_test(sniffing),	      cmocka_unit_test(sniffed_requests),
+		cmocka_unit_test(sniffed_generously), cmocka_unit_test(held),
 		cmocka_unit_test(no_proxy),
 	};
 

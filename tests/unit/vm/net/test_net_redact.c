@@ -136,6 +136,50 @@ static void plus(void **state)
 	assert_null(strstr(redacted(text, 3, 9), "FEMI"));
 }
 
+/* What some encoder or template engine makes of characters that are often in secrets, and of base64. */
+static void spelt_by_others(void **state)
+{
+	static const char *const forms[] = {
+		"Basic d0phbHIrVT9uL35GRT9JPT0%3D",
+		"Basic d0phbHIrVT9uL35GRT9JPT0%3d",
+		"Basic YXdKYWxyK1U\\/bi9+RkU\\/ST09",
+		"Basic YXdKYWxyK1U%2Fbi9%2BRkU%2FST09",
+		"Basic YXdKYWxyK1U%2fbi9%2bRkU%2fST09",
+		"Basic YXdKYWxyK1U/bi9\\u002BRkU/ST09",
+		"Basic YXdKYWxyK1U/bi9&#43;RkU/ST09",
+		"Basic YXdKYWxyK1U&#x2F;bi9+RkU&#x2F;ST09",
+		"Basic YmJ3SmFscitVP24vfkZFP0k9PQ%3D%3D",
+		"Basic YmJ3SmFscitVP24vfkZFP0k9PQ%3d%3d",
+		"wJalr+U%3Fn%2F~FE%3FI==",
+		"<p>wJalr&#43;U?n/~FE?I==",
+		"<p>wJalr+U?n/~FE?I&#x3D;&#x3D;",
+		"<p>wJalr+U?n&#x2F;~FE?I&#x3D;&#x3D;",
+	};
+
+	(void)state;
+	redact_set_fini(&set);
+	add("tok", "wJalr+U?n/~FE?I==");
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		is_hidden(forms[i]);
+}
+
+/* In characters of two or four bytes, in either order. */
+static void wide(void **state)
+{
+	uint8_t text[4 * sizeof(VALUE)] = {0};
+	const size_t len = strlen(VALUE);
+
+	(void)state;
+	for (size_t width = 2; width <= 4; width += 2)
+		for (size_t first = 0; first < width; first += width - 1) {
+			memset(text, 0, sizeof(text));
+			for (size_t i = 0; i < len; i++)
+				text[i * width + first] = (uint8_t)VALUE[i];
+			assert_true(redact_text(&set, text, len * width));
+			assert_null(memmem(text, sizeof(text), "V\0", 2));
+		}
+}
+
 static void longest_counts(void **state)
 {
 	(void)state;
@@ -266,6 +310,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wherever_it_is_cut),
 		TEST(in_all_forms),
+		TEST(spelt_by_others),
+		TEST(wide),
 		TEST(plus),
 		TEST(longest_counts),
 		TEST(flushed),

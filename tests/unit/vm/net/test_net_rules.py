@@ -3,6 +3,7 @@
 # needs: xsbxfs-net test/net_fixture
 """xsbxfs-net: rules by method and path, also within TLS; leave; refusals that say why; the log."""
 
+import contextlib
 import os
 import socket
 import ssl
@@ -341,6 +342,27 @@ class Rules(Guest):
             assert b"hung up while it waited" in sock.makefile("rb").read()
         assert len(arrived) == before
 
+    def test_leave_for_one(self):
+        """Leave for a request that changes something is for that one; those that only read and ask the same share it."""
+        self.rules("ask POST web.test:8443/*", "ask GET web.test:8443/*")
+        for method, questions in (("POST", 2), ("GET", 1)):
+            self.since = len(self.gateway.lines)
+            before = len(arrived)
+            secure = [self.connect() for _ in range(2)]
+            waits = [self.in_thread(lambda s=s, m=method: self.ask(s, f"{m} /x")) for s in secure]
+            self.asked()
+            time.sleep(0.5)
+            asked = [line.split()[1] for line in self.gateway.lines[self.since:] if line.startswith("asked")]
+            assert len(asked) == questions, asked
+            self.set(f"decide {asked[0]} yes")
+            self.set(f"decide {asked[-1]} no")
+            said = [wait() for wait in waits]
+            answers = sorted(head.split()[1] for head, _ in said)
+            for s in secure:
+                s.close()
+            assert answers == ([b"200", b"403"] if questions == 2 else [b"200"] * 2), (method, said)
+            assert len(arrived) == before + answers.count(b"200")
+
     def test_leave_behind_a_server(self):
         """Who is asked may think for longer than the server keeps the connection: it is connected to once more."""
         self.rules("ask POST web.test:8443/*", "allow * web.test:8443/*")
@@ -442,6 +464,49 @@ class Rules(Guest):
         self.told(self.get(self.space, REFUSER, "a.b.wild.test"), "403", "rule 1 of net/rules denies it")
         assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
 
+    def test_no_port(self):
+        """To lists 0 is any port. Whoever connects to it is refused, and the network goes on."""
+        for allow, ask in (("web.test", 0), ("*", 0), ("", 60)):
+            self.rules(allow=allow, ask=ask)
+            self.refused(self.name("web.test"), 0)
+            self.refused(WEB, 0)
+        self.denied("web.test", 0, "port not allowed")
+        self.rules(allow="web.test")
+        assert self.get(self.space, self.name("web.test"), "web.test").endswith(WEB.encode())
+
+    def test_requests_of_sorts(self):
+        """Behind what only some servers read as a request there may be another one: rules see that."""
+        seen = []
+
+        def server(sock):
+            while data := sock.recv(65536):
+                seen.append(data)
+                sock.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        self.lab.serve(self.lab.internet, WEB, 8083, server)
+        self.rules("deny POST web.test:8083/x", allow="web.test:8083")
+        for line in ("FOO x HTTP/1.1", "FOO /\x01 HTTP/1.1", "F(O)O / HTTP/1.1"):
+            with self.send(self.space, self.name("web.test"), [self.request(line, "Host: web.test:8083")], port=8083) as sock:
+                answer = sock.recv(1000)
+                assert answer.startswith(b"HTTP/1.1 400") and not seen, (line, answer, seen)
+        with self.send(self.space, self.name("web.test"), [b"NICK x\r\n"], port=8083) as sock:
+            assert sock.recv(1000) and seen == [b"NICK x\r\n"], seen  # control: other protocols pass
+
+    def test_old_hello(self):
+        """A hello of TLS in the record of SSL 2 is one."""
+        seen = []
+
+        def server(sock):
+            seen.append(sock.recv(65536))
+
+        self.lab.serve(self.lab.internet, WEB, 8084, server)
+        self.rules("deny POST web.test:8084/x", allow="web.test:8084")
+        hello = b"\1\3\3" + struct.pack(">HHH", 9, 0, 32) + b"\0\xc0\x2b\0\xc0\x2c\0\0\xff" + os.urandom(32)
+        with self.send(self.space, self.name("web.test"), [struct.pack(">H", 0x8000 | len(hello)) + hello], port=8084) as sock:
+            with contextlib.suppress(ConnectionError):
+                sock.recv(1000)
+        assert self.logged(host="web.test", port=8084)["reason"] == "the program broke off TLS" and not seen, seen
+
     def test_budgets(self):
         self.rules("allow GET web.test:8443/*")
         self.set("budget 0 2 0 0")
@@ -457,6 +522,22 @@ class Rules(Guest):
             self.denied("web.test", 8443, "the budget is used up")
         finally:
             self.set("budget 0 0 0 0")
+
+    def test_told_unasked(self):
+        """What was used is told when it has changed, not only when somebody asks: by then the sandbox may be gone."""
+        self.rules("allow GET web.test:8443/*")
+        before = [int(x) for x in self.gateway.ask("stats", "stats").split()[1:]]
+        since = len(self.gateway.lines)
+        begun = time.monotonic()
+        assert len(self.once("GET /big")[1]) > 10_000_000
+        while True:
+            line = self.gateway.wait("stats", since=since)
+            now = [int(x) for x in line.split()[1:]]
+            if now[0] - before[0] > 10_000_000 and (now[2], now[5]) == (before[2] + 1, before[5] + 1):
+                break
+            since = self.gateway.lines.index(line, since) + 1
+        lines = [x for x in self.gateway.lines[since:] if x.startswith("stats")]
+        assert len(lines) < 10 + (time.monotonic() - begun) * 50, lines  # and not for each packet
 
     def test_rate(self):
         self.rules("allow GET web.test:8443/*")

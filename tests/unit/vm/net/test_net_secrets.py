@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 from netguest import Guest, main  # noqa: E402
-from netlab import LIMIT, OTHER, WEB, read_message  # noqa: E402
+from netlab import LIMIT, OTHER, REFUSER, WEB, read_message  # noqa: E402
 
 SCRATCH = os.environ.get("SCRATCH", "/tmp")
 VALUE = 'tok-5e/cr&t "42" and on'
@@ -200,14 +200,24 @@ class Secrets(Guest):
     def test_not_in_the_clear(self):
         """Without a port a place is port 443, and there TLS is spoken or nothing."""
         self.lab.serve(self.lab.internet, "8.8.8.8", 443, self.server)
-        self.uses("8.8.8.8 bearer token", allow="8.8.8.8:443")
-        with self.space.connect("8.8.8.8", 443) as sock:
-            try:
-                sock.sendall(self.request("GET /x HTTP/1.1", "Host: 8.8.8.8"))
-                answer = sock.recv(100)
-            except ConnectionResetError:
-                answer = b""
-        assert not answer and not self.seen, (answer, self.seen)
+        self.uses("8.8.8.8 bearer token", "eight.test bearer token", allow="8.8.8.8:443 eight.test:443")
+        # Where refusals are told of, the request alone says whom it is for.
+        for address, name in (("8.8.8.8", "8.8.8.8"), (self.name("eight.test"), "eight.test"), (REFUSER, "eight.test"),
+                              (self.name("refused.test"), "eight.test")):
+            with self.space.connect(address, 443) as sock:
+                try:
+                    sock.sendall(self.request("GET /x HTTP/1.1", f"Host: {name}"))
+                    answer = sock.recv(100)
+                except ConnectionResetError:
+                    answer = b""
+            assert not answer and not self.seen, (address, name, answer, self.seen)
+
+    def test_growth(self):
+        """A body grows by the values in it, but not to what the filter does not have."""
+        self.uses("web.test:8443 placeholder token", token="v" * 16000)
+        for n, status in ((2, b"200"), (3000, b"429")):
+            answer, _, body = self.fetch("POST /x", body=b"xsbx-secret-token " * n)
+            assert answer.startswith(b"HTTP/1.1 " + status) and len(body) == (16001 * n if n == 2 else 0), (n, answer[:100], len(body))
 
     def test_redirect(self):
         self.uses("web.test:8443/redirect bearer token")
