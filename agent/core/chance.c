@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/random.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "log.h"
+#include "reach.h"
 #include "util.h"
 
 /*
@@ -85,27 +86,6 @@ static void tell_kernels(struct chance *c, const char *what, uint32_t pid)
 	c->told = true;
 }
 
-/* Reads or writes another process's memory. Return: how much, as far as it is mapped; -1 if we may not. A jail's filter lets us do it
- * by a file alone, which takes longer. */
-static ssize_t reach(pid_t tid, uint64_t at, void *bytes, size_t len, bool write_it)
-{
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
-	const struct iovec ours = {bytes, len}, theirs = {(void *)(uintptr_t)at, len};
-	_cleanup_close_ int mem = -1;
-	char path[48];
-	ssize_t n = write_it ? process_vm_writev(tid, &ours, 1, &theirs, 1, 0)
-			     : process_vm_readv(tid, &ours, 1, &theirs, 1, 0);
-
-	if (n >= 0)
-		return n;
-	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	mem = open(path, (write_it ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	if (mem < 0)
-		return -1;
-	n = write_it ? pwrite(mem, bytes, len, (off_t)at) : pread(mem, bytes, len, (off_t)at);
-	return n < 0 ? 0 : n;
-}
-
 static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *n)
 {
 	const uint64_t to = n->data.args[0], flags = n->data.args[2];
@@ -124,7 +104,7 @@ static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *
 		const size_t piece = len - done < PIECE ? len - done : PIECE;
 
 		chacha_bytes(p->key, p->at + done, bytes, piece);
-		r = reach((pid_t)n->pid, to + done, bytes, piece, true);
+		r = reach_write((pid_t)n->pid, to + done, bytes, piece);
 		done += r > 0 ? (size_t)r : 0;
 	}
 	if (!p || r < 0) {
@@ -141,7 +121,7 @@ static bool is_device(const struct seccomp_notif *n, uint64_t path)
 	static const char *const names[] = {"/dev/urandom", "/dev/random"};
 	char text[16] = {0};
 
-	if (reach((pid_t)n->pid, path, text, sizeof(text) - 1, false) <= 0)
+	if (reach_read((pid_t)n->pid, path, text, sizeof(text) - 1) <= 0)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (strcmp(text, names[i]) == 0)
@@ -189,13 +169,28 @@ static void on_device(struct loop_source *s, uint32_t events)
 		;
 }
 
+/* Closes those that nobody has open any more, which the loop has not come to yet. */
+static void reap_devices(struct chance *c)
+{
+	for (struct chance_device *d = c->devices, *next; d; d = next) {
+		struct pollfd p = {.fd = d->source.fd};
+
+		next = d->next;
+		if (poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP))
+			close_device(d);
+	}
+}
+
 /* Return: the end that is to be read, or -errno. */
 static int new_device(struct chance_listener *l, struct kin *p)
 {
-	struct chance_device *d = l->c->nopen < CHANCE_OPEN ? calloc(1, sizeof(*d)) : NULL;
 	const int all = INT_MAX, ahead = DEVICE_BUF;
+	struct chance_device *d;
 	int pair[2];
 
+	if (l->c->nopen == CHANCE_OPEN)
+		reap_devices(l->c);
+	d = l->c->nopen < CHANCE_OPEN ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {

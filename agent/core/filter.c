@@ -239,10 +239,14 @@ static void spare_filters(struct program *p)
 	ret(p, SECCOMP_RET_ALLOW);
 }
 
-static void spare_fds(struct program *p)
+static void spare_insides(struct program *p)
 {
-	when(p, SYS_pidfd_getfd, 0, 1);
-	ret(p, SECCOMP_RET_ERRNO | EPERM);
+	static const int calls[] = {SYS_pidfd_getfd, SYS_process_vm_readv, SYS_process_vm_writev};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		when(p, (uint32_t)calls[i], 0, 1);
+		ret(p, SECCOMP_RET_ERRNO | EPERM);
+	}
 }
 
 /* Opens to read alone, of what may be a device. @flags: the argument that has them. */
@@ -310,8 +314,8 @@ int filter_confine(unsigned what)
 		spare_kernel(&p);
 	if (what & FILTER_FILTERS)
 		spare_filters(&p);
-	if (what & FILTER_FDS)
-		spare_fds(&p);
+	if (what & FILTER_INSIDES)
+		spare_insides(&p);
 	if (what & FILTER_LIMITS)
 		spare_limits(&p);
 	if (what & FILTER_AGENT)

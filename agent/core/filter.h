@@ -7,8 +7,8 @@
 #define FILTER_KERNEL \
 	0x02u /* risky calls into a guest's kernel; a jail has its own filter for these */
 #define FILTER_FILTERS 0x04u /* installing further filters */
-#define FILTER_FDS \
-	0x10u /* other processes' descriptors, which a jail's own filter leaves to the agent */
+#define FILTER_INSIDES \
+	0x10u /* other processes' descriptors and memory, which a jail's own filter leaves to the agent */
 #define FILTER_LIMITS 0x08u /* limits of other processes, which may be threads of the agent */
 
 /**

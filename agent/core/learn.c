@@ -23,6 +23,7 @@
 #include "guest_env.h"
 #include "log.h"
 #include "proc.h"
+#include "reach.h"
 #include "util.h"
 #include "vm/base/hash.h"
 #include "vm/base/util.h"
@@ -275,27 +276,22 @@ static const struct call *call_of(int nr)
 	return NULL;
 }
 
-/* Of memory that may end behind it. In a jail there is no process_vm_readv(2). */
+/* Of memory that may end behind it. */
 static bool read_path(pid_t pid, uint64_t at, char ret[PATH_MAX])
 {
 	size_t got = 0;
-	char name[32];
 	bool whole = false;
-	int fd;
 
-	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && !whole && got < PATH_MAX - 1) {
+	while (!whole && got < PATH_MAX - 1) {
 		const size_t page = 4096 - (at + got) % 4096,
 			     len = MIN(page, (size_t)PATH_MAX - 1 - got);
-		const ssize_t n = pread(fd, ret + got, len, (off_t)(at + got));
+		const ssize_t n = reach_read(pid, at + got, ret + got, len);
 
 		if (n <= 0)
 			break;
 		whole = memchr(ret + got, '\0', (size_t)n);
 		got += (size_t)n;
 	}
-	close_fd(&fd);
 	return whole;
 }
 

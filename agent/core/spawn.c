@@ -224,7 +224,7 @@ static int step_filter(const struct spawn *s)
 		return filter_confine(FILTER_KERNEL | FILTER_AGENT);
 	if (!s->env->jail)
 		return 0;
-	return filter_confine(FILTER_FILTERS | FILTER_FDS |
+	return filter_confine(FILTER_FILTERS | FILTER_INSIDES |
 			      (s->env->drop ? 0u : FILTER_AGENT | FILTER_LIMITS));
 }
 

@@ -156,8 +156,9 @@ static const struct group allowed[] = {
 	    "setresuid setresuid32 setresgid setresgid32 setgroups setgroups32 setfsuid "
 	    "setfsuid32 setfsgid setfsgid32 getresuid32 getresgid32 getuid32 getgid32 "
 	    "geteuid32 getegid32 getgroups32 capset sethostname"},
-	/* An interpreter's socket, for the agent to look at, which refuses it to user code itself. */
-	{S, "pidfd_getfd"},
+	/* An interpreter's socket and memory, for the agent to look at, which refuses them to user code itself. Of an ordinary
+	 * user's jail, which has one id, it can't open an interpreter's memory as a file. */
+	{S, "pidfd_getfd process_vm_readv process_vm_writev"},
 	/* System V's and POSIX's ways to share: the IPC namespace has its own. */
 	{S, "shmget shmat shmdt shmctl semget semop semtimedop semtimedop_time64 semctl "
 	    "msgget msgsnd msgrcv msgctl ipc mq_open mq_unlink mq_timedsend "
