@@ -32,10 +32,10 @@ static json_t *foreign(const char *words)
 	return text ? text : json_string("(not UTF-8)");
 }
 
-static json_t *who_json(const struct session *s)
+static json_t *who_json(const struct session *s, int64_t ms)
 {
 	struct buf who = {0};
-	json_t *o = network_who(s, ", ", &who) >= 0 ? foreign(buf_str(&who)) : json_null();
+	json_t *o = network_who(s, ms, ", ", &who) >= 0 ? foreign(buf_str(&who)) : json_null();
 
 	buf_clear(&who);
 	return o;
@@ -50,11 +50,11 @@ static json_t *line_object(const struct session *s, const struct sandbox_logged 
 {
 	const bool first = w->rule & SANDBOX_RULE_FIRST;
 	const unsigned rule = w->rule & ~SANDBOX_RULE_FIRST;
-	json_t *o = json_pack("{s:f, s:I, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "time",
-			      (double)w->time_ms / 1000, "took_ms", (json_int_t)w->took_ms, "who",
-			      who_json(s), "name", foreign(w->host), "port", (int)w->port, "method",
-			      foreign(w->method), "scheme", foreign(w->scheme), "version",
-			      foreign(w->version), "path", foreign(w->path));
+	json_t *o = json_pack(
+		"{s:f, s:I, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "time", (double)w->time_ms / 1000,
+		"took_ms", (json_int_t)w->took_ms, "who", who_json(s, w->time_ms), "name",
+		foreign(w->host), "port", (int)w->port, "method", foreign(w->method), "scheme",
+		foreign(w->scheme), "version", foreign(w->version), "path", foreign(w->path));
 	json_t *more = json_pack("{s:o, s:I, s:I, s:b, s:o, s:o, s:o}", "status",
 				 number_or_null(w->status), "bytes_in", (json_int_t)w->bytes_in,
 				 "bytes_out", (json_int_t)w->bytes_out, "refused", w->refused,

@@ -151,14 +151,40 @@ static int put_who(const struct run *r, const char *between, size_t begin, struc
 	return buf_printf(out, "%s%s", out->len > begin ? between : "", run_words(r).text);
 }
 
-int network_who(const struct session *s, const char *between, struct buf *out)
+static int64_t ms_of(const struct timespec *t)
 {
+	return t->tv_sec * 1000LL + t->tv_nsec / 1000000;
+}
+
+static bool ran_at(const struct run *r, int64_t ms)
+{
+	return r->started.tv_sec && ms_of(&r->started) <= ms &&
+	       (!run_ended(r) || ms <= ms_of(&r->ended));
+}
+
+/* The session's own run of then. They follow each other. */
+static const struct run *own_run_at(const struct session *s, int64_t ms)
+{
+	const struct run *r;
+
+	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link) {
+		if (ran_at(r, ms))
+			return r;
+		if (r->started.tv_sec && run_ended(r) && ms_of(&r->ended) < ms)
+			break;
+	}
+	return NULL;
+}
+
+int network_who(const struct session *s, int64_t ms, const char *between, struct buf *out)
+{
+	const struct run *own = own_run_at(s, ms);
 	const size_t begin = out->len;
 	const struct job *j;
-	int r = s->active ? put_who(s->active, between, begin, out) : 0;
+	int r = own ? put_who(own, between, begin, out) : 0;
 
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (r >= 0 && !j->of_session && j->inside && j->front.latest)
+		if (r >= 0 && !j->of_session && j->front.latest && ran_at(j->front.latest, ms))
 			r = put_who(j->front.latest, between, begin, out);
 	return r;
 }

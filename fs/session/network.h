@@ -37,8 +37,9 @@ void netlog_fini(struct netlog *log);
 void network_denied(struct session *s, const struct sandbox_denied *what);
 /* Callback `connected` of the sandbox. */
 void network_connected(struct session *s, const char *name, uint16_t port);
-/* What goes on in the session, "run 7", "job build", with @between between them. Return: as buf_append(). */
-int network_who(const struct session *s, const char *between, struct buf *out);
+/* What went on in the session at @ms since 1970, "run 7", "job build", with @between between them: what is told of a run may come
+ * when that has ended. Return: as buf_append(). */
+int network_who(const struct session *s, int64_t ms, const char *between, struct buf *out);
 /* Counts what has ended to what it has used. */
 void network_count(struct session *s, const struct sandbox_logged *what);
 /* Its sandbox is about to go: the last look at what it has used. It has gone. */

@@ -336,7 +336,7 @@ static struct question *question_new(struct session *s, const struct sandbox_ask
 		.port = what->port,
 		.rule = what->rule,
 	};
-	if (network_who(s, "\n", &who) >= 0)
+	if (network_who(s, what->time_ms, "\n", &who) >= 0)
 		q->who = strdup(buf_str(&who));
 	buf_clear(&who);
 	if (q->method && q->scheme && q->host && q->path && q->who)

@@ -107,6 +107,20 @@ def over_death():
     same("it went on", ended(run), "GET /late/again")
 
 
+def at_once():
+    """What is refused may end its run before that is told: the log still has whose it was."""
+    runs = []
+    for n in range(20):
+        s.run(f"print(fetch('http://web.test:8080/never/quick{n}'))")
+        runs.append(f"run {s.runs()[-1]}")
+
+    def logged():
+        lines = [json.loads(line) for line in s.text("net/log").splitlines()]
+        return [line["who"] for line in lines if (line["path"] or "").startswith("/never/quick")]
+    wait_for(lambda: len(logged()) >= 20)
+    same("who, of runs that are over", logged(), runs)
+
+
 def log():
     lines = [json.loads(line) for line in s.text("net/log").splitlines()]
     same("its size is exact", os.stat(s / "net/log").st_size, len(read(s / "net/log")))
@@ -138,4 +152,4 @@ def at_the_end():
     land.end()
 
 
-main(once, connection, for_good, too_late, over_death, log, at_the_end)
+main(once, connection, for_good, too_late, over_death, at_once, log, at_the_end)
