@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reset ends jobs that print as fast as they can, although nobody reads; and the session goes on."""
 # backends: local process vm
+# night: vm
 # timeout: 120
 # conf: output_limit = 64M
 from xsbx import *

@@ -3,6 +3,7 @@
 """Copies of copies, copies of one moment, a session that sleeps again and again: what is there, what must not be alike, and
 that nothing grows."""
 # backends: local vm
+# night: vm
 # timeout: 180
 # conf: boot_timeout_s = 240
 # conf: history_runs = 20

@@ -3,6 +3,7 @@
 """A file that is open when its session wakes is that file afterwards, whatever has its name by then, and so are its locks; who
 reads while it wakes notices nothing."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 import fcntl
 import time

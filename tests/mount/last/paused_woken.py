@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session that is paused, though a timer has woken something in it, is paused behind a checkpoint as before."""
 # backends: local process vm
+# night: vm
 # timeout: 120
 import time
 

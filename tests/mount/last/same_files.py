@@ -3,6 +3,7 @@
 """A file is the same file, awake and asleep: it has the same inode number, which no other has, so programs that walk through a
 tree while its session wakes take none for another; and who stands in a directory is never led into another one."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 import tarfile
 import tempfile

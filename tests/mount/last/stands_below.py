@@ -3,6 +3,7 @@
 """Who stands in a directory below files/, or has it open, when the session falls asleep or wakes up, goes on there; so do
 programs whose own first change wakes it."""
 # backends: local process vm
+# night: vm
 # timeout: 240
 import shutil
 import tempfile

@@ -3,6 +3,7 @@
 """Lookups carry nothing outwards: this machine's name server is asked for a name when it may be connected to, and is, and never
 else; with `*.wild.test` that is any name below it, whose bytes count."""
 # backends: process vm
+# night: vm
 # timeout: 120
 # mount: none
 from netland import *

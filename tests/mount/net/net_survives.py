@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon is killed while networks are used, begin or change: connections go on, what was about to be made is made."""
 # backends: process vm
+# night: vm
 # timeout: 240
 # mount: none
 # log-allow: the daemon died|died of the same|snapshot of
