@@ -52,13 +52,17 @@ void binding_refuse_all(struct session *s, const struct problem *why)
 	launch_refuse(s, why);
 }
 
-static void timed_out(struct run *r)
+static void timed_out(const struct session *s, struct run *r)
 {
+	const struct question *asked = question_undecided(s, run_words(r).text);
 	struct problem p;
 
 	problem_set(&p, PROBLEM_TIMEOUT, "",
 		    "%s was ended because it took longer than timeout_s = %u", run_words(r).text,
 		    r->timeout_s);
+	if (asked)
+		problem_add(&p, "; it had asked for leave, of which nobody has decided: net/%s/%u",
+			    asked->state == QUESTION_OPEN ? "pending" : "denied", asked->number);
 	problem_add_fix(
 		&p, "echo 'timeout_s = %u' >> config gives the next ones more time; 0 is no limit.",
 		r->timeout_s * 4);
@@ -73,7 +77,7 @@ void binding_end_run(const struct session *s, struct run *r, const struct vm_res
 	if (problem_kept(&r->problem)->code)
 		return;
 	if (result->outcome == VM_TIMEOUT)
-		timed_out(r);
+		timed_out(s, r);
 	else if (result->outcome == VM_KILLED && quota_is_far_over(s->fs, s->uid, &why))
 		problem_keep(&r->problem, &why); /* by quota_enforce() */
 }

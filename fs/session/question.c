@@ -78,6 +78,27 @@ struct question *question_find(const struct session *s, uint32_t number)
 	return NULL;
 }
 
+static bool is_by(const struct question *q, const char *who)
+{
+	const size_t len = strlen(who);
+
+	for (const char *at = q->who; (at = strstr(at, who)); at += len)
+		if ((at == q->who || at[-1] == '\n') && (at[len] == '\n' || !at[len]))
+			return true;
+	return false;
+}
+
+const struct question *question_undecided(const struct session *s, const char *who)
+{
+	const struct question *q;
+
+	TAILQ_FOREACH_REVERSE(q, &s->questions.list, question_list, link)
+		if ((q->state == QUESTION_OPEN || (q->decided && strstr(q->decided, "nobody"))) &&
+		    is_by(q, who))
+			return q;
+	return NULL;
+}
+
 static struct question *find_open(const struct session *s, uint32_t id)
 {
 	struct question *q;

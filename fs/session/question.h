@@ -63,6 +63,9 @@ void question_sandbox_gone(struct session *s);
 
 struct question *question_find(const struct session *s, uint32_t number);
 
+/* The newest of which nobody has decided that was asked while @who, "run 7", went on; or NULL. Its program may have gone since. */
+const struct question *question_undecided(const struct session *s, const char *who);
+
 /* It is allowed or denied by @uid; if it is for good, the rule is there already. */
 void question_decide(struct session *s, struct question *q, bool allowed, uid_t uid);
 

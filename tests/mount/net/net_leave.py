@@ -96,6 +96,20 @@ def too_late():
         os.rename(f"{s.path}/net/denied/{number}", f"{s.path}/net/allowed/{number}")
 
 
+def out_of_time():
+    """The time limit of a run counts while it waits: its error says what it has waited for."""
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(b"ask_s = 60\ntimeout_s = 3\n")
+    run, number = begins("http://web.test:8080/late/run")
+    read(f"{s.path}/runs/{run}/wait")
+    has("it says so", s.text("error"), "it had asked for leave, of which nobody has decided: net/")
+    has("and of which", s.text("error"), f"/{number}\n")
+    ok("nobody is asked any more", wait_for(lambda: number in listed("denied")), listed("denied"))
+    with open(s / "config", "ab", buffering=0) as file:
+        file.write(b"timeout_s = 100\n")
+    same("the code is there again", s.run(FETCH).code, 0)
+
+
 def over_death():
     with open(s / "config", "ab", buffering=0) as file:
         file.write(b"ask_s = 60\n")
@@ -152,4 +166,4 @@ def at_the_end():
     land.end()
 
 
-main(once, connection, for_good, too_late, over_death, at_once, log, at_the_end)
+main(once, connection, for_good, too_late, out_of_time, over_death, at_once, log, at_the_end)
