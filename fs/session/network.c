@@ -189,21 +189,30 @@ int network_who(const struct session *s, int64_t ms, const char *between, struct
 	return r;
 }
 
-void network_sample(struct session *s)
+/* Return: does its filter say how many requests there were? */
+static bool sample(struct session *s)
 {
 	struct sandbox_traffic t;
 
 	if (!s->sandbox || sandbox_traffic(s->sandbox, &t) < 0)
-		return;
+		return false;
 	s->net_now.bytes = MAX(s->net_now.bytes, t.bytes_in + t.bytes_out);
 	s->net_now.connections = MAX(s->net_now.connections, t.connections);
-	s->net_now.requests = MAX(s->net_now.requests, t.requests); /* also those of lost lines */
+	s->net_now.requests = MAX(s->net_now.requests, t.requests);
+	return t.requests != 0;
 }
 
+void network_sample(struct session *s)
+{
+	(void)sample(s);
+}
+
+/* A request is told of when it is over, and counted by the filter when it begins: lines count where that has said nothing, as one
+ * from before this daemon does. */
 void network_count(struct session *s, const struct sandbox_logged *what)
 {
-	s->net_now.requests += *what->method != '\0';
-	network_sample(s);
+	if (!sample(s))
+		s->net_now.requests += *what->method != '\0';
 }
 
 struct net_budget network_used(struct session *s)

@@ -516,6 +516,21 @@ static void test_used(void **state)
 	assert_int_equal(s->policy.used.connections, 3);
 }
 
+/* What the filter has counted is counted once, be it seen while it goes on or at its end. */
+static void test_used_at_once(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+
+	s->traffic.requests = 2;
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 2");
+	log_one(s, "/a", 0);
+	log_one(s, "/b", 0);
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 2");
+	s->traffic.requests = 3;
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 3");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,6 +539,7 @@ int main(void)
 		fx_test(test_beyond),	    fx_test(test_wrong_moves), fx_test(test_always),
 		fx_test(test_unasked),	    fx_test(test_many),	       fx_test(test_hostile),
 		fx_test(test_log),	    fx_test(test_log_follows), fx_test(test_used),
+		fx_test(test_used_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
