@@ -168,12 +168,18 @@ static bool is_spared(const struct dial *d, const struct sockaddr *sa)
 	return false;
 }
 
+/* No address was found; of a proxy that says nothing of the name that is asked for. */
+static unsigned not_found(const struct dial *d)
+{
+	return d->relayed ? NET_UNREACHABLE : NET_UNRESOLVED;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct dial *d = container_of(timer, struct dial, timer);
 
 	if (uv_now(d->server->loop) - d->begun >= TOTAL_MS || !d->polling)
-		answer(d, d->naddresses ? NET_UNREACHABLE : NET_UNRESOLVED, -1);
+		answer(d, d->naddresses ? NET_UNREACHABLE : not_found(d), -1);
 	else
 		stop_poll(d); /* and try the next one */
 }
@@ -317,7 +323,7 @@ static void use_addresses(struct dial *d)
 			d->addresses[d->naddresses++] = d->addresses[i];
 	}
 	if (d->naddresses == 0)
-		answer(d, all ? NET_PRIVATE : NET_UNRESOLVED, -1);
+		answer(d, all ? NET_PRIVATE : not_found(d), -1);
 	else
 		attempt(d);
 }
@@ -356,7 +362,7 @@ static void resolve(struct dial *d, unsigned thread)
 	d->waiting = false;
 	if (uv_getaddrinfo(d->server->loop, &d->lookup, on_resolved, looked_up(d), NULL, &hints) <
 	    0) {
-		answer(d, NET_UNRESOLVED, -1);
+		answer(d, not_found(d), -1);
 		return;
 	}
 	d->resolving = true;

@@ -199,17 +199,28 @@ static void one_piece(void **state)
 	close(fd);
 }
 
-static void answered(const char *text, int want)
+static void answer_so(const char *text, bool cut, int want)
 {
 	int fd;
 
 	ask("b.test", 0, 22);
 	fd = proxy_asked("CONNECT b.test:22 HTTP/1.1\r\nHost: b.test:22\r\n\r\n");
 	say(fd, text);
-	if (want == NET_UPSTREAM)
+	if (cut)
 		shutdown(fd, SHUT_WR);
 	assert_int_equal(told(), want);
 	close(fd);
+}
+
+/* It says no more, and waits: what was said is enough. */
+static void answered(const char *text, int want)
+{
+	answer_so(text, false, want);
+}
+
+static void answered_and_cut(const char *text, int want)
+{
+	answer_so(text, true, want);
 }
 
 static void refused(void **state)
@@ -218,6 +229,9 @@ static void refused(void **state)
 
 	(void)state;
 	assert_non_null(longest);
+	longest[69999] = '\0';
+	memset(longest, 'a', 69999);
+	memcpy(longest, "HTTP/1.1 200 OK\r\nA: ", 20);
 	answered("HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\n\r\nwords", NET_UPSTREAM);
 	answered("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", NET_UPSTREAM);
 	answered("HTTP/1.1 302 Found\r\nLocation: http://login.test/\r\n\r\n", NET_UPSTREAM);
@@ -225,12 +239,9 @@ static void refused(void **state)
 	answered("HTTP/1.1 502 Bad Gateway\r\n\r\n", NET_UNREACHABLE);
 	answered("HTTP/1.1 504 Gateway Timeout\r\n\r\n", NET_UNREACHABLE);
 	answered("SSH-2.0-OpenSSH\r\n", NET_UPSTREAM);
-	answered("", NET_UPSTREAM);
-	answered("HTTP/1.1 200 cut", NET_UPSTREAM);
-	memset(longest, 'a', 69999);
-	longest[69999] = '\0';
-	memcpy(longest, "HTTP/1.1 200 OK\r\nA: ", 20);
 	answered(longest, NET_UPSTREAM);
+	answered_and_cut("", NET_UPSTREAM);
+	answered_and_cut("HTTP/1.1 200 cut", NET_UPSTREAM);
 	free(longest);
 }
 
@@ -289,6 +300,15 @@ static void is_not_there(void **state)
 	listener = -1;
 }
 
+/* Nothing is known of the name that was asked for. */
+static void has_no_address(void **state)
+{
+	(void)state;
+	snprintf(proxy.host, sizeof(proxy.host), "gone.test");
+	ask("b.test", 0, 443);
+	assert_int_equal(told(), NET_UNREACHABLE);
+}
+
 static void urls(void **state)
 {
 	static const char *const bad[] = {"",
@@ -326,7 +346,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(numbers_are_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(has_no_address, set_up, tear_down),
 		cmocka_unit_test(urls),
+		cmocka_unit_test(
+			this_machine), /* the last: this process has another network then */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
