@@ -34,6 +34,7 @@
  * Where there is an upstream proxy it is connected to instead, and asked for a tunnel (upstream.c). Names are then resolved by it
  * alone, so their addresses are not seen here: it decides which are private. What is given by an address is still judged here, also
  * where a name is one, in any notation; and what is spared, which is this machine's or the administrator's, is connected to directly.
+ * So is this machine itself by an address that is public, which is then recognized as above: the proxy may be near, or on it.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
  * freed when the last of them is closed; `over` means that its result is not needed any more.
@@ -425,7 +426,7 @@ static unsigned choose_way(struct dial *d)
 	if (by_name ? !d->anywhere && is_near(d->name) : !d->address)
 		return NET_PRIVATE;
 	to.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
-	d->relayed = by_name || address_is_public(&to.sa);
+	d->relayed = by_name || (address_is_public(&to.sa) && !local_is_own(&to.sa));
 	return NET_OK;
 }
 

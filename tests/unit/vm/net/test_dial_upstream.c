@@ -5,11 +5,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -276,6 +279,49 @@ static void spared(void **state)
 	nobody_asks();
 	close(tunnel);
 	close(other);
+}
+
+/* Return: does this process have a network of its own now, where the loopback device has that address as well? */
+static bool own_network(uint32_t address)
+{
+	struct ifreq r = {.ifr_name = "lo:1"}, up = {.ifr_name = "lo"};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {address}};
+	_cleanup_close_ int fd = -1;
+
+	if (unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET) < 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(&r.ifr_addr, &in, sizeof(in));
+	up.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+	return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &up) == 0 && ioctl(fd, SIOCSIFADDR, &r) == 0;
+}
+
+/* Public addresses of this machine itself, which the proxy may be on: it would be asked for what is refused without it. */
+static void this_machine(void **state)
+{
+	const uint32_t own = htonl(0x5db8d822);
+	const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(8080)};
+	int fd, served;
+
+	if (!own_network(own))
+		skip();
+	set_up(state);
+	served = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(served, (const struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(served, 5), 0);
+	ask("93.184.216.34", own, 8080);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask("0x5db8d822", 0, 8080);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask_sparing("93.184.216.34", own, 8080, own);
+	assert_int_equal(told(), NET_OK);
+	close(tunnel);
+	nobody_asks();
+	ask("93.184.216.35", htonl(0x5db8d823), 80); /* somebody else's */
+	fd = proxy_asked("CONNECT 93.184.216.35:80 HTTP/1.1\r\nHost: 93.184.216.35:80\r\n\r\n");
+	close(fd);
+	close(served);
+	tear_down(state);
 }
 
 static void numbers_are_addresses(void **state)
