@@ -57,8 +57,9 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
-/* Which of a session's budgets is used up: what is counted here may lag behind what the filter has counted. */
-static void budget_problem(struct session *s, struct problem *why)
+/* Which of a session's budgets is used up: what is counted here may lag behind what the filter has counted. Return: is there one? It
+ * may have been taken away meanwhile. */
+static bool budget_problem(struct session *s, struct problem *why)
 {
 	const struct net_budget *most = &s->settings.spec.policy.most;
 	const struct net_budget used = network_used(s);
@@ -79,11 +80,14 @@ static void budget_problem(struct session *s, struct problem *why)
 			share = of;
 		}
 	}
+	if (share < 0)
+		return false;
 	problem_set(why, PROBLEM_NET_BUDGET,
 		    "Write a larger one into config, or 0 for no limit; status.json shows what is "
 		    "used.",
 		    "%s is used up, which is %" PRIu64 ": nothing more is let through",
 		    all[met].key, all[met].most);
+	return true;
 }
 
 /* What is refused once a day's bytes are used up is so because of that, also in sessions that begin then. */
@@ -96,8 +100,8 @@ static void say_spent(struct session *s, const struct sandbox_denied *what)
 		return;
 	if (day)
 		quota_net_problem(s->fs, s->uid, &why);
-	else
-		budget_problem(s, &why);
+	else if (!budget_problem(s, &why))
+		return;
 	session_problem(s, &why);
 }
 

@@ -531,6 +531,23 @@ static void test_used_at_once(void **state)
 	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 3");
 }
 
+/* Whatever was refused for a budget says in `error` which that is, as long as there is one. */
+static void test_used_up(void **state)
+{
+	static const struct sandbox_denied spent = {
+		.name = "api.test", .port = 443, .reason = "the budget is used up", .spent = true};
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+
+	s->traffic = (struct sandbox_traffic){.bytes_in = 5000, .requests = 9};
+	s->events->denied(s->data, &spent);
+	fx_expect(fx, SESSION "/error", "");
+	assert_int_equal(fx_add(fx, SESSION "/config", "net_bytes = 64K\nnet_requests = 10\n"), 0);
+	s->events->denied(s->data, &spent);
+	fx_expect_error(fx, SESSION, "net-budget");
+	fx_expect_in(fx, SESSION "/error", "net_requests is used up, which is 10");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -539,7 +556,7 @@ int main(void)
 		fx_test(test_beyond),	    fx_test(test_wrong_moves), fx_test(test_always),
 		fx_test(test_unasked),	    fx_test(test_many),	       fx_test(test_hostile),
 		fx_test(test_log),	    fx_test(test_log_follows), fx_test(test_used),
-		fx_test(test_used_at_once),
+		fx_test(test_used_at_once), fx_test(test_used_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
