@@ -160,10 +160,11 @@ static int64_t ms_of(const struct timespec *t)
 	return t->tv_sec * 1000LL + t->tv_nsec / 1000000;
 }
 
-static bool ran_at(const struct run *r, int64_t ms)
+/* @left: it has ended, and processes of it go on. */
+static bool ran_at(const struct run *r, int64_t ms, bool left)
 {
 	return r->started.tv_sec && ms_of(&r->started) <= ms &&
-	       (!run_ended(r) || ms <= ms_of(&r->ended));
+	       (left || !run_ended(r) || ms <= ms_of(&r->ended));
 }
 
 /* The session's own run of then. They follow each other. */
@@ -172,7 +173,7 @@ static const struct run *own_run_at(const struct session *s, int64_t ms)
 	const struct run *r;
 
 	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link) {
-		if (ran_at(r, ms))
+		if (ran_at(r, ms, false))
 			return r;
 		if (r->started.tv_sec && run_ended(r) && ms_of(&r->ended) < ms)
 			break;
@@ -188,7 +189,8 @@ int network_who(const struct session *s, int64_t ms, const char *between, struct
 	int r = own ? put_who(own, between, begin, out) : 0;
 
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (r >= 0 && !j->of_session && j->front.latest && ran_at(j->front.latest, ms))
+		if (r >= 0 && !j->of_session && j->front.latest &&
+		    ran_at(j->front.latest, ms, j->inside))
 			r = put_who(j->front.latest, between, begin, out);
 	return r;
 }

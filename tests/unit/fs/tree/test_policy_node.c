@@ -414,6 +414,17 @@ static void test_hostile(void **state)
 
 /* ---- net/log ---- */
 
+static unsigned count(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, word))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
 static void log_one(struct sandbox *s, const char *path, uint32_t lost)
 {
 	struct sandbox_logged what = fake_request(path);
@@ -454,6 +465,39 @@ static void test_log(void **state)
 	log_one(s, "/b", 7);
 	assert_int_equal(strncmp(fx_cat(fx, NET "log"), "{\"dropped\":7}", 13), 0);
 	assert_int_equal(fx_size(fx, NET "log"), strlen(fx_cat(fx, NET "log")));
+}
+
+static void log_at(struct sandbox *s, int64_t ms)
+{
+	struct sandbox_logged what = fake_request("/late");
+
+	what.time_ms = ms;
+	fake_logged(s, &what);
+}
+
+/* What is told of late is whose it was then; what a job has left behind is the job's. */
+static void test_log_whose(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+	const int64_t later = (int64_t)(time(NULL) + 60) * 1000;
+	struct fake_job *j;
+
+	fake_exit(s, VM_DONE, 0);
+	log_one(s, "/a", 0);
+	fx_expect_in(fx, NET "log", "1700000000.123,\"took_ms\":41,\"who\":\"run 1\"");
+	log_at(s, 1699999999999);
+	fx_expect_in(fx, NET "log", "1699999999.999,\"took_ms\":41,\"who\":null");
+	log_at(s, later);
+	fx_expect_in(fx, NET "log", ".0,\"took_ms\":41,\"who\":null");
+	j = fx_job(fx, "build");
+	log_at(s, later + 1000);
+	fake_job_exit(s, j, VM_DONE, 0);
+	log_at(s, later + 2000);
+	assert_int_equal(count(fx_cat(fx, NET "log"), "\"who\":\"job build\""), 2);
+	fake_job_gone(s, j);
+	log_at(s, later + 3000);
+	assert_int_equal(count(fx_cat(fx, NET "log"), "\"who\":\"job build\""), 2);
 }
 
 /* What tail -f does, while the oldest lines go: the file never gets shorter, and what is new is there. */
@@ -556,7 +600,7 @@ int main(void)
 		fx_test(test_beyond),	    fx_test(test_wrong_moves), fx_test(test_always),
 		fx_test(test_unasked),	    fx_test(test_many),	       fx_test(test_hostile),
 		fx_test(test_log),	    fx_test(test_log_follows), fx_test(test_used),
-		fx_test(test_used_at_once), fx_test(test_used_up),
+		fx_test(test_used_at_once), fx_test(test_used_up),     fx_test(test_log_whose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
