@@ -430,23 +430,30 @@ static unsigned choose_way(struct dial *d)
 	return NET_OK;
 }
 
-static void find_addresses(struct dial *d)
+/* Without a lookup, which finds no address of a family of which this machine has but loopback (AI_ADDRCONFIG), and the proxy may be
+ * there. Return: how many; -1: they have to be looked up. */
+static int known_addresses(struct dial *d)
 {
 	const struct dial_config *cfg = &d->server->cfg;
+	struct in_addr in = {d->address};
+
+	if (d->relayed ? inet_aton(cfg->upstream->host, &in) : d->address != 0) {
+		d->addresses[0].in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = in};
+		return 1;
+	}
+	return cfg->resolve ? cfg->resolve(cfg->data, looked_up(d), d->addresses) : -1;
+}
+
+static void find_addresses(struct dial *d)
+{
 	const unsigned reason = choose_way(d);
-	int n = -1;
+	int n;
 
 	if (reason != NET_OK) {
 		answer(d, reason, -1);
 		return;
 	}
-	if (d->address && !d->relayed) {
-		d->addresses[0].in =
-			(struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
-		n = 1;
-	} else if (cfg->resolve) {
-		n = cfg->resolve(cfg->data, looked_up(d), d->addresses);
-	}
+	n = known_addresses(d);
 	if (n >= 0) {
 		d->naddresses = (unsigned)n;
 		use_addresses(d);

@@ -346,6 +346,21 @@ static void is_not_there(void **state)
 	listener = -1;
 }
 
+/* One that is an address is not looked up: resolvers have none of a family of which this machine has but loopback. */
+static void by_number(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(proxy.host, sizeof(proxy.host), "127.0.0.1");
+	ask("b.test", 0, 443);
+	fd = proxy_asked("CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n");
+	say(fd, "HTTP/1.1 200 OK\r\n\r\n");
+	assert_int_equal(told(), NET_OK);
+	close(tunnel);
+	close(fd);
+}
+
 /* Nothing is known of the name that was asked for. */
 static void has_no_address(void **state)
 {
@@ -392,6 +407,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(numbers_are_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(by_number, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(has_no_address, set_up, tear_down),
 		cmocka_unit_test(urls),
 		cmocka_unit_test(
