@@ -77,8 +77,8 @@ static int check_permitted(const struct succession *s, const struct record_field
 		return r;
 	problem_set(why, PROBLEM_FAILED, "",
 		    "the configuration permits sandboxes other things of this host than it did "
-		    "when the mount was made (paths, limits, programs, or the place of xsbxfs "
-		    "itself); unmount for that");
+		    "when the mount was made (paths, limits, programs, secrets, the upstream "
+		    "proxy, or the place of xsbxfs itself); unmount for that");
 	return -EPERM;
 }
 

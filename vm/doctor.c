@@ -335,31 +335,45 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 	tell(d, "package layers", &s);
 }
 
+static bool file_lacks(const char *path, char ret_why[static SECRET_FILE_WHY])
+{
+	_cleanup_close_ int fd = secret_file_open(path, getuid(), true, ret_why);
+	char first;
+
+	if (fd < 0)
+		return true;
+	snprintf(ret_why, SECRET_FILE_WHY, "%s is empty", path);
+	return read(fd, &first, 1) == 0;
+}
+
+/* The first word of it is run, without a shell. */
+static bool command_lacks(const char *line, char ret_why[static SECRET_FILE_WHY])
+{
+	_cleanup_free_ char *path = strndup(line, strcspn(line, " \t"));
+	struct stat st;
+	int err = path ? 0 : ENOMEM;
+
+	if (path && (stat(path, &st) < 0 || access(path, X_OK) < 0))
+		err = errno;
+	else if (path && !S_ISREG(st.st_mode))
+		err = EACCES;
+	snprintf(ret_why, SECRET_FILE_WHY, "%.900s: %s", path ? path : line, strerror(err));
+	return err != 0;
+}
+
 /* What is in the way of a secret's value here and now. Return: is anything? */
 static bool lacks(const struct vm_secret *s, char ret_why[static SECRET_FILE_WHY])
 {
-	const int n = (int)strcspn(s->argument, " \t");
 	const char *value;
-	char path[PATH_MAX];
-	int fd;
 
 	switch (s->from) {
-	case VM_SECRET_FILE:
-		fd = secret_file_open(s->argument, getuid(), true, ret_why);
-		if (fd >= 0)
-			close(fd);
-		return fd < 0;
+	case VM_SECRET_FILE: return file_lacks(s->argument, ret_why);
 	case VM_SECRET_ENV:
 		value = getenv(s->argument);
 		snprintf(ret_why, SECRET_FILE_WHY, "the variable %s is not set here, or empty",
 			 s->argument);
 		return !value || !*value;
-	case VM_SECRET_COMMAND:
-		snprintf(path, sizeof(path), "%.*s", n, s->argument);
-		if (access(path, X_OK) == 0)
-			return false;
-		snprintf(ret_why, SECRET_FILE_WHY, "%.900s: %s", path, strerror(errno));
-		return true;
+	case VM_SECRET_COMMAND: return command_lacks(s->argument, ret_why);
 	case VM_SECRET_NOWHERE: break;
 	}
 	snprintf(ret_why, SECRET_FILE_WHY, "it comes from nowhere");

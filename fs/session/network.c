@@ -57,8 +57,9 @@ static char *make_line(const struct sandbox_denied *d)
 	return line;
 }
 
-/* Which of a session's budgets is used up: what is counted here may lag behind what the filter has counted. */
-static void budget_problem(struct session *s, struct problem *why)
+/* Which of a session's budgets is used up: what is counted here may lag behind what the filter has counted. Return: is there one? It
+ * may have been taken away meanwhile. */
+static bool budget_problem(struct session *s, struct problem *why)
 {
 	const struct net_budget *most = &s->settings.spec.policy.most;
 	const struct net_budget used = network_used(s);
@@ -79,11 +80,14 @@ static void budget_problem(struct session *s, struct problem *why)
 			share = of;
 		}
 	}
+	if (share < 0)
+		return false;
 	problem_set(why, PROBLEM_NET_BUDGET,
 		    "Write a larger one into config, or 0 for no limit; status.json shows what is "
 		    "used.",
 		    "%s is used up, which is %" PRIu64 ": nothing more is let through",
 		    all[met].key, all[met].most);
+	return true;
 }
 
 /* What is refused once a day's bytes are used up is so because of that, also in sessions that begin then. */
@@ -96,8 +100,8 @@ static void say_spent(struct session *s, const struct sandbox_denied *what)
 		return;
 	if (day)
 		quota_net_problem(s->fs, s->uid, &why);
-	else
-		budget_problem(s, &why);
+	else if (!budget_problem(s, &why))
+		return;
 	session_problem(s, &why);
 }
 
@@ -156,10 +160,11 @@ static int64_t ms_of(const struct timespec *t)
 	return t->tv_sec * 1000LL + t->tv_nsec / 1000000;
 }
 
-static bool ran_at(const struct run *r, int64_t ms)
+/* @left: it has ended, and processes of it go on. */
+static bool ran_at(const struct run *r, int64_t ms, bool left)
 {
 	return r->started.tv_sec && ms_of(&r->started) <= ms &&
-	       (!run_ended(r) || ms <= ms_of(&r->ended));
+	       (left || !run_ended(r) || ms <= ms_of(&r->ended));
 }
 
 /* The session's own run of then. They follow each other. */
@@ -168,7 +173,7 @@ static const struct run *own_run_at(const struct session *s, int64_t ms)
 	const struct run *r;
 
 	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link) {
-		if (ran_at(r, ms))
+		if (ran_at(r, ms, false))
 			return r;
 		if (r->started.tv_sec && run_ended(r) && ms_of(&r->ended) < ms)
 			break;
@@ -184,26 +189,36 @@ int network_who(const struct session *s, int64_t ms, const char *between, struct
 	int r = own ? put_who(own, between, begin, out) : 0;
 
 	TAILQ_FOREACH(j, &s->jobs, link)
-		if (r >= 0 && !j->of_session && j->front.latest && ran_at(j->front.latest, ms))
+		if (r >= 0 && !j->of_session && j->front.latest &&
+		    ran_at(j->front.latest, ms, j->inside))
 			r = put_who(j->front.latest, between, begin, out);
 	return r;
 }
 
-void network_sample(struct session *s)
+/* Return: does its filter say how many requests there were? */
+static bool sample(struct session *s)
 {
 	struct sandbox_traffic t;
 
 	if (!s->sandbox || sandbox_traffic(s->sandbox, &t) < 0)
-		return;
+		return false;
 	s->net_now.bytes = MAX(s->net_now.bytes, t.bytes_in + t.bytes_out);
 	s->net_now.connections = MAX(s->net_now.connections, t.connections);
-	s->net_now.requests = MAX(s->net_now.requests, t.requests); /* also those of lost lines */
+	s->net_now.requests = MAX(s->net_now.requests, t.requests);
+	return t.requests != 0;
 }
 
+void network_sample(struct session *s)
+{
+	(void)sample(s);
+}
+
+/* A request is told of when it is over, and counted by the filter when it begins: lines count where that has said nothing, as one
+ * from before this daemon does. */
 void network_count(struct session *s, const struct sandbox_logged *what)
 {
-	s->net_now.requests += *what->method != '\0';
-	network_sample(s);
+	if (!sample(s))
+		s->net_now.requests += *what->method != '\0';
 }
 
 struct net_budget network_used(struct session *s)

@@ -40,7 +40,7 @@ void network_connected(struct session *s, const char *name, uint16_t port);
 /* What went on in the session at @ms since 1970, "run 7", "job build", with @between between them: what is told of a run may come
  * when that has ended. Return: as buf_append(). */
 int network_who(const struct session *s, int64_t ms, const char *between, struct buf *out);
-/* Counts what has ended to what it has used. */
+/* Counts what has ended to what it has used, unless that was counted when it began. */
 void network_count(struct session *s, const struct sandbox_logged *what);
 /* Its sandbox is about to go: the last look at what it has used. It has gone. */
 void network_sample(struct session *s);

@@ -44,7 +44,7 @@ static void put_policy(struct buf *out, const struct policy *p)
 		p->cache,	 p->images,	  p->layers,	p->runtime,	 p->ca,
 		p->offline,	 p->key_command,  p->store_url, p->store_region, p->python_index,
 		p->python_hosts, p->npm_registry, p->npm_hosts, p->shared,	 p->trace,
-		p->trace_url,	 p->upstream,
+		p->trace_url,
 	};
 	const uint64_t numbers[] = {
 		p->most.memory_mb, p->most.cpus,   p->most.processes, p->most.nviews,
@@ -62,6 +62,11 @@ static void put_policy(struct buf *out, const struct policy *p)
 	}
 	for (size_t i = 0; i < p->secrets.n; i++)
 		put_secret(out, &p->secrets.secret[i]);
+	/* Last, and only where there is one: what an older daemon has mounted can be taken over. */
+	if (p->upstream && *p->upstream) {
+		record_u64(out, 8, 1);
+		put(out, p->upstream);
+	}
 }
 
 int policy_sum(const struct policy *p, char ret_sum[DIGEST_HEX])

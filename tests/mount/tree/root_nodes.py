@@ -75,8 +75,10 @@ def secrets():
         write(f"{SCRATCH}/{name}", "value-of-it\n")
         os.chmod(f"{SCRATCH}/{name}", mode)
     os.symlink("private", f"{SCRATCH}/link")
+    os.close(os.open(f"{SCRATCH}/hollow", os.O_CREAT | os.O_WRONLY, 0o600))
+    os.mkdir(f"{SCRATCH}/place", 0o700)
     sources = {"good": f"file {SCRATCH}/private", "opened": f"file {SCRATCH}/open", "linked": f"file {SCRATCH}/link",
-               "missing": f"file {SCRATCH}/none", "unset": "env XSBX_TEST_NONE", "set": "env XSBX_TEST_SET",
+               "missing": f"file {SCRATCH}/none", "hollow": f"file {SCRATCH}/hollow", "folder": f"command {SCRATCH}/place", "unset": "env XSBX_TEST_NONE", "set": "env XSBX_TEST_SET",
                "made": "command /bin/echo it", "unmade": f"command {SCRATCH}/none it"}
     write(f"{SCRATCH}/conf", "".join(f"[secret {name}]\nfrom = {source}\nhosts = a.test\n" for name, source in sources.items()))
     done = subprocess.run([os.environ["XSBXFS"], "--check", "--conf", f"{SCRATCH}/conf"], check=False, stdout=subprocess.PIPE,
@@ -86,6 +88,8 @@ def secrets():
     for name, words in (("opened", f"{SCRATCH}/open can be used by others: its mode is 644; chmod 600 it -- "),
                         ("linked", f"{SCRATCH}/link is a link: name the file itself -- "),
                         ("missing", f"{SCRATCH}/none: No such file or directory -- "),
+                        ("hollow", f"{SCRATCH}/hollow is empty -- "),
+                        ("folder", f"{SCRATCH}/place: Permission denied -- "),
                         ("unset", "the variable XSBX_TEST_NONE is not set here, or empty -- "),
                         ("unmade", f"{SCRATCH}/none: No such file or directory -- ")):
         has(name, done, f"warn secret {name}: {words}")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognizes addresses in this machine's IPv6 networks. */
+/* Recognizes this machine's addresses, and those in its IPv6 networks. */
 #ifndef XSBX_VM_NET_DIAL_LOCAL_H
 #define XSBX_VM_NET_DIAL_LOCAL_H
 
@@ -25,5 +25,11 @@ bool local_contains(const struct ifaddrs *list, const struct sockaddr *sa);
 
 /* The same for the current interfaces. If they can't be listed, every IPv6 address counts as local. */
 bool local_is(const struct sockaddr *sa);
+
+/* Is it an IPv4 address of one of these interfaces itself, as the internet may know it? */
+bool local_has(const struct ifaddrs *list, const struct sockaddr *sa);
+
+/* The same for the current interfaces. If they can't be listed, every IPv4 address counts as one. */
+bool local_is_own(const struct sockaddr *sa);
 
 #endif

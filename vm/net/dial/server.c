@@ -34,6 +34,7 @@
  * Where there is an upstream proxy it is connected to instead, and asked for a tunnel (upstream.c). Names are then resolved by it
  * alone, so their addresses are not seen here: it decides which are private. What is given by an address is still judged here, also
  * where a name is one, in any notation; and what is spared, which is this machine's or the administrator's, is connected to directly.
+ * So is this machine itself by an address that is public, which is then recognized as above: the proxy may be near, or on it.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
  * freed when the last of them is closed; `over` means that its result is not needed any more.
@@ -168,12 +169,18 @@ static bool is_spared(const struct dial *d, const struct sockaddr *sa)
 	return false;
 }
 
+/* No address was found; of a proxy that says nothing of the name that is asked for. */
+static unsigned not_found(const struct dial *d)
+{
+	return d->relayed ? NET_UNREACHABLE : NET_UNRESOLVED;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct dial *d = container_of(timer, struct dial, timer);
 
 	if (uv_now(d->server->loop) - d->begun >= TOTAL_MS || !d->polling)
-		answer(d, d->naddresses ? NET_UNREACHABLE : NET_UNRESOLVED, -1);
+		answer(d, d->naddresses ? NET_UNREACHABLE : not_found(d), -1);
 	else
 		stop_poll(d); /* and try the next one */
 }
@@ -317,7 +324,7 @@ static void use_addresses(struct dial *d)
 			d->addresses[d->naddresses++] = d->addresses[i];
 	}
 	if (d->naddresses == 0)
-		answer(d, all ? NET_PRIVATE : NET_UNRESOLVED, -1);
+		answer(d, all ? NET_PRIVATE : not_found(d), -1);
 	else
 		attempt(d);
 }
@@ -356,7 +363,7 @@ static void resolve(struct dial *d, unsigned thread)
 	d->waiting = false;
 	if (uv_getaddrinfo(d->server->loop, &d->lookup, on_resolved, looked_up(d), NULL, &hints) <
 	    0) {
-		answer(d, NET_UNRESOLVED, -1);
+		answer(d, not_found(d), -1);
 		return;
 	}
 	d->resolving = true;
@@ -419,27 +426,34 @@ static unsigned choose_way(struct dial *d)
 	if (by_name ? !d->anywhere && is_near(d->name) : !d->address)
 		return NET_PRIVATE;
 	to.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
-	d->relayed = by_name || address_is_public(&to.sa);
+	d->relayed = by_name || (address_is_public(&to.sa) && !local_is_own(&to.sa));
 	return NET_OK;
+}
+
+/* Without a lookup, which finds no address of a family of which this machine has but loopback (AI_ADDRCONFIG), and the proxy may be
+ * there. Return: how many; -1: they have to be looked up. */
+static int known_addresses(struct dial *d)
+{
+	const struct dial_config *cfg = &d->server->cfg;
+	struct in_addr in = {d->address};
+
+	if (d->relayed ? inet_aton(cfg->upstream->host, &in) : d->address != 0) {
+		d->addresses[0].in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = in};
+		return 1;
+	}
+	return cfg->resolve ? cfg->resolve(cfg->data, looked_up(d), d->addresses) : -1;
 }
 
 static void find_addresses(struct dial *d)
 {
-	const struct dial_config *cfg = &d->server->cfg;
 	const unsigned reason = choose_way(d);
-	int n = -1;
+	int n;
 
 	if (reason != NET_OK) {
 		answer(d, reason, -1);
 		return;
 	}
-	if (d->address && !d->relayed) {
-		d->addresses[0].in =
-			(struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
-		n = 1;
-	} else if (cfg->resolve) {
-		n = cfg->resolve(cfg->data, looked_up(d), d->addresses);
-	}
+	n = known_addresses(d);
 	if (n >= 0) {
 		d->naddresses = (unsigned)n;
 		use_addresses(d);

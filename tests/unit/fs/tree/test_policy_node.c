@@ -189,8 +189,13 @@ static unsigned told(struct fixture *fx, const char *words)
 
 static struct sandbox *asking(struct fixture *fx)
 {
+	struct sandbox *s;
+
 	fx_network(fx, "ask = yes\n");
-	return fx_run(fx, "x");
+	s = fx_run(fx, "x");
+	fx_demo(fx)->active->started =
+		(struct timespec){1700000000, 0}; /* before what the fake tells of */
+	return s;
 }
 
 static void test_question(void **state)
@@ -409,6 +414,17 @@ static void test_hostile(void **state)
 
 /* ---- net/log ---- */
 
+static unsigned count(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, word))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
 static void log_one(struct sandbox *s, const char *path, uint32_t lost)
 {
 	struct sandbox_logged what = fake_request(path);
@@ -444,11 +460,44 @@ static void test_log(void **state)
 	fake_logged(s, &tcp);
 	fx_expect_in(fx, NET "log", "\"method\":null,\"scheme\":\"tcp\"");
 	fx_expect_in(fx, NET "log", "\"refused\":true,\"first_rule\":2,");
-	fx_expect_in(fx, SESSION "/status.json", "\"requests\": 1");
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 1");
 	assert_int_equal(fx_size(fx, NET "log"), strlen(fx_cat(fx, NET "log")));
 	log_one(s, "/b", 7);
 	assert_int_equal(strncmp(fx_cat(fx, NET "log"), "{\"dropped\":7}", 13), 0);
 	assert_int_equal(fx_size(fx, NET "log"), strlen(fx_cat(fx, NET "log")));
+}
+
+static void log_at(struct sandbox *s, int64_t ms)
+{
+	struct sandbox_logged what = fake_request("/late");
+
+	what.time_ms = ms;
+	fake_logged(s, &what);
+}
+
+/* What is told of late is whose it was then; what a job has left behind is the job's. */
+static void test_log_whose(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+	const int64_t later = (int64_t)(time(NULL) + 60) * 1000;
+	struct fake_job *j;
+
+	fake_exit(s, VM_DONE, 0);
+	log_one(s, "/a", 0);
+	fx_expect_in(fx, NET "log", "1700000000.123,\"took_ms\":41,\"who\":\"run 1\"");
+	log_at(s, 1699999999999);
+	fx_expect_in(fx, NET "log", "1699999999.999,\"took_ms\":41,\"who\":null");
+	log_at(s, later);
+	fx_expect_in(fx, NET "log", ".0,\"took_ms\":41,\"who\":null");
+	j = fx_job(fx, "build");
+	log_at(s, later + 1000);
+	fake_job_exit(s, j, VM_DONE, 0);
+	log_at(s, later + 2000);
+	assert_int_equal(count(fx_cat(fx, NET "log"), "\"who\":\"job build\""), 2);
+	fake_job_gone(s, j);
+	log_at(s, later + 3000);
+	assert_int_equal(count(fx_cat(fx, NET "log"), "\"who\":\"job build\""), 2);
 }
 
 /* What tail -f does, while the oldest lines go: the file never gets shorter, and what is new is there. */
@@ -511,14 +560,47 @@ static void test_used(void **state)
 	assert_int_equal(s->policy.used.connections, 3);
 }
 
+/* What the filter has counted is counted once, be it seen while it goes on or at its end. */
+static void test_used_at_once(void **state)
+{
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+
+	s->traffic.requests = 2;
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 2");
+	log_one(s, "/a", 0);
+	log_one(s, "/b", 0);
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 2");
+	s->traffic.requests = 3;
+	fx_expect_in(fx, SESSION "/status.json", "\"requests\": {\n        \"used\": 3");
+}
+
+/* Whatever was refused for a budget says in `error` which that is, as long as there is one. */
+static void test_used_up(void **state)
+{
+	static const struct sandbox_denied spent = {
+		.name = "api.test", .port = 443, .reason = "the budget is used up", .spent = true};
+	struct fixture *fx = *state;
+	struct sandbox *s = asking(fx);
+
+	s->traffic = (struct sandbox_traffic){.bytes_in = 5000, .requests = 9};
+	s->events->denied(s->data, &spent);
+	fx_expect(fx, SESSION "/error", "");
+	assert_int_equal(fx_add(fx, SESSION "/config", "net_bytes = 64K\nnet_requests = 10\n"), 0);
+	s->events->denied(s->data, &spent);
+	fx_expect_error(fx, SESSION, "net-budget");
+	fx_expect_in(fx, SESSION "/error", "net_requests is used up, which is 10");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fx_test(test_rules),   fx_test(test_permitted),	  fx_test(test_secrets),
-		fx_test(test_applied), fx_test(test_limits),	  fx_test(test_question),
-		fx_test(test_beyond),  fx_test(test_wrong_moves), fx_test(test_always),
-		fx_test(test_unasked), fx_test(test_many),	  fx_test(test_hostile),
-		fx_test(test_log),     fx_test(test_log_follows), fx_test(test_used),
+		fx_test(test_rules),	    fx_test(test_permitted),   fx_test(test_secrets),
+		fx_test(test_applied),	    fx_test(test_limits),      fx_test(test_question),
+		fx_test(test_beyond),	    fx_test(test_wrong_moves), fx_test(test_always),
+		fx_test(test_unasked),	    fx_test(test_many),	       fx_test(test_hostile),
+		fx_test(test_log),	    fx_test(test_log_follows), fx_test(test_used),
+		fx_test(test_used_at_once), fx_test(test_used_up),     fx_test(test_log_whose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

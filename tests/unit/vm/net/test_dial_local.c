@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IPv6 networks of this machine, which are not the internet. */
+/* Addresses of this machine, and its IPv6 networks, which are not the internet. */
 /* modules: vm/net/dial/local.c */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -64,6 +64,26 @@ static void test_networks(void **state)
 	assert_false(local_contains(&list, (struct sockaddr *)&four));
 }
 
+static void test_own(void **state)
+{
+	struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = {htonl(0x5db8d822)}},
+			   near = own, mask = own;
+	struct sockaddr_in6 other = v6("2a01::5");
+	struct ifaddrs without = {0};
+	struct ifaddrs second = {.ifa_addr = (struct sockaddr *)&own,
+				 .ifa_netmask = (struct sockaddr *)&mask,
+				 .ifa_next = &without};
+	struct ifaddrs list = {.ifa_addr = (struct sockaddr *)&other, .ifa_next = &second};
+
+	(void)state;
+	mask.sin_addr.s_addr = htonl(0xffffff00);
+	near.sin_addr.s_addr = htonl(0x5db8d823);
+	assert_true(local_has(&list, (struct sockaddr *)&own));
+	assert_false(local_has(&list, (struct sockaddr *)&near)); /* a neighbour is not itself */
+	assert_false(local_has(&list, (struct sockaddr *)&other));
+	assert_false(local_has(NULL, (struct sockaddr *)&own));
+}
+
 /* Loopback is there on any machine that has IPv6 at all; the internet is nobody's own network. */
 static void test_this_machine(void **state)
 {
@@ -73,12 +93,16 @@ static void test_this_machine(void **state)
 	(void)state;
 	assert_false(local_is((struct sockaddr *)&far));
 	assert_false(local_is((struct sockaddr *)&four));
+	assert_true(local_is_own((struct sockaddr *)&four));
+	four.sin_addr.s_addr = htonl(0x08080808);
+	assert_false(local_is_own((struct sockaddr *)&four));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_networks),
+		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_this_machine),
 	};
 

@@ -5,11 +5,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -199,17 +202,28 @@ static void one_piece(void **state)
 	close(fd);
 }
 
-static void answered(const char *text, int want)
+static void answer_so(const char *text, bool cut, int want)
 {
 	int fd;
 
 	ask("b.test", 0, 22);
 	fd = proxy_asked("CONNECT b.test:22 HTTP/1.1\r\nHost: b.test:22\r\n\r\n");
 	say(fd, text);
-	if (want == NET_UPSTREAM)
+	if (cut)
 		shutdown(fd, SHUT_WR);
 	assert_int_equal(told(), want);
 	close(fd);
+}
+
+/* It says no more, and waits: what was said is enough. */
+static void answered(const char *text, int want)
+{
+	answer_so(text, false, want);
+}
+
+static void answered_and_cut(const char *text, int want)
+{
+	answer_so(text, true, want);
 }
 
 static void refused(void **state)
@@ -218,6 +232,9 @@ static void refused(void **state)
 
 	(void)state;
 	assert_non_null(longest);
+	longest[69999] = '\0';
+	memset(longest, 'a', 69999);
+	memcpy(longest, "HTTP/1.1 200 OK\r\nA: ", 20);
 	answered("HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\n\r\nwords", NET_UPSTREAM);
 	answered("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", NET_UPSTREAM);
 	answered("HTTP/1.1 302 Found\r\nLocation: http://login.test/\r\n\r\n", NET_UPSTREAM);
@@ -225,12 +242,9 @@ static void refused(void **state)
 	answered("HTTP/1.1 502 Bad Gateway\r\n\r\n", NET_UNREACHABLE);
 	answered("HTTP/1.1 504 Gateway Timeout\r\n\r\n", NET_UNREACHABLE);
 	answered("SSH-2.0-OpenSSH\r\n", NET_UPSTREAM);
-	answered("", NET_UPSTREAM);
-	answered("HTTP/1.1 200 cut", NET_UPSTREAM);
-	memset(longest, 'a', 69999);
-	longest[69999] = '\0';
-	memcpy(longest, "HTTP/1.1 200 OK\r\nA: ", 20);
 	answered(longest, NET_UPSTREAM);
+	answered_and_cut("", NET_UPSTREAM);
+	answered_and_cut("HTTP/1.1 200 cut", NET_UPSTREAM);
 	free(longest);
 }
 
@@ -267,6 +281,49 @@ static void spared(void **state)
 	close(other);
 }
 
+/* Return: does this process have a network of its own now, where the loopback device has that address as well? */
+static bool own_network(uint32_t address)
+{
+	struct ifreq r = {.ifr_name = "lo:1"}, up = {.ifr_name = "lo"};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {address}};
+	_cleanup_close_ int fd = -1;
+
+	if (unshare((geteuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET) < 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(&r.ifr_addr, &in, sizeof(in));
+	up.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+	return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &up) == 0 && ioctl(fd, SIOCSIFADDR, &r) == 0;
+}
+
+/* Public addresses of this machine itself, which the proxy may be on: it would be asked for what is refused without it. */
+static void this_machine(void **state)
+{
+	const uint32_t own = htonl(0x5db8d822);
+	const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(8080)};
+	int fd, served;
+
+	if (!own_network(own))
+		skip();
+	set_up(state);
+	served = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(served, (const struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(served, 5), 0);
+	ask("93.184.216.34", own, 8080);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask("0x5db8d822", 0, 8080);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask_sparing("93.184.216.34", own, 8080, own);
+	assert_int_equal(told(), NET_OK);
+	close(tunnel);
+	nobody_asks();
+	ask("93.184.216.35", htonl(0x5db8d823), 80); /* somebody else's */
+	fd = proxy_asked("CONNECT 93.184.216.35:80 HTTP/1.1\r\nHost: 93.184.216.35:80\r\n\r\n");
+	close(fd);
+	close(served);
+	tear_down(state);
+}
+
 static void numbers_are_addresses(void **state)
 {
 	int fd;
@@ -287,6 +344,30 @@ static void is_not_there(void **state)
 	ask("b.test", 0, 443);
 	assert_int_equal(told(), NET_UNREACHABLE);
 	listener = -1;
+}
+
+/* One that is an address is not looked up: resolvers have none of a family of which this machine has but loopback. */
+static void by_number(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(proxy.host, sizeof(proxy.host), "127.0.0.1");
+	ask("b.test", 0, 443);
+	fd = proxy_asked("CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n");
+	say(fd, "HTTP/1.1 200 OK\r\n\r\n");
+	assert_int_equal(told(), NET_OK);
+	close(tunnel);
+	close(fd);
+}
+
+/* Nothing is known of the name that was asked for. */
+static void has_no_address(void **state)
+{
+	(void)state;
+	snprintf(proxy.host, sizeof(proxy.host), "gone.test");
+	ask("b.test", 0, 443);
+	assert_int_equal(told(), NET_UNREACHABLE);
 }
 
 static void urls(void **state)
@@ -326,7 +407,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(numbers_are_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(by_number, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(has_no_address, set_up, tear_down),
 		cmocka_unit_test(urls),
+		cmocka_unit_test(
+			this_machine), /* the last: this process has another network then */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include "vm/base/util.h"
 #include "vm/jail/setup.h"
 #include "vm/jail/view.h"
+#include "vm/order/policy_internal.h"
 
 /* ---- what is no order ---- */
 
@@ -455,12 +456,32 @@ static void sums(void **state)
 	policy_free(again);
 }
 
+/* What was mounted by a daemon that knew of no proxy goes on under one that does, as long as none is named. */
+static void upstream(void **state)
+{
+	static char none[] = "", url[] = "http://proxy.test:3128";
+	struct policy p = {.qemu = "/q"};
+	char old[DIGEST_HEX], sum[DIGEST_HEX];
+
+	(void)state;
+	assert_int_equal(policy_sum(&p, old), 0);
+	assert_string_equal(old,
+			    "da18eb9b5262c2466325d2b4bb7696c5310ab5c39079cd7b3d88cfbaac6754c4");
+	p.upstream = none;
+	assert_int_equal(policy_sum(&p, sum), 0);
+	assert_string_equal(sum, old);
+	p.upstream = url;
+	assert_int_equal(policy_sum(&p, sum), 0);
+	assert_string_not_equal(sum, old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, policy_fixture_setup, policy_fixture_teardown)
-		T(shapes),  T(names),	  T(sizes),  T(not_configured), T(programs), T(key),
-		T(secrets), T(variables), T(owners), T(commits),	T(sums),     T(registries),
+		T(shapes), T(names),	  T(sizes),	T(not_configured), T(programs),
+		T(key),	   T(secrets),	  T(variables), T(owners),	   T(commits),
+		T(sums),   T(registries), T(upstream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
