@@ -155,16 +155,11 @@ static int put_who(const struct run *r, const char *between, size_t begin, struc
 	return buf_printf(out, "%s%s", out->len > begin ? between : "", run_words(r).text);
 }
 
-static int64_t ms_of(const struct timespec *t)
-{
-	return t->tv_sec * 1000LL + t->tv_nsec / 1000000;
-}
-
 /* @left: it has ended, and processes of it go on. */
 static bool ran_at(const struct run *r, int64_t ms, bool left)
 {
-	return r->started.tv_sec && ms_of(&r->started) <= ms &&
-	       (left || !run_ended(r) || ms <= ms_of(&r->ended));
+	return r->started.tv_sec && clock_ms(&r->started) <= ms &&
+	       (left || !run_ended(r) || ms <= clock_ms(&r->ended));
 }
 
 /* The session's own run of then. They follow each other. */
@@ -175,7 +170,7 @@ static const struct run *own_run_at(const struct session *s, int64_t ms)
 	TAILQ_FOREACH_REVERSE(r, &s->runs, run_list, link) {
 		if (ran_at(r, ms, false))
 			return r;
-		if (r->started.tv_sec && run_ended(r) && ms_of(&r->ended) < ms)
+		if (r->started.tv_sec && run_ended(r) && clock_ms(&r->ended) < ms)
 			break;
 	}
 	return NULL;

@@ -421,7 +421,7 @@ static void move(struct session *s, struct question *q, enum question_state to, 
 	if (vasprintf(&q->decided, how, ap) < 0)
 		q->decided = NULL;
 	va_end(ap);
-	q->decided_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	q->decided_ms = clock_ms(&now);
 	s->questions.n[was]--;
 	q->state = to;
 	s->questions.n[to]++;

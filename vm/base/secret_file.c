@@ -18,11 +18,11 @@ int secret_file_open(const char *path, uid_t owner, bool root, char ret_why[stat
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		r = -errno;
-		snprintf(ret_why, SECRET_FILE_WHY, "%s%s", path,
-			 r == -ELOOP ? " is a link: name the file itself" : "");
-		if (r != -ELOOP)
-			snprintf(ret_why + strlen(ret_why), SECRET_FILE_WHY - strlen(ret_why),
-				 ": %s", strerror(-r));
+		if (r == -ELOOP)
+			snprintf(ret_why, SECRET_FILE_WHY, "%s is a link: name the file itself",
+				 path);
+		else
+			snprintf(ret_why, SECRET_FILE_WHY, "%s: %s", path, strerror(-r));
 	} else if (!S_ISREG(st.st_mode)) {
 		r = -EINVAL;
 		snprintf(ret_why, SECRET_FILE_WHY, "%s is no regular file", path);

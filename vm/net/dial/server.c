@@ -175,6 +175,14 @@ static unsigned not_found(const struct dial *d)
 	return d->relayed ? NET_UNREACHABLE : NET_UNRESOLVED;
 }
 
+/* How long it still has, at least 1. */
+static uint64_t left_ms(const struct dial *d)
+{
+	const uint64_t spent = uv_now(d->server->loop) - d->begun;
+
+	return spent < TOTAL_MS ? TOTAL_MS - spent : 1;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct dial *d = container_of(timer, struct dial, timer);
@@ -219,7 +227,6 @@ static void on_said(uv_poll_t *poll, int status, int events)
 /* Asks the proxy that was connected to. Return: was it? */
 static bool ask_upstream(struct dial *d)
 {
-	const uint64_t spent = uv_now(d->server->loop) - d->begun;
 	char address[INET_ADDRSTRLEN], text[UPSTREAM_ASK_MAX];
 	const struct in_addr in = {d->address};
 	size_t len;
@@ -229,7 +236,7 @@ static bool ask_upstream(struct dial *d)
 	if (send(d->fd, text, len, MSG_NOSIGNAL) != (ssize_t)len)
 		return false;
 	upstream_init(&d->upstream);
-	uv_timer_start(&d->timer, on_timer, spent < TOTAL_MS ? TOTAL_MS - spent : 1, 0);
+	uv_timer_start(&d->timer, on_timer, left_ms(d), 0);
 	uv_poll_start(&d->poll, UV_READABLE, on_said);
 	return true;
 }
@@ -297,9 +304,8 @@ static int try_address(struct dial *d, union dial_address *to)
 static void attempt(struct dial *d)
 {
 	while (d->next < d->naddresses) {
-		const uint64_t spent = uv_now(d->server->loop) - d->begun;
 		const bool last = d->next + 1 == d->naddresses;
-		uint64_t ms = spent < TOTAL_MS ? TOTAL_MS - spent : 1;
+		uint64_t ms = left_ms(d);
 
 		if (try_address(d, &d->addresses[d->next++]) < 0)
 			continue;
