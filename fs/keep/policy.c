@@ -45,6 +45,7 @@ enum {
 	Q_PORT,
 	Q_RULE,
 	Q_MTIME,
+	Q_LAPSED,
 };
 
 enum { USED_BYTES = 1, USED_REQUESTS, USED_CONNECTIONS, NOW_BYTES, NOW_REQUESTS, NOW_CONNECTIONS };
@@ -143,6 +144,7 @@ static void put_question(struct buf *out, const struct question *q, bool live)
 	keep_put_u64(out, Q_PORT, q->port);
 	keep_put_u64(out, Q_RULE, q->rule);
 	record_time(out, Q_MTIME, &q->mtime);
+	keep_put_u64(out, Q_LAPSED, gone || q->lapsed);
 	record_close(out, at);
 }
 
@@ -209,6 +211,7 @@ static int question_field(struct keep_in *in, void *to, const struct record_fiel
 		return r;
 	case Q_RULE: return record_get_u32(f, UINT32_MAX, &q->rule);
 	case Q_MTIME: return record_get_time(f, &q->mtime);
+	case Q_LAPSED: return record_get_bool(f, &q->lapsed);
 	default: return 0;
 	}
 }

@@ -93,8 +93,7 @@ const struct question *question_undecided(const struct session *s, const char *w
 	const struct question *q;
 
 	TAILQ_FOREACH_REVERSE(q, &s->questions.list, question_list, link)
-		if ((q->state == QUESTION_OPEN || (q->decided && strstr(q->decided, "nobody"))) &&
-		    is_by(q, who))
+		if ((q->state == QUESTION_OPEN || q->lapsed) && is_by(q, who))
 			return q;
 	return NULL;
 }
@@ -433,6 +432,13 @@ static void move(struct session *s, struct question *q, enum question_state to, 
 	trim(s, to);
 }
 
+/* It is denied, because nobody has decided it. */
+static void lapse(struct session *s, struct question *q, const char *how)
+{
+	q->lapsed = true;
+	move(s, q, QUESTION_DENIED, "%s", how);
+}
+
 void question_decide(struct session *s, struct question *q, bool allowed, uid_t uid)
 {
 	const uint32_t id = q->id;
@@ -492,7 +498,7 @@ void question_unasked(struct session *s, uint32_t id, unsigned why)
 		return;
 	switch (why) {
 	case SANDBOX_UNASKED_LATE:
-		move(s, q, QUESTION_DENIED, "denied, for nobody decided in time");
+		lapse(s, q, "denied, for nobody decided in time");
 		return;
 	case SANDBOX_UNASKED_RULES:
 		if (is_allowed(s, q))
@@ -502,7 +508,7 @@ void question_unasked(struct session *s, uint32_t id, unsigned why)
 			move(s, q, QUESTION_DENIED,
 			     "denied by what net/rules or net/allow say now");
 		return;
-	default: move(s, q, QUESTION_DENIED, "nobody waits for it any more: the program gave up");
+	default: lapse(s, q, "nobody waits for it any more: the program gave up");
 	}
 }
 
@@ -511,5 +517,5 @@ void question_sandbox_gone(struct session *s)
 	struct question *q;
 
 	while ((q = first_open(s)))
-		move(s, q, QUESTION_DENIED, QUESTION_SANDBOX_GONE);
+		lapse(s, q, QUESTION_SANDBOX_GONE);
 }

@@ -34,6 +34,7 @@ struct question {
 	uint32_t number, id;
 	enum question_state state;
 	bool always;				/* a decision becomes a rule */
+	bool lapsed;				/* denied because nobody decided it */
 	int64_t asked_ms, until_ms, decided_ms; /* since 1970 */
 	char *who; /* what went on in the session: "run 7", a line for each */
 	char *method, *scheme, *host, *path;

@@ -68,13 +68,21 @@ static void test_questions(void **state)
 			    question_find(fx_demo(fx), 1)->decided);
 	assert_int_equal(kx_in_second(&two, "demo")->questions.last, 3);
 	kx_end(&two);
+	fake_asks_no_more(s, 12, SANDBOX_UNASKED_LATE);
+	kx_check_both(fx);
+	kx_check(fx, &kx_live, &two);
+	q = question_find(kx_in_second(&two, "demo"), 2);
+	assert_true(q && q->state == QUESTION_DENIED && q->lapsed);
+	assert_false(question_find(kx_in_second(&two, "demo"), 1)->lapsed);
+	kx_end(&two);
+	fake_asks(s, 12, "", "tcp", "api.test", 22, "", 3);
 	/* ... and after a power cut for nobody. */
 	kx_check(fx, &kx_at_rest, &two);
-	q = question_find(kx_in_second(&two, "demo"), 2);
-	assert_true(q && q->state == QUESTION_DENIED);
+	q = question_find(kx_in_second(&two, "demo"), 4);
+	assert_true(q && q->state == QUESTION_DENIED && q->lapsed);
 	assert_string_equal(q->decided, QUESTION_SANDBOX_GONE);
 	assert_int_equal(kx_in_second(&two, "demo")->questions.n[QUESTION_OPEN], 0);
-	assert_int_equal(kx_in_second(&two, "demo")->questions.n[QUESTION_DENIED], 2);
+	assert_int_equal(kx_in_second(&two, "demo")->questions.n[QUESTION_DENIED], 3);
 	kx_end(&two);
 }
 
