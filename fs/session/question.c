@@ -497,9 +497,7 @@ void question_unasked(struct session *s, uint32_t id, unsigned why)
 	if (!q)
 		return;
 	switch (why) {
-	case SANDBOX_UNASKED_LATE:
-		lapse(s, q, "denied, for nobody decided in time");
-		return;
+	case SANDBOX_UNASKED_LATE: lapse(s, q, "denied, for nobody decided in time"); return;
 	case SANDBOX_UNASKED_RULES:
 		if (is_allowed(s, q))
 			move(s, q, QUESTION_ALLOWED,

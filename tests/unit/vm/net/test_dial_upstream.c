@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections by an upstream proxy: what it is asked, what it answers, and what it is not asked for. */
-/* modules: vm/net/dial/server.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/upstream.c vm/base/address.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/listener.c */
+/* modules: vm/net/dial/server.c vm/net/dial/dials.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/upstream.c vm/base/address.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c tests/unit/fixture/listener.c */
 /* libs: uv http_parser */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's end of a sandbox's network, and a helper that asks for what it should not. */
-/* modules: vm/net/gateway.c vm/net/gateway_policy.c vm/net/leave.c vm/base/egress.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/secret_use.c vm/base/words.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c tests/unit/fixture/gateway_fixture.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c vm/base/turn.c vm/base/blackbox.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
+/* modules: vm/net/gateway.c vm/net/gateway_policy.c vm/net/leave.c vm/base/egress.c vm/base/rules.c vm/base/place.c vm/base/http_path.c vm/base/secret_use.c vm/base/words.c vm/net/allow_check.c vm/net/dialer.c vm/base/packets.c vm/base/lent.c vm/base/fdpass.c vm/net/dial/server.c vm/net/dial/dials.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/allow.c vm/base/address.c vm/base/net_reason.c tests/unit/fixture/listener.c tests/unit/fixture/gateway_fixture.c vm/base/record.c vm/base/fdbag.c vm/base/buf.c vm/base/turn.c vm/base/blackbox.c vm/base/estate.c vm/base/estate_file.c vm/base/io.c vm/base/estate_items.c vm/base/estate_load.c vm/base/estate_tidy.c vm/base/memory.c */
 /* libs: uv http_parser */
 #include <arpa/inet.h>
 #include <errno.h>

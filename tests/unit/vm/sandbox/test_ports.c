@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports that sandboxes ask for and can't have, and those that they give up. */
-/* modules: tests/unit/fixture/template_fixture.c tests/unit/fixture/listener.c vm/net/dial/server.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/address.c */
+/* modules: tests/unit/fixture/template_fixture.c tests/unit/fixture/listener.c vm/net/dial/server.c vm/net/dial/dials.c vm/net/dial/upstream.c vm/net/dial/local.c vm/base/address.c */
 /* libs: http_parser */
 #include <errno.h>
 #include <netinet/in.h>
