@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "vm/base/ms.h"
 #include "vm/base/record.h"
 
 void leaves_init(struct leaves *l)
@@ -90,14 +90,6 @@ void leaves_decide(struct leaves *l, uint32_t id, bool given)
 		free(e);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000 + 1;
-}
-
 static bool is_over(const struct leave *e, int64_t now)
 {
 	return e->used_ms && now - e->used_ms > LEAVE_AGAIN_MS;
@@ -110,7 +102,7 @@ static bool is_for(const struct leave *e, const char *host, uint16_t port)
 
 bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
 {
-	const int64_t now = now_ms();
+	const int64_t now = ms_now(CLOCK_MONOTONIC) + 1;
 	const struct leave *e;
 
 	TAILQ_FOREACH(e, &l->given, link)
@@ -121,7 +113,7 @@ bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
 
 void leaves_use(struct leaves *l, const char *host, uint16_t port)
 {
-	const int64_t now = now_ms();
+	const int64_t now = ms_now(CLOCK_MONOTONIC) + 1;
 	struct leave *e, *next;
 	bool used = false;
 

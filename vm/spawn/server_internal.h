@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "deaths.h"
 #include "final.h"
@@ -16,6 +15,7 @@
 #include "kids.h"
 #include "server.h"
 #include "vm/base/log.h"
+#include "vm/base/ms.h"
 #include "vm/base/unsent.h"
 #include "vm/base/util.h"
 #include "wire.h"
@@ -75,10 +75,7 @@ struct server {
 
 static inline int64_t server_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return ms_now(CLOCK_MONOTONIC);
 }
 
 /* ---- server_requests.c: what the daemon asks for ---- */

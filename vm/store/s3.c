@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
+#include "vm/base/ms.h"
 #include "vm/base/util.h"
 
 /*
@@ -52,10 +52,7 @@ static_assert(ARRAY_SIZE(verb_str) == S3_NVERBS, "a name for each verb");
 
 uint64_t s3_now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ms_now(CLOCK_MONOTONIC);
 }
 
 /* ---- addresses ---- */

@@ -19,10 +19,10 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vm/base/allow.h"
+#include "vm/base/ms.h"
 #include "vm/base/path.h"
 #include "vm/base/secret_file.h"
 #include "vm/base/secret_list.h"
@@ -269,14 +269,6 @@ struct command {
 	int status;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
 /* Words without quotes. */
 static void split(char *text, char *argv[WORDS_MAX + 1])
 {
@@ -341,14 +333,14 @@ static bool take(int fd, char *to, size_t size, size_t *len)
 
 static void await(struct command *c)
 {
-	const int64_t end = now_ms() + SECRET_SOURCE_MS;
+	const int64_t end = ms_now(CLOCK_MONOTONIC) + SECRET_SOURCE_MS;
 	bool out = true, err = true;
 	pid_t gone = 0;
 
 	while (!gone || out || err) {
 		struct pollfd p[] = {{.fd = out ? c->out : -1, .events = POLLIN},
 				     {.fd = err ? c->err : -1, .events = POLLIN}};
-		const int64_t left = end - now_ms();
+		const int64_t left = end - ms_now(CLOCK_MONOTONIC);
 
 		if (left <= 0) {
 			kill(-c->pid, SIGKILL);

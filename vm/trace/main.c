@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "headers.h"
 #include "sender.h"
 #include "spans.h"
+#include "vm/base/ms.h"
 #include "vm/base/secret.h"
 #include "vm/base/util.h"
 #include "vm/store/confine.h"
@@ -52,10 +52,7 @@ struct tracer {
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)ms_now(CLOCK_MONOTONIC);
 }
 
 static void say(const char *word, size_t n)

@@ -40,9 +40,9 @@ static struct ask *ask_new(struct net *net, const struct net_asked *what)
 	TAILQ_INIT(&ask->askers);
 	ask->msg = *what;
 	ask->msg.header = (struct net_header){NET_ASKED, ++net->asks.next_id};
-	ask->msg.time_ms = net_clock_ms(CLOCK_REALTIME);
+	ask->msg.time_ms = ms_now(CLOCK_REALTIME);
 	ask->msg.until_ms = ask->msg.time_ms + wait_ms;
-	ask->until_ms = net_clock_ms(CLOCK_MONOTONIC) + wait_ms;
+	ask->until_ms = ms_now(CLOCK_MONOTONIC) + wait_ms;
 	if (net_tell(net, &ask->msg, sizeof(ask->msg)) < 0) { /* nobody would ever know of it */
 		free(ask);
 		return NULL;
@@ -173,7 +173,7 @@ int ask_again(struct net *net)
 
 void ask_prepare(const struct net *net, int *timeout_ms)
 {
-	const int64_t now = TAILQ_EMPTY(&net->asks.list) ? 0 : net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = TAILQ_EMPTY(&net->asks.list) ? 0 : ms_now(CLOCK_MONOTONIC);
 	const struct ask *ask;
 
 	TAILQ_FOREACH(ask, &net->asks.list, link) {
@@ -185,7 +185,7 @@ void ask_prepare(const struct net *net, int *timeout_ms)
 
 void ask_run(struct net *net)
 {
-	const int64_t now = TAILQ_EMPTY(&net->asks.list) ? 0 : net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = TAILQ_EMPTY(&net->asks.list) ? 0 : ms_now(CLOCK_MONOTONIC);
 	struct ask *ask = TAILQ_FIRST(&net->asks.list);
 
 	while (ask) {

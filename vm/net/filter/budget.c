@@ -69,7 +69,7 @@ int budget_pause_ms(struct net *net)
 {
 	const uint64_t rate = net->egress.all.rate;
 	struct budget *b = &net->budget;
-	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = ms_now(CLOCK_MONOTONIC);
 	uint64_t paid;
 
 	if (!rate || !b->debt) {

@@ -54,7 +54,7 @@ static void note_held(struct cleanser *c)
 		unlist(c);
 		return;
 	}
-	c->until_ms = net_clock_ms(CLOCK_MONOTONIC) + HOLD_MS;
+	c->until_ms = ms_now(CLOCK_MONOTONIC) + HOLD_MS;
 	if (!c->listed)
 		TAILQ_INSERT_TAIL(&c->p->net->secrets.cleansers, c, link);
 	c->listed = true;
@@ -75,7 +75,7 @@ void cleanser_finish(struct cleanser *c)
 
 void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), int *timeout_ms)
 {
-	const int64_t now_ms = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now_ms = ms_now(CLOCK_MONOTONIC);
 	struct cleanser *c;
 
 	TAILQ_FOREACH(c, &net->secrets.cleansers, link) {
@@ -87,7 +87,7 @@ void cleanse_prepare(struct net *net, bool (*listens)(const struct proxy *p), in
 
 void cleanse_run(struct net *net)
 {
-	const int64_t now_ms = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now_ms = ms_now(CLOCK_MONOTONIC);
 	struct cleanser *c, *next;
 
 	for (c = TAILQ_FIRST(&net->secrets.cleansers); c; c = next) {

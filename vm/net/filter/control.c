@@ -95,7 +95,7 @@ static int tell_stats(struct net *net)
 		.open = net->flows.count,
 	};
 
-	net->told.ms = net_clock_ms(CLOCK_MONOTONIC);
+	net->told.ms = ms_now(CLOCK_MONOTONIC);
 	if (net_tell(net, &msg, sizeof(msg)) < 0)
 		return 0; /* there is no room: it is told later */
 	net->told.sum = sum_of(net);
@@ -106,7 +106,7 @@ static int tell_stats(struct net *net)
 /* How long until it may be told. */
 static int64_t due_in(const struct net *net)
 {
-	const int64_t since = net_clock_ms(CLOCK_MONOTONIC) - net->told.ms;
+	const int64_t since = ms_now(CLOCK_MONOTONIC) - net->told.ms;
 
 	return MAX((net->told.ended ? TELL_ENDED_MS : TELL_MS) - since, (int64_t)0);
 }

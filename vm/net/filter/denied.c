@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "clock.h"
+#include "vm/base/ms.h"
 #include "vm/base/util.h"
 
 #define BURST	 200
@@ -32,7 +31,7 @@ static bool is_repeated(struct denied *d, int64_t now, const struct net_denied *
 int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t port,
 		struct net_denied *ret_msg)
 {
-	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = ms_now(CLOCK_MONOTONIC);
 
 	d->total++;
 	*ret_msg = (struct net_denied){
@@ -47,7 +46,7 @@ int denied_make(struct denied *d, unsigned reason, const char *name, uint16_t po
 		d->lost++;
 		return 0;
 	}
-	ret_msg->time_ms = net_clock_ms(CLOCK_REALTIME);
+	ret_msg->time_ms = ms_now(CLOCK_REALTIME);
 	ret_msg->header.id = ++d->number;
 	ret_msg->lost = d->lost;
 	d->lost = 0;

@@ -197,8 +197,8 @@ void exchange_begin(struct exchange *x, struct net *net, struct destination *to,
 
 	x->net = net;
 	x->to = to;
-	x->began_ms = net_clock_ms(CLOCK_REALTIME);
-	x->began_mono_ms = net_clock_ms(CLOCK_MONOTONIC);
+	x->began_ms = ms_now(CLOCK_REALTIME);
+	x->began_mono_ms = ms_now(CLOCK_MONOTONIC);
 	put_printable(x->method, sizeof(x->method), websocket ? RULES_WEBSOCKET : method);
 	put_printable(x->version, sizeof(x->version), version);
 	put_target(x->target, target);
@@ -270,7 +270,7 @@ static void tell(const struct exchange *x)
 {
 	struct net_logged m = {
 		.time_ms = x->began_ms,
-		.took_ms = (uint64_t)(net_clock_ms(CLOCK_MONOTONIC) - x->began_mono_ms),
+		.took_ms = (uint64_t)(ms_now(CLOCK_MONOTONIC) - x->began_mono_ms),
 		.bytes_in = x->bytes_in,
 		.bytes_out = x->bytes_out,
 		.status = (uint16_t)x->status,
@@ -287,9 +287,8 @@ static void tell(const struct exchange *x)
 
 void exchange_note(struct net *net, const struct destination *to, unsigned reason)
 {
-	struct net_logged m = {.time_ms = net_clock_ms(CLOCK_REALTIME),
-			       .reason = (uint16_t)reason,
-			       .refused = true};
+	struct net_logged m = {
+		.time_ms = ms_now(CLOCK_REALTIME), .reason = (uint16_t)reason, .refused = true};
 
 	log_tell(net, to, &(struct verdict){RULE_DENY, 0, false}, &m);
 }

@@ -27,8 +27,8 @@ struct flow *flow_new(struct net *net, int guest, int host)
 	f->since = net->now;
 	f->net = net;
 	f->to.scheme = "tcp";
-	f->began_ms = net_clock_ms(CLOCK_REALTIME);
-	f->began_mono_ms = net_clock_ms(CLOCK_MONOTONIC);
+	f->began_ms = ms_now(CLOCK_REALTIME);
+	f->began_mono_ms = ms_now(CLOCK_MONOTONIC);
 	TAILQ_INSERT_TAIL(&net->flows.list, f, link);
 	net->flows.count++;
 	net->connections++;
@@ -48,7 +48,7 @@ static void tell(struct net *net, const struct flow *f, unsigned reason)
 {
 	struct net_logged m = {
 		.time_ms = f->began_ms,
-		.took_ms = (uint64_t)(net_clock_ms(CLOCK_MONOTONIC) - f->began_mono_ms),
+		.took_ms = (uint64_t)(ms_now(CLOCK_MONOTONIC) - f->began_mono_ms),
 		.bytes_in = f->passed[SIDE_HOST],
 		.bytes_out = f->passed[SIDE_GUEST],
 		.reason = (uint16_t)reason,

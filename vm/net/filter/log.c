@@ -15,7 +15,7 @@ void log_tell(struct net *net, const struct destination *to, const struct verdic
 {
 	struct log *log = &net->log;
 
-	if (!rate_take(&log->rate, BURST, EVERY_MS, (uint64_t)net_clock_ms(CLOCK_MONOTONIC))) {
+	if (!rate_take(&log->rate, BURST, EVERY_MS, (uint64_t)ms_now(CLOCK_MONOTONIC))) {
 		log->lost++;
 		return;
 	}

@@ -10,7 +10,6 @@
 #include "alias.h"
 #include "ask.h"
 #include "budget.h"
-#include "clock.h"
 #include "denied.h"
 #include "flow.h"
 #include "guest.h"
@@ -18,6 +17,7 @@
 #include "message.h"
 #include "nic.h"
 #include "vm/base/egress.h"
+#include "vm/base/ms.h"
 #include "pollset.h"
 #include "secrets.h"
 

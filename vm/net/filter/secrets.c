@@ -231,7 +231,7 @@ void secrets_read(struct net *net, const char *name, int fd)
 	}
 	e->fd = fd;
 	e->len = 0;
-	e->until_ms = net_clock_ms(CLOCK_MONOTONIC) + READ_S * 1000;
+	e->until_ms = ms_now(CLOCK_MONOTONIC) + READ_S * 1000;
 	read_more(net, e);
 }
 
@@ -285,7 +285,7 @@ void secrets_give_up(struct net *net, struct secret_waiter *w)
 
 void secrets_prepare(struct net *net, int *timeout_ms)
 {
-	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = ms_now(CLOCK_MONOTONIC);
 	struct secret_entry *e;
 
 	TAILQ_FOREACH(e, &net->secrets.entries, link) {
@@ -299,7 +299,7 @@ void secrets_prepare(struct net *net, int *timeout_ms)
 
 void secrets_run(struct net *net)
 {
-	const int64_t now = net_clock_ms(CLOCK_MONOTONIC);
+	const int64_t now = ms_now(CLOCK_MONOTONIC);
 	struct secret_entry *e, *next;
 
 	for (e = TAILQ_FIRST(&net->secrets.entries); e; e = next) {
