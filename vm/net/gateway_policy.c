@@ -206,6 +206,7 @@ void gateway_decide(struct gateway *gw, uint32_t id, bool allowed)
 {
 	const struct net_decided m = {{NET_DECIDED, id}, allowed};
 
+	gateway_touch(gw);
 	leaves_decide(&gw->leaves, id, allowed);
 	(void)packets_send(&gw->packets, &m, sizeof(m), NULL, 0, -1);
 }
