@@ -53,7 +53,8 @@ int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 	if (!is_word(m->method, sizeof(m->method)) ||
 	    !gateway_is_text(m->scheme, sizeof(m->scheme)) ||
 	    !gateway_is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) ||
-	    m->port == 0 || allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
+	    m->port == 0 || m->time_ms < 0 || m->until_ms < 0 || /* no record has such a time */
+	    allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
 	    strcmp(canonical, m->host) != 0)
 		return -EPROTO;
 	r = leaves_ask(&gw->leaves, m);
