@@ -18,6 +18,7 @@
 #include "vm/image/image.h"
 #include "vm/jail/cgroup.h"
 #include "vm/image/layer.h"
+#include "vm/net/filter/secret_value.h"
 #include "vm/net/jail_spec.h"
 #include "vm/sandbox/network.h"
 #include "vm/backend/probe.h"
@@ -338,12 +339,24 @@ static void check_packages(const struct doctor *d, const struct vm_config *cfg,
 static bool file_lacks(const char *path, char ret_why[static SECRET_FILE_WHY])
 {
 	_cleanup_close_ int fd = secret_file_open(path, getuid(), true, ret_why);
-	char first;
+	char first[SECRET_VALUE_MIN];
+	ssize_t n, i = 0;
 
 	if (fd < 0)
 		return true;
-	snprintf(ret_why, SECRET_FILE_WHY, "%s is empty", path);
-	return read(fd, &first, 1) == 0;
+	n = read(fd, first, sizeof(first));
+	while (i < n && (unsigned char)first[i] >= ' ' && first[i] != 0x7f)
+		i++;
+	explicit_bzero(first, sizeof(first));
+	if (n < 0)
+		snprintf(ret_why, SECRET_FILE_WHY, "%.900s: %s", path, strerror(errno));
+	else if (n == 0)
+		snprintf(ret_why, SECRET_FILE_WHY, "%s is empty", path);
+	else
+		snprintf(ret_why, SECRET_FILE_WHY,
+			 "%.900s: its first line is no value: that has %d characters or more", path,
+			 SECRET_VALUE_MIN);
+	return i < SECRET_VALUE_MIN;
 }
 
 /* The first word of it is run, without a shell. */

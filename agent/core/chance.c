@@ -78,6 +78,12 @@ static void let_go(const struct chance_listener *l, uint64_t id)
 	answer(l, id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
+/* He may be killed while he waits, and his number be another process's, whose memory is none of ours. */
+static bool still_waits(const struct chance_listener *l, uint64_t id)
+{
+	return ioctl(l->source.fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
 /* Once: it may happen as often as user code likes. */
 static void tell_kernels(struct chance *c, const char *what, uint32_t pid)
 {
@@ -100,7 +106,7 @@ static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *
 		answer(l, n->id, 0, EINVAL, 0);
 		return;
 	}
-	while (p && done < len && r > 0) {
+	while (p && done < len && r > 0 && still_waits(l, n->id)) {
 		const size_t piece = len - done < PIECE ? len - done : PIECE;
 
 		chacha_bytes(p->key, p->at + done, bytes, piece);
@@ -116,12 +122,12 @@ static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *
 	answer(l, n->id, (int64_t)done, done || !len ? 0 : EFAULT, 0);
 }
 
-static bool is_device(const struct seccomp_notif *n, uint64_t path)
+static bool is_device(const struct chance_listener *l, const struct seccomp_notif *n, uint64_t path)
 {
 	static const char *const names[] = {"/dev/urandom", "/dev/random"};
 	char text[16] = {0};
 
-	if (reach_read((pid_t)n->pid, path, text, sizeof(text) - 1) <= 0)
+	if (reach_read((pid_t)n->pid, path, text, sizeof(text) - 1) <= 0 || !still_waits(l, n->id))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (strcmp(text, names[i]) == 0)
@@ -218,7 +224,7 @@ static int new_device(struct chance_listener *l, struct kin *p)
 static void on_open(struct chance_listener *l, const struct seccomp_notif *n, uint64_t path,
 		    uint64_t flags)
 {
-	struct kin *p = is_device(n, path) ? kin_find(&l->c->kin, (pid_t)n->pid, l->job) : NULL;
+	struct kin *p = is_device(l, n, path) ? kin_find(&l->c->kin, (pid_t)n->pid, l->job) : NULL;
 	_cleanup_close_ int fd = p ? new_device(l, p) : -1;
 	struct seccomp_notif_addfd add = {.id = n->id, .flags = SECCOMP_ADDFD_FLAG_SEND};
 

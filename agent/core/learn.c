@@ -303,7 +303,13 @@ static enum use use_of(const struct call *c, const struct seccomp_data *d)
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) ? WRITES : c->use;
 }
 
-static void look(const struct seccomp_notif *n)
+/* What is read of a process that was killed meanwhile may be another one's, which has its number. */
+static bool still_waits(int listener, uint64_t id)
+{
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+static void look(int listener, const struct seccomp_notif *n)
 {
 	const struct call *c = call_of(n->data.nr);
 	char path[PATH_MAX], whole[2 * PATH_MAX], plain[PATH_MAX], base[PATH_MAX], link[48];
@@ -322,6 +328,8 @@ static void look(const struct seccomp_notif *n)
 			return;
 		snprintf(whole, sizeof(whole), "%s/%s", base, path);
 	}
+	if (!still_waits(listener, n->id))
+		return;
 	normalize(whole, plain);
 	note(plain, use_of(c, &n->data));
 }
@@ -334,7 +342,7 @@ static bool serve(int listener)
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
-	look(&n);
+	look(listener, &n);
 	sample();
 	resp.id = n.id;
 	resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;

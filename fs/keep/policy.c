@@ -256,9 +256,7 @@ void keep_put_net_used(struct keep_out *o, unsigned tag)
 	size_t at;
 
 	if (!o->io->live) { /* its sandbox will not be there */
-		used.bytes += now.bytes;
-		used.requests += now.requests;
-		used.connections += now.connections;
+		used = network_sum(&used, &now);
 		now = (struct net_budget){0};
 	}
 	at = record_open(o->out, tag);
@@ -276,12 +274,12 @@ static int used_field(struct keep_in *in, void *to, const struct record_field *f
 	struct net_budget *used = &in->s->net_used, *now = to;
 
 	switch (f->tag) {
-	case USED_BYTES: return record_get(f, 0, UINT64_MAX / 4, &used->bytes);
-	case USED_REQUESTS: return record_get(f, 0, UINT64_MAX / 4, &used->requests);
-	case USED_CONNECTIONS: return record_get(f, 0, UINT64_MAX / 4, &used->connections);
-	case NOW_BYTES: return record_get(f, 0, UINT64_MAX / 4, &now->bytes);
-	case NOW_REQUESTS: return record_get(f, 0, UINT64_MAX / 4, &now->requests);
-	case NOW_CONNECTIONS: return record_get(f, 0, UINT64_MAX / 4, &now->connections);
+	case USED_BYTES: return record_get(f, 0, NETWORK_USED_MAX, &used->bytes);
+	case USED_REQUESTS: return record_get(f, 0, NETWORK_USED_MAX, &used->requests);
+	case USED_CONNECTIONS: return record_get(f, 0, NETWORK_USED_MAX, &used->connections);
+	case NOW_BYTES: return record_get(f, 0, NETWORK_USED_MAX, &now->bytes);
+	case NOW_REQUESTS: return record_get(f, 0, NETWORK_USED_MAX, &now->requests);
+	case NOW_CONNECTIONS: return record_get(f, 0, NETWORK_USED_MAX, &now->connections);
 	default: return 0;
 	}
 }

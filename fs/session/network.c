@@ -216,22 +216,28 @@ void network_count(struct session *s, const struct sandbox_logged *what)
 		s->net_now.requests += *what->method != '\0';
 }
 
+/* What filters say, one after the other, may be more than there can be. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return MIN(a, NETWORK_USED_MAX) + MIN(b, NETWORK_USED_MAX - MIN(a, NETWORK_USED_MAX));
+}
+
+struct net_budget network_sum(const struct net_budget *a, const struct net_budget *b)
+{
+	return (struct net_budget){sum(a->bytes, b->bytes), sum(a->requests, b->requests),
+				   sum(a->connections, b->connections)};
+}
+
 struct net_budget network_used(struct session *s)
 {
 	network_sample(s);
-	return (struct net_budget){s->net_used.bytes + s->net_now.bytes,
-				   s->net_used.requests + s->net_now.requests,
-				   s->net_used.connections + s->net_now.connections};
+	return network_sum(&s->net_used, &s->net_now);
 }
 
 void network_gone(struct session *s)
 {
-	struct net_budget *used = &s->net_used, *now = &s->net_now;
-
-	used->bytes += now->bytes;
-	used->requests += now->requests;
-	used->connections += now->connections;
-	*now = (struct net_budget){0};
+	s->net_used = network_sum(&s->net_used, &s->net_now);
+	s->net_now = (struct net_budget){0};
 }
 
 /* ---- ports ---- */

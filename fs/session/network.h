@@ -11,7 +11,8 @@
 #include "vm/vm.h"
 #include "fs/config/settings.h"
 
-#define NETLOG_KEPT 256 /* newest refusals, which net/refused shows */
+#define NETLOG_KEPT	 256		  /* newest refusals, which net/refused shows */
+#define NETWORK_USED_MAX (UINT64_MAX / 4) /* no more is counted, or read from a record */
 
 /* Limits what is told. All zeroes: nothing was told yet. */
 struct netlog_rate {
@@ -47,6 +48,8 @@ void network_sample(struct session *s);
 /* What it has used by now. */
 struct net_budget network_used(struct session *s);
 void network_gone(struct session *s);
+/* Both together. */
+struct net_budget network_sum(const struct net_budget *a, const struct net_budget *b);
 
 /* Callback `ports` of the sandbox. */
 void network_ports_changed(struct session *s);

@@ -313,8 +313,7 @@ static int on_packet(struct packets *p, const void *bytes, size_t len, int *fd)
 	struct gateway *gw = container_of(p, struct gateway, packets);
 
 	(void)fd; /* none can come */
-	if (turn_is_on(turn_of(gw)) && gw->cfg.events->touched)
-		gw->cfg.events->touched(gw->cfg.data);
+	gateway_touch(gw);
 	return obey(gw, bytes, len);
 }
 
@@ -465,7 +464,8 @@ enum {
 	TAG_LOGGED,
 	TAG_GIVEN,
 	TAG_KNOWS_POLICY,
-	TAG_HAS_POLICY
+	TAG_HAS_POLICY,
+	TAG_ASKED,
 };
 
 void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
@@ -476,7 +476,7 @@ void gateway_put(const struct gateway *gw, struct buf *out, struct fdbag *fds)
 	record_u64(out, TAG_LOGGED, gw->logged);
 	record_u64(out, TAG_KNOWS_POLICY, !gw->lists_only);
 	record_u64(out, TAG_HAS_POLICY, gw->has_policy);
-	leaves_put(&gw->leaves, TAG_GIVEN, out);
+	leaves_put(&gw->leaves, TAG_ASKED, TAG_GIVEN, out);
 }
 
 static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret_fd)
@@ -493,6 +493,7 @@ static int take_fields(struct gateway *gw, struct record_reader r, uint32_t *ret
 		case TAG_LOGGED: n = record_get_u32(&f, UINT32_MAX, &gw->logged); break;
 		case TAG_KNOWS_POLICY: n = record_get(&f, 0, 1, &knows); break;
 		case TAG_HAS_POLICY: n = record_get(&f, 0, 1, &has); break;
+		case TAG_ASKED: n = leaves_take_asked(&gw->leaves, &f); break;
 		case TAG_GIVEN: n = leaves_take(&gw->leaves, &f); break;
 		default: break;
 		}
@@ -516,6 +517,8 @@ int gateway_take(uv_loop_t *loop, const struct record_reader *fields, struct fdb
 		r = fd < 0 ? -EBADMSG : packets_open(&gw->packets, loop, fd);
 	if (r < 0) {
 		lent_close(&fd);
+		if (gw)
+			leaves_fini(&gw->leaves);
 		free(gw);
 		return r;
 	}

@@ -34,6 +34,9 @@ struct gateway {
 /* Is it printable, terminated, and not empty? */
 bool gateway_is_text(const char *text, size_t size);
 
+/* What is recorded of it has changed, or is about to. */
+void gateway_touch(const struct gateway *gw);
+
 /* ---- what the helper tells of the policy. Return: 0 or -EPROTO ---- */
 
 int gateway_on_authority(struct gateway *gw, const struct net_authority *m);

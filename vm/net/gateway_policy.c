@@ -11,6 +11,14 @@
 #include "vm/base/net_reason.h"
 #include "vm/base/util.h"
 
+void gateway_touch(const struct gateway *gw)
+{
+	struct turn *turn = gw->cfg.turn ? *gw->cfg.turn : NULL;
+
+	if (turn_is_on(turn) && gw->cfg.events->touched)
+		gw->cfg.events->touched(gw->cfg.data);
+}
+
 bool gateway_is_text(const char *text, size_t size)
 {
 	const size_t len = strnlen(text, size);
@@ -53,7 +61,8 @@ int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 	if (!is_word(m->method, sizeof(m->method)) ||
 	    !gateway_is_text(m->scheme, sizeof(m->scheme)) ||
 	    !gateway_is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) ||
-	    m->port == 0 || allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
+	    m->port == 0 || m->time_ms < 0 || m->until_ms < 0 || /* no record has such a time */
+	    allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
 	    strcmp(canonical, m->host) != 0)
 		return -EPROTO;
 	r = leaves_ask(&gw->leaves, m);
@@ -206,6 +215,7 @@ void gateway_decide(struct gateway *gw, uint32_t id, bool allowed)
 {
 	const struct net_decided m = {{NET_DECIDED, id}, allowed};
 
+	gateway_touch(gw);
 	leaves_decide(&gw->leaves, id, allowed);
 	(void)packets_send(&gw->packets, &m, sizeof(m), NULL, 0, -1);
 }

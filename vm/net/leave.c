@@ -130,13 +130,14 @@ void leaves_use(struct leaves *l, const char *host, uint16_t port)
 	}
 }
 
-enum { TAG_PORT = 1, TAG_HOST };
+/* Never reuse one. */
+enum { TAG_PORT = 1, TAG_HOST, TAG_ID };
 
-void leaves_put(const struct leaves *l, unsigned tag, struct buf *out)
+static void put(const struct leave_list *list, unsigned tag, struct buf *out)
 {
 	const struct leave *e;
 
-	TAILQ_FOREACH(e, &l->given, link) {
+	TAILQ_FOREACH(e, list, link) {
 		size_t at;
 
 		if (e->used_ms)
@@ -144,11 +145,19 @@ void leaves_put(const struct leaves *l, unsigned tag, struct buf *out)
 		at = record_open(out, tag);
 		record_u64(out, TAG_PORT, e->port);
 		record_str(out, TAG_HOST, e->host);
+		record_u64(out, TAG_ID, e->id);
 		record_close(out, at);
 	}
 }
 
-int leaves_take(struct leaves *l, const struct record_field *of)
+void leaves_put(const struct leaves *l, unsigned asked, unsigned given, struct buf *out)
+{
+	put(&l->asked, asked, out);
+	put(&l->given, given, out);
+}
+
+/* Return: the caller's, or NULL with @ret_err. */
+static struct leave *take(const struct record_field *of, int *ret_err)
 {
 	struct record_reader r = record_inside(of);
 	struct leave *e = calloc(1, sizeof(*e));
@@ -162,14 +171,42 @@ int leaves_take(struct leaves *l, const struct record_field *of)
 			n = record_get(&f, 1, UINT16_MAX, &port);
 		else if (f.tag == TAG_HOST)
 			n = record_get_str(&f, e->host, sizeof(e->host));
+		else if (f.tag == TAG_ID)
+			n = record_get_u32(&f, UINT32_MAX, &e->id);
 	}
 	if (n == 0 && (!of->is_bytes || !port || !*e->host))
 		n = -EBADMSG;
+	*ret_err = n;
 	if (n < 0) {
 		free(e);
-		return n;
+		return NULL;
 	}
 	e->port = (uint16_t)port;
-	give(l, e);
+	return e;
+}
+
+int leaves_take(struct leaves *l, const struct record_field *f)
+{
+	int err;
+	struct leave *e = take(f, &err);
+
+	if (e)
+		give(l, e);
+	return err;
+}
+
+int leaves_take_asked(struct leaves *l, const struct record_field *f)
+{
+	int err;
+	struct leave *e = take(f, &err);
+
+	if (!e)
+		return err;
+	if (l->nasked >= LEAVES_ASKED_MAX || find(&l->asked, e->id)) {
+		free(e);
+		return -EBADMSG;
+	}
+	TAILQ_INSERT_TAIL(&l->asked, e, link);
+	l->nasked++;
 	return 0;
 }

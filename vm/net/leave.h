@@ -48,9 +48,11 @@ bool leaves_have(const struct leaves *l, const char *host, uint16_t port);
 /* ... and it was used. */
 void leaves_use(struct leaves *l, const char *host, uint16_t port);
 
-/* Those that were given, in a record; each as a field with @tag. */
-void leaves_put(const struct leaves *l, unsigned tag, struct buf *out);
-/* Return: 0, -EBADMSG, -ENOMEM. */
+/* Those that are asked for, and those that were given, in a record; each as a field with that tag. Who is shown a question decides of
+ * what it was when it was asked, whatever the filter says of it to another daemon. */
+void leaves_put(const struct leaves *l, unsigned asked, unsigned given, struct buf *out);
+/* One that was given, or is asked for. Return: 0, -EBADMSG, -ENOMEM. */
 int leaves_take(struct leaves *l, const struct record_field *f);
+int leaves_take_asked(struct leaves *l, const struct record_field *f);
 
 #endif

@@ -76,9 +76,13 @@ def secrets():
         os.chmod(f"{SCRATCH}/{name}", mode)
     os.symlink("private", f"{SCRATCH}/link")
     os.close(os.open(f"{SCRATCH}/hollow", os.O_CREAT | os.O_WRONLY, 0o600))
+    for name, text in (("short", "value\n"), ("blank", "\n"), ("later", "\nvalue-of-it\n")):
+        write(f"{SCRATCH}/{name}", text)
+        os.chmod(f"{SCRATCH}/{name}", 0o600)
     os.mkdir(f"{SCRATCH}/place", 0o700)
     sources = {"good": f"file {SCRATCH}/private", "opened": f"file {SCRATCH}/open", "linked": f"file {SCRATCH}/link",
-               "missing": f"file {SCRATCH}/none", "hollow": f"file {SCRATCH}/hollow", "folder": f"command {SCRATCH}/place", "unset": "env XSBX_TEST_NONE", "set": "env XSBX_TEST_SET",
+               "missing": f"file {SCRATCH}/none", "hollow": f"file {SCRATCH}/hollow", "short": f"file {SCRATCH}/short", "blank": f"file {SCRATCH}/blank",
+               "later": f"file {SCRATCH}/later", "folder": f"command {SCRATCH}/place", "unset": "env XSBX_TEST_NONE", "set": "env XSBX_TEST_SET",
                "made": "command /bin/echo it", "unmade": f"command {SCRATCH}/none it"}
     write(f"{SCRATCH}/conf", "".join(f"[secret {name}]\nfrom = {source}\nhosts = a.test\n" for name, source in sources.items()))
     done = subprocess.run([os.environ["XSBXFS"], "--check", "--conf", f"{SCRATCH}/conf"], check=False, stdout=subprocess.PIPE,
@@ -89,6 +93,8 @@ def secrets():
                         ("linked", f"{SCRATCH}/link is a link: name the file itself -- "),
                         ("missing", f"{SCRATCH}/none: No such file or directory -- "),
                         ("hollow", f"{SCRATCH}/hollow is empty -- "),
+                        *((name, f"{SCRATCH}/{name}: its first line is no value: that has 6 characters or more -- ")
+                          for name in ("short", "blank", "later")),
                         ("folder", f"{SCRATCH}/place: Permission denied -- "),
                         ("unset", "the variable XSBX_TEST_NONE is not set here, or empty -- "),
                         ("unmade", f"{SCRATCH}/none: No such file or directory -- ")):

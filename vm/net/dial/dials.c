@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "local.h"
@@ -30,8 +31,9 @@
  *
  * Where there is an upstream proxy it is connected to instead, and asked for a tunnel (upstream.c). Names are then resolved by it
  * alone, so their addresses are not seen here: it decides which are private. What is given by an address is still judged here, also
- * where a name is one, in any notation; and what is spared, which is this machine's or the administrator's, is connected to directly.
- * So is this machine itself by an address that is public, which is then recognized as above: the proxy may be near, or on it.
+ * where a name is one, in any notation; what may be the proxy itself, which would be asked for anything, is refused; and what is
+ * spared, which is this machine's or the administrator's, is connected to directly. So is this machine itself by an address that
+ * is public, which is then recognized as above: the proxy may be near, or on it.
  *
  * A dial has three handles or requests: a lookup, a poll handle for each attempt, and a timer. It is
  * freed when the last of them is closed; `over` means that its result is not needed any more.
@@ -376,12 +378,29 @@ static void resolve_next(struct dials *dials)
 		resolve(d, thread);
 }
 
-/* Names that mean the proxy's own host and network to it. */
+/* Names that mean the proxy's own host and network to it; and numbers that are no address here, but may be one to it: 127.0.0.08 is
+ * where all are read as decimal ones. */
 static bool is_near(const char *name)
 {
 	const char *last = strrchr(name, '.');
 
-	return !last || strcmp(last, ".localhost") == 0;
+	return !last || strcmp(last, ".localhost") == 0 || strcmp(last, ".localdomain") == 0 ||
+	       last[1 + strspn(last + 1, "0123456789")] == '\0';
+}
+
+/* May it be where the proxy itself listens? Who is let through to that asks it for whatever he likes, also for what is refused here.
+ * Where a name leads the proxy alone knows: so its port is nobody's, but for those of the web, at which there are all others. */
+static bool may_be_proxy(const struct dial *d)
+{
+	const struct upstream_proxy *p = d->dials->cfg->upstream;
+	struct in_addr in;
+
+	if (d->port != p->port)
+		return false;
+	if (d->port != 80 && d->port != 443)
+		return true;
+	return d->address ? inet_aton(p->host, &in) && in.s_addr == d->address
+			  : strcasecmp(d->name, p->host) == 0;
 }
 
 /* Does it go by the proxy? Return: 0, or an enum net_reason for which it goes nowhere. */
@@ -399,6 +418,8 @@ static unsigned choose_way(struct dial *d)
 		return NET_PRIVATE;
 	to.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {d->address}};
 	d->relayed = by_name || (address_is_public(&to.sa) && !local_is_own(&to.sa));
+	if (d->relayed && !d->anywhere && may_be_proxy(d))
+		return NET_PRIVATE;
 	return NET_OK;
 }
 

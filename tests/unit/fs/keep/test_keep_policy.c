@@ -136,13 +136,35 @@ static void test_log(void **state)
 	kx_end(&two);
 }
 
+/* Filters that have been taken over say the most that is taken of them, one after the other. */
+static void test_the_most(void **state)
+{
+	struct fixture *fx = *state;
+	const uint64_t most = 1ull << 60;
+	struct second two;
+	struct sandbox *s;
+
+	fx_put(fx, TOP "config", "network = on\n");
+	for (unsigned i = 0; i < 40; i++) {
+		s = fx_ready(fx);
+		s->traffic = (struct sandbox_traffic){
+			.bytes_in = most, .bytes_out = most, .connections = most};
+		network_sample(fx_demo(fx));
+		kx_check_both(fx);
+		assert_int_equal(fx_put(fx, TOP "ctl", "close\n"), 0);
+		assert_int_equal(fx_put(fx, TOP "ctl", "reset\n"), 0);
+		assert_true(network_used(fx_demo(fx)).bytes >= 2 * most);
+	}
+	kx_check(fx, &kx_live, &two);
+	assert_true(kx_in_second(&two, "demo")->net_used.bytes >= 2 * most);
+	kx_end(&two);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kx_test(test_settings),
-		kx_test(test_questions),
-		kx_test(test_asked_again),
-		kx_test(test_log),
+		kx_test(test_settings), kx_test(test_questions), kx_test(test_asked_again),
+		kx_test(test_log),	kx_test(test_the_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

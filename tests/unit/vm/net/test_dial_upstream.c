@@ -251,10 +251,20 @@ static void refused(void **state)
 /* It would reach its own host and network by these. */
 static void is_not_asked(void **state)
 {
-	static const char *const near[] = {"localhost",	  "a.localhost",    "printer",
-					   "127.0.0.1",	  "0x7f.1",	    "2130706433",
-					   "0",		  "0.0.0.0",	    "10.1",
-					   "192.168.1.1", "169.254.169.254"};
+	static const char *const near[] = {"localhost",
+					   "a.localhost",
+					   "printer",
+					   "127.0.0.1",
+					   "0x7f.1",
+					   "2130706433",
+					   "0",
+					   "0.0.0.0",
+					   "10.1",
+					   "192.168.1.1",
+					   "169.254.169.254",
+					   "127.0.0.08",
+					   "10.0.0.256",
+					   "localhost.localdomain"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(near); i++) {
@@ -265,6 +275,47 @@ static void is_not_asked(void **state)
 	ask("", htonl(INADDR_LOOPBACK), 80);
 	assert_int_equal(told(), NET_PRIVATE);
 	nobody_asks();
+}
+
+/* By its own port it would be had whatever it goes to, addresses that are refused here among them: who is connected to that asks it
+ * himself. Which other names and addresses it has is not known here. */
+static void is_no_way_to_itself(void **state)
+{
+	struct dial_connect trusted = {
+		.header = {DIAL_CONNECT, 7}, .owner = 1, .user = 1, .anywhere = 1};
+	char want[100];
+	int fd;
+
+	(void)state;
+	ask("proxy.test", 0, proxy.port);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask("its.other.name.test", 0, proxy.port);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask("93.184.216.34", htonl(0x5db8d822), proxy.port);
+	assert_int_equal(told(), NET_PRIVATE);
+	ask("0x5db8d822", 0, proxy.port);
+	assert_int_equal(told(), NET_PRIVATE);
+	nobody_asks();
+	/* The administrator's lists name whom they like; other ports are as any. */
+	trusted.port = proxy.port;
+	snprintf(trusted.name, sizeof(trusted.name), "a.test");
+	assert_true(send(daemon_end, &trusted, sizeof(trusted), 0) > 0);
+	snprintf(want, sizeof(want), "CONNECT a.test:%u HTTP/1.1\r\nHost: a.test:%u\r\n\r\n",
+		 proxy.port, proxy.port);
+	fd = proxy_asked(want);
+	say(fd, "HTTP/1.1 403 Forbidden\r\n\r\n");
+	assert_int_equal(told(), NET_UPSTREAM);
+	close(fd);
+	ask("proxy.test", 0, 443);
+	fd = proxy_asked("CONNECT proxy.test:443 HTTP/1.1\r\nHost: proxy.test:443\r\n\r\n");
+	say(fd, "HTTP/1.1 403 Forbidden\r\n\r\n");
+	assert_int_equal(told(), NET_UPSTREAM);
+	close(fd);
+	/* At a port of the web it is known by what it is called here. */
+	snprintf(proxy.host, sizeof(proxy.host), "93.184.216.34");
+	proxy.port = 80;
+	ask("93.184.216.34", htonl(0x5db8d822), 80);
+	assert_int_equal(told(), NET_PRIVATE);
 }
 
 /* What the administrator's list or the host itself permits is no business of the proxy's. */
@@ -404,6 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_piece, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_not_asked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_no_way_to_itself, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(spared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(numbers_are_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_not_there, set_up, tear_down),

@@ -273,6 +273,16 @@ static void nonsense(void **state)
 	struct net_dial d = gf_request("a.test", 0, 443);
 	struct net_denied m = {.header = {.type = NET_DENIED}, .reason = NET_NAME, .name = "x"};
 	const struct net_stats s = {.header = {.type = NET_STATS}, .bytes_out = UINT64_MAX};
+	const struct net_asked early = {.header = {NET_ASKED, 1},
+					.time_ms = -1,
+					.port = 443,
+					.scheme = "tcp",
+					.host = "a.test"},
+			       late = {.header = {NET_ASKED, 1},
+				       .until_ms = INT64_MIN,
+				       .port = 443,
+				       .scheme = "tcp",
+				       .host = "a.test"};
 	const struct net_header odd = {.type = NET_ALLOW}, caller = {NET_CALLED, 80};
 	const int which = *(int *)*state;
 
@@ -311,6 +321,8 @@ static void nonsense(void **state)
 		gf_tell(&m, sizeof(m));
 		break;
 	case 9: gf_tell(&s, sizeof(s)); break;
+	case 10: gf_tell(&early, sizeof(early)); break;
+	case 11: gf_tell(&late, sizeof(late)); break;
 	default: fail();
 	}
 	assert_int_equal(gf.ended, -EPROTO);
@@ -402,7 +414,7 @@ static int set_up_nonsense(void **state)
 
 int main(void)
 {
-	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+	static int n[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 #define NONSENSE(i)                                                            \
 	{                                                                      \
 		"nonsense " #i, nonsense, set_up_nonsense, gf_tear_down, &n[i] \
@@ -431,6 +443,8 @@ int main(void)
 		NONSENSE(7),
 		NONSENSE(8),
 		NONSENSE(9),
+		NONSENSE(10),
+		NONSENSE(11),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

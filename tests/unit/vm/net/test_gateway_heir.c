@@ -156,6 +156,51 @@ static void of_lists_alone(void **state)
 	fdbag_clear(&copies);
 }
 
+static void wants(uint32_t id, const char *host)
+{
+	struct net_asked m = {.header = {NET_ASKED, id}, .port = 22, .scheme = "tcp"};
+
+	snprintf(m.host, sizeof(m.host), "%s", host);
+	gf_tell(&m, sizeof(m));
+}
+
+static void may_ask(uint32_t resynced)
+{
+	const struct net_header h = {NET_RESYNCED, resynced};
+	const struct net_policy policy = {.ask = true};
+	char why[VM_WHY_MAX];
+
+	assert_int_equal(gateway_policy(gf.gw, "", &policy, why), 0);
+	gf_hears(NET_POLICY, sizeof(struct net_policy_message) + 4);
+	if (resynced)
+		gf_tell(&h, sizeof(h));
+}
+
+static void decide(uint32_t id)
+{
+	gateway_decide(gf.gw, id, true);
+	gf_hears(NET_DECIDED, sizeof(struct net_decided));
+}
+
+/* Somebody is asked by one daemon, and answers the next: that is leave for what he was shown, and for nothing that the filter says
+ * under the same number behind his back. */
+static void leave_of_the_former(void **state)
+{
+	(void)state;
+	may_ask(0);
+	wants(5, "shown.test");
+	wants(6, "early.test");
+	handed_over();
+	may_ask(1);
+	decide(6); /* before the filter has asked again */
+	wants(5, "other.test");
+	decide(5);
+	assert_int_equal(gf_ask("other.test", 0, 22), NET_NAME);
+	assert_int_equal(gf_ask("shown.test", 0, 22), NET_UNRESOLVED);
+	assert_int_equal(gf_ask("early.test", 0, 22), NET_UNRESOLVED);
+	assert_int_equal(gf.ended, 0);
+}
+
 /* ---- a daemon that dies between two instructions ---- */
 
 static struct turn end_of_turn, *turn;
@@ -284,6 +329,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(goes_on, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(empties_rules, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(of_lists_alone, gf_set_up, gf_tear_down),
+		cmocka_unit_test_setup_teardown(leave_of_the_former, gf_set_up, gf_tear_down),
 		cmocka_unit_test_setup_teardown(dies_before_it_takes_out, gf_set_up, gf_tear_down),
 	};
 
