@@ -3,6 +3,7 @@
 """keep = yes: a disk of the state directory that is full, or lets nothing be written any more, is told of once, and tried again; what is
 lost by that is said at the next mount."""
 # backends: local process vm
+# night: local vm
 # timeout: 300
 # log-allow: can't be written
 # log-allow: not all that sessions had

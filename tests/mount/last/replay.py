@@ -3,6 +3,7 @@
 """`echo replay N > ctl` executes a run once more, in a copy of what it began with, and runs/N/replay says whether all bytes are the same.
 Nothing of it stays; it goes on when the daemon dies, and is no secret when it ended for nothing."""
 # backends: local process vm
+# night: vm
 # timeout: 300
 # log-allow: the daemon died|ending: |was killed by signal
 import re

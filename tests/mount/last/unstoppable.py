@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A checkpoint where a process can't be stopped, for it waits in the kernel for a child of vfork(2): that is what is said."""
 # backends: local vm
+# night: local vm
 # timeout: 120
 from xsbx import *
 

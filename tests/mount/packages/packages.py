@@ -3,6 +3,7 @@
 """Packages from a mirror on this host: installed once, seen by the interpreter and its children,
 shared; and what is said when they can't be had."""
 # backends: local vm
+# night: vm
 # timeout: 240
 # mount: none
 # log-allow: did not start

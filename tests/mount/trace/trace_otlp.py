@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces: spans of runs, jobs and starts at a collector; one that is away, or refuses; who is asked to join a trace."""
 # backends: local
+# night: local
 # mount: none
 # timeout: 120
 # log-allow: the collector of traces is away
