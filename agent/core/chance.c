@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "log.h"
 #include "reach.h"
 #include "util.h"
@@ -78,12 +79,6 @@ static void let_go(const struct chance_listener *l, uint64_t id)
 	answer(l, id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
-/* He may be killed while he waits, and his number be another process's, whose memory is none of ours. */
-static bool still_waits(const struct chance_listener *l, uint64_t id)
-{
-	return ioctl(l->source.fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
-
 /* Once: it may happen as often as user code likes. */
 static void tell_kernels(struct chance *c, const char *what, uint32_t pid)
 {
@@ -106,7 +101,7 @@ static void on_getrandom(struct chance_listener *l, const struct seccomp_notif *
 		answer(l, n->id, 0, EINVAL, 0);
 		return;
 	}
-	while (p && done < len && r > 0 && still_waits(l, n->id)) {
+	while (p && done < len && r > 0 && filter_still_waits(l->source.fd, n->id)) {
 		const size_t piece = len - done < PIECE ? len - done : PIECE;
 
 		chacha_bytes(p->key, p->at + done, bytes, piece);
@@ -127,7 +122,8 @@ static bool is_device(const struct chance_listener *l, const struct seccomp_noti
 	static const char *const names[] = {"/dev/urandom", "/dev/random"};
 	char text[16] = {0};
 
-	if (reach_read((pid_t)n->pid, path, text, sizeof(text) - 1) <= 0 || !still_waits(l, n->id))
+	if (reach_read((pid_t)n->pid, path, text, sizeof(text) - 1) <= 0 ||
+	    !filter_still_waits(l->source.fd, n->id))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (strcmp(text, names[i]) == 0)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -302,6 +303,11 @@ int filter_listen(void)
 		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
 			     &prog);
 	return (int)fd;
+}
+
+bool filter_still_waits(int listener, uint64_t id)
+{
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 int filter_confine(unsigned what)

@@ -3,6 +3,9 @@
 #ifndef XSBX_AGENT_CORE_FILTER_H
 #define XSBX_AGENT_CORE_FILTER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #define FILTER_AGENT 0x01u /* calls that act on the agent as a process of the same user */
 #define FILTER_KERNEL \
 	0x02u /* risky calls into a guest's kernel; a jail has its own filter for these */
@@ -28,5 +31,15 @@ int filter_confine(unsigned what);
  * Return: the listener, close-on-exec, on which the other process hears (seccomp_unotify(2)); or -1 with errno.
  */
 int filter_listen(void);
+
+/**
+ * filter_still_waits() - Does a call still wait for its answer?
+ * @listener: On which it was heard
+ * @id: Its number there
+ *
+ * Whoever made it may be killed meanwhile, and his number be another process's, whose memory is none of ours: ask behind each
+ * read of it, and before each write to it.
+ */
+bool filter_still_waits(int listener, uint64_t id);
 
 #endif

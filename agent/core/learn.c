@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "filter.h"
 #include "guest_env.h"
 #include "log.h"
 #include "proc.h"
@@ -303,12 +304,6 @@ static enum use use_of(const struct call *c, const struct seccomp_data *d)
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) ? WRITES : c->use;
 }
 
-/* What is read of a process that was killed meanwhile may be another one's, which has its number. */
-static bool still_waits(int listener, uint64_t id)
-{
-	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
-
 static void look(int listener, const struct seccomp_notif *n)
 {
 	const struct call *c = call_of(n->data.nr);
@@ -328,7 +323,7 @@ static void look(int listener, const struct seccomp_notif *n)
 			return;
 		snprintf(whole, sizeof(whole), "%s/%s", base, path);
 	}
-	if (!still_waits(listener, n->id))
+	if (!filter_still_waits(listener, n->id))
 		return;
 	normalize(whole, plain);
 	note(plain, use_of(c, &n->data));

@@ -46,11 +46,6 @@
 #define DIALS_MAX  256
 #define STATS_MOST (1ull << 60) /* more is what no filter has seen */
 
-static struct turn *turn_of(const struct gateway *gw)
-{
-	return gw->cfg.turn ? *gw->cfg.turn : NULL;
-}
-
 struct dial {
 	TAILQ_ENTRY(dial) link;
 	struct gateway *gw;
@@ -331,12 +326,12 @@ static bool on_later(struct packets *p, enum packets_rest rest)
 {
 	struct gateway *gw = container_of(p, struct gateway, packets);
 
-	if (!turn_is_on(turn_of(gw)))
+	if (!turn_is_on(gateway_turn(gw)))
 		return false;
 	if (rest == PACKETS_SAY)
-		turn_speak(turn_of(gw), TURN_FRAMES, &gw->speaks);
+		turn_speak(gateway_turn(gw), TURN_FRAMES, &gw->speaks);
 	else
-		turn_speak(turn_of(gw), TURN_CONSUME, &gw->consumes);
+		turn_speak(gateway_turn(gw), TURN_CONSUME, &gw->consumes);
 	return true;
 }
 
@@ -443,9 +438,9 @@ void gateway_close(struct gateway *gw, void (*closed)(void *data), void *data)
 {
 	gw->closed = closed;
 	gw->closed_data = data;
-	if (turn_of(gw)) {
-		turn_hush(turn_of(gw), &gw->speaks);
-		turn_hush(turn_of(gw), &gw->consumes);
+	if (gateway_turn(gw)) {
+		turn_hush(gateway_turn(gw), &gw->speaks);
+		turn_hush(gateway_turn(gw), &gw->consumes);
 	}
 	end_dials(gw);
 	egress_fini(&gw->egress);

@@ -34,6 +34,12 @@ struct gateway {
 /* Is it printable, terminated, and not empty? */
 bool gateway_is_text(const char *text, size_t size);
 
+/* The turn of the loop that it goes on in, or NULL. */
+static inline struct turn *gateway_turn(const struct gateway *gw)
+{
+	return gw->cfg.turn ? *gw->cfg.turn : NULL;
+}
+
 /* What is recorded of it has changed, or is about to. */
 void gateway_touch(const struct gateway *gw);
 

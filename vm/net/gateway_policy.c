@@ -13,9 +13,7 @@
 
 void gateway_touch(const struct gateway *gw)
 {
-	struct turn *turn = gw->cfg.turn ? *gw->cfg.turn : NULL;
-
-	if (turn_is_on(turn) && gw->cfg.events->touched)
+	if (turn_is_on(gateway_turn(gw)) && gw->cfg.events->touched)
 		gw->cfg.events->touched(gw->cfg.data);
 }
 

@@ -90,6 +90,12 @@ void leaves_decide(struct leaves *l, uint32_t id, bool given)
 		free(e);
 }
 
+/* At least 1, for 0 is: it was not used. */
+static int64_t now_ms(void)
+{
+	return ms_now(CLOCK_MONOTONIC) + 1;
+}
+
 static bool is_over(const struct leave *e, int64_t now)
 {
 	return e->used_ms && now - e->used_ms > LEAVE_AGAIN_MS;
@@ -102,7 +108,7 @@ static bool is_for(const struct leave *e, const char *host, uint16_t port)
 
 bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
 {
-	const int64_t now = ms_now(CLOCK_MONOTONIC) + 1;
+	const int64_t now = now_ms();
 	const struct leave *e;
 
 	TAILQ_FOREACH(e, &l->given, link)
@@ -113,7 +119,7 @@ bool leaves_have(const struct leaves *l, const char *host, uint16_t port)
 
 void leaves_use(struct leaves *l, const char *host, uint16_t port)
 {
-	const int64_t now = ms_now(CLOCK_MONOTONIC) + 1;
+	const int64_t now = now_ms();
 	struct leave *e, *next;
 	bool used = false;
 

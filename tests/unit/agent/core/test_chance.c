@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose memory random bytes are written to: a number may be another process's before all of them are there. */
-/* modules: agent/core/chance.c agent/core/kin.c agent/core/chacha.c agent/core/proc.c agent/core/loop.c agent/core/log.c agent/core/filter.c */
+/* modules: agent/core/chance.c agent/core/kin.c agent/core/chacha.c agent/core/proc.c agent/core/loop.c agent/core/log.c agent/core/filter.c vm/base/fdpass.c */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -18,6 +17,7 @@
 #include "agent/core/chance.h"
 #include "agent/core/filter.h"
 #include "agent/core/reach.h"
+#include "vm/base/fdpass.h"
 
 #define MANY (64u << 10) /* bytes, of several pieces */
 
@@ -54,22 +54,9 @@ ssize_t reach_write(pid_t pid, uint64_t at, const void *bytes, size_t len)
 
 static void hand_over(int fd, int listener)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	uint32_t job = 0;
-	struct iovec iov = {&job, sizeof(job)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
+	const uint32_t job = 0;
 
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.head), &listener, sizeof(listener));
-	if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0)
+	if (fdpass_send(fd, &job, sizeof(job), &listener, 1, 0) != sizeof(job))
 		_exit(1);
 	close(listener);
 }
