@@ -111,6 +111,17 @@ static void lend_again(void)
 	assert_int_equal(spawner_survives(sp), 0);
 }
 
+/* As the daemon does, but as long as a busy host's spawner needs to read what went before. */
+static void ask(const void *message, size_t len)
+{
+	struct pollfd p = {.fd = sp->sock, .events = POLLOUT};
+	int r = spawner_send(sp, message, len, NULL, 0);
+
+	while (r == -EAGAIN && poll(&p, 1, patience_ms()) == 1)
+		r = spawner_send(sp, message, len, NULL, 0);
+	assert_int_equal(r, 0);
+}
+
 static void another_goes_on(void)
 {
 	mortal_die();
@@ -249,7 +260,7 @@ static void fill_with_notes(void)
 	struct spawn_request req = {.op = SPAWN_OP_SPAWN};
 
 	for (req.id = 1000; req.id < 2000; req.id++)
-		assert_int_equal(spawner_send(sp, &req, sizeof(req), NULL, 0), 0);
+		ask(&req, sizeof(req));
 }
 
 /* A daemon that does not read does not keep the spawner from anything: not by the end of a child, nor its beginning, nor
@@ -268,7 +279,7 @@ static void who_does_not_read(void **state)
 	assert_int_equal(spawner_unheld(sp), 0);
 	assert_int_equal(spawner_estate_again(sp, t.estate), 0);
 	req.id = c.id;
-	assert_int_equal(spawner_send(sp, &req, sizeof(req), NULL, 0), 0);
+	ask(&req, sizeof(req));
 	assert_true(mortal_ends_within(fd, patience_ms()));
 	/* ... and all of it is heard later. */
 	spawner_fixture_await(&t.exited);
@@ -316,10 +327,10 @@ static void who_never_reads(void **state)
 	len = free_pack(&job, message + sizeof(req), sizeof(message) - sizeof(req));
 	for (req.id = 5000; req.id < 5000 + MANY; req.id++) {
 		memcpy(message, &req, sizeof(req));
-		assert_int_equal(spawner_send(sp, message, sizeof(req) + (size_t)len, NULL, 0), 0);
+		ask(message, sizeof(req) + (size_t)len);
 	}
 	req = (struct spawn_request){.op = SPAWN_OP_KILL, .id = c.id};
-	assert_int_equal(spawner_send(sp, &req, sizeof(req), NULL, 0), 0);
+	ask(&req, sizeof(req));
 	assert_true(mortal_ends_within(fd, patience_ms()));
 	assert_in_range(hear_births(5000, MANY, -ENOBUFS), 1, MANY / 2);
 	another_goes_on();
