@@ -22,6 +22,11 @@ class Scene:
         same("a run", s.run("echo kept >file").code, 0)
         return s
 
+    def died(self, deaths):
+        """... so many of them: what is written down can be read before the next one makes up its mind to kill."""
+        wait_for(lambda: self.aim.ended() >= deaths, 20)
+        same("so many have died", self.aim.rest(), deaths)
+
     def end(self):
         self.guard.terminate()
         ok("it ends", wait_for(lambda: self.guard.poll() is not None, 60))
@@ -36,7 +41,7 @@ def how_it_ended():
         scene.aim.at(HEARD, times=deaths)
         os.kill(s.pid(), signal.SIGABRT)
         ok("it is lost", s.wait_run(2, "lost", 20), s.state_of(2))
-        same("so many have died", scene.aim.rest(), deaths)
+        scene.died(deaths)
         has("of what", s.text("error"), f"signal {int(signal.SIGABRT)}")
         s.ctl("reset")
         same("and anew", s.run("echo anew").out, "anew\n")
@@ -51,7 +56,7 @@ def put_to_sleep():
         scene.aim.at(KILLED, times=deaths)
         s.ctl("sleep")
         ok("it is asleep", s.wait_state("asleep", 20), (s.word(), s.text("error")))
-        same("so many have died", scene.aim.rest(), deaths)
+        scene.died(deaths)
         same("with its files", read(s / "files/file"), b"kept\n")
         same("which wake with it", s.run("cat file").out, "kept\n")
         has("and nothing else was amiss", s.text("error"), "code: state-lost\n")
@@ -63,7 +68,7 @@ def idle_for_long():
     s = scene.session("s", config="idle = close\nidle_timeout_s = 1\n")
     scene.aim.at(KILLED)
     ok("it is closed", s.wait_state("closed", 20), s.word())
-    same("one has died", scene.aim.rest(), 1)
+    scene.died(1)
     has("and why", s.text("error"), "idle-timeout")
     scene.end()
 
