@@ -382,10 +382,14 @@ static void resolve_next(struct dials *dials)
  * where all are read as decimal ones. */
 static bool is_near(const char *name)
 {
+	static const char *const near[] = {".localhost", ".localdomain", ".localdomain4",
+					   ".localdomain6"};
 	const char *last = strrchr(name, '.');
 
-	return !last || strcmp(last, ".localhost") == 0 || strcmp(last, ".localdomain") == 0 ||
-	       last[1 + strspn(last + 1, "0123456789")] == '\0';
+	for (size_t i = 0; last && i < ARRAY_SIZE(near); i++)
+		if (strcmp(last, near[i]) == 0)
+			return true;
+	return !last || last[1 + strspn(last + 1, "0123456789")] == '\0';
 }
 
 /* May it be where the proxy itself listens? Who is let through to that asks it for whatever he likes, also for what is refused here.

@@ -300,7 +300,7 @@ void exchange_end(struct exchange *x)
 	if (x->state == EXCHANGE_NONE)
 		return;
 	if (x->state == EXCHANGE_WAITS)
-		exchange_fail(x, NET_UNREACHABLE); /* whoever asked has gone */
+		exchange_fail(x, x->asker.ask ? NET_HUNG_UP : NET_UNREACHABLE); /* he has gone */
 	if (x->state == EXCHANGE_REFUSED)
 		net_deny(x->net, x->reason, x->to->host, x->to->port);
 	tell(x);

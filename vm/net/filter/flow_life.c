@@ -86,7 +86,11 @@ void flow_kill(struct net *net, struct flow *f)
 {
 	if (f->proxy)
 		proxy_left(f->proxy);
-	kill_for(net, f, NET_OK);
+	/* Who goes before he is let through was not. */
+	kill_for(net, f,
+		 f->state == FLOW_ASKING     ? NET_HUNG_UP
+		 : f->state == FLOW_CHECKING ? f->refused
+					     : NET_OK);
 }
 
 void flow_refuse(struct net *net, struct flow *f, unsigned reason)

@@ -78,6 +78,26 @@ static void refused(void **state)
 	says("");
 }
 
+/* No rule names it: "?" is what a filter says where none was said, and one that was taken over says what it likes. */
+static void no_name(void **state)
+{
+	static const char *const hosts[] = {"?", "*", "*.test", "a.test:81", "a.test/x", "A.test", ""};
+	struct lessons former = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		see("", hosts[i], 80, "");
+		see("GET", hosts[i], 81, "/");
+	}
+	says("");
+	see("", "10.0.0.1", 80, "");
+	says("allow * 10.0.0.1\n");
+	/* Versions before have written it down. */
+	assert_int_equal(lessons_parse(&former, "allow * ?\nallow * a.test\n"), 0);
+	assert_int_equal(former.n, 1);
+	lessons_fini(&former);
+}
+
 static void odd(void **state)
 {
 	(void)state;
@@ -160,7 +180,7 @@ static void bad_records(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(shortest), TEST(refused), TEST(odd),
+	const struct CMUnitTest tests[] = {TEST(shortest), TEST(refused), TEST(no_name), TEST(odd),
 					   TEST(allows),   TEST(many),	  TEST(bad_records)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

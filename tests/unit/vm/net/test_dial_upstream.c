@@ -264,7 +264,9 @@ static void is_not_asked(void **state)
 					   "169.254.169.254",
 					   "127.0.0.08",
 					   "10.0.0.256",
-					   "localhost.localdomain"};
+					   "localhost.localdomain",
+					   "localhost4.localdomain4",
+					   "localhost6.localdomain6"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(near); i++) {

@@ -14,7 +14,7 @@ import threading
 import time
 
 from netguest import LIST, Guest, arrived, main  # noqa: E402
-from netlab import LIMIT, OTHER, REFUSER, WEB, read_message, receive_all  # noqa: E402
+from netlab import LIMIT, OTHER, PRIVATE, REFUSER, WEB, read_message, receive_all  # noqa: E402
 
 SCRATCH = os.environ.get("SCRATCH", "/tmp")
 
@@ -418,6 +418,24 @@ class Rules(Guest):
         with self.space.connect(self.name("web.test"), 9000):
             self.asked()
         assert self.gateway.wait("unasked", since=self.since).split()[2] == "1"
+
+    def test_hangs_up(self):
+        """Who has gone before he is let through was not: it is told as refused, for what was let through is learnt from that."""
+        self.rules(allow="web.test")
+        for address, name in ((REFUSER, "?"), (PRIVATE, PRIVATE)):  # without a word
+            with self.space.connect(address, 80):
+                pass
+            assert self.logged(host=name, port=80)["refused"] == "1", name
+        self.rules("ask * *")
+        for request, method in ((b"", "-"), (b"POST /x HTTP/1.1\r\nHost: web.test\r\nContent-Length: 0\r\n\r\n", "POST")):
+            self.since = len(self.gateway.lines)
+            if request:
+                self.rules("ask POST web.test/*")
+            with self.space.connect(self.name("web.test"), 80 if request else 9000) as sock:
+                sock.sendall(request)
+                self.asked()
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # it resets
+            self.logged(host="web.test", method=method, refused=1, reason="it hung up while it waited for leave")
 
     # -- refusals, budgets --
 
