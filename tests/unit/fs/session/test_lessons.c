@@ -81,7 +81,8 @@ static void refused(void **state)
 /* No rule names it: "?" is what a filter says where none was said, and one that was taken over says what it likes. */
 static void no_name(void **state)
 {
-	static const char *const hosts[] = {"?", "*", "*.test", "a.test:81", "a.test/x", "A.test", ""};
+	static const char *const hosts[] = {"?",	"*",	  "*.test", "a.test:81",
+					    "a.test/x", "A.test", ""};
 	struct lessons former = {0};
 
 	(void)state;
@@ -180,8 +181,9 @@ static void bad_records(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(shortest), TEST(refused), TEST(no_name), TEST(odd),
-					   TEST(allows),   TEST(many),	  TEST(bad_records)};
+	const struct CMUnitTest tests[] = {TEST(shortest),   TEST(refused), TEST(no_name),
+					   TEST(odd),	     TEST(allows),  TEST(many),
+					   TEST(bad_records)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
