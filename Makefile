@@ -431,10 +431,8 @@ lint_c := $(filter-out images/drivers/%,$(filter %.c,$(all_c)))
 
 tidy:
 	$(call say,TIDY,$(words $(lint_c)) files)
-	$(Q)mkdir -p $(O); printf '%s\n' $(lint_c) | xargs -P "$$(nproc)" -n 4 sh -c 'clang-tidy \
-		--quiet "$$@" -- $(subst ',,$(filter-out -D_FORTIFY_SOURCE=2 -DXSBX_%,$(XCFLAGS))) \
-		-DXSBX_VERSION=\"x\" -DXSBX_LIBEXECDIR=\"x\" -DXSBX_DATADIR=\"x\"' sh \
-		2>$(O)/tidy.log || { cat $(O)/tidy.log; exit 1; }
+	$(Q)scripts/tidy $(lint_c) -- $(filter-out -D_FORTIFY_SOURCE=2 -DXSBX_% -ffile-prefix-map=%,$(XCFLAGS)) \
+		'-DXSBX_VERSION="x"' '-DXSBX_LIBEXECDIR="x"' '-DXSBX_DATADIR="x"'
 
 # cppcheck does not read system headers, but needs the macros of these two.
 macros = $(shell printf '\043include <sys/queue.h>\n\043include <uv/tree.h>\n' | $(CC) -E -xc - | \
