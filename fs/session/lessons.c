@@ -174,14 +174,6 @@ static void learn_request(struct lesson *l, bool first, const char *method, cons
 	free(path);
 }
 
-/* Can a rule name it? The filter says "?" of a connection that was for nobody, and one that was taken over says what it likes. */
-static bool is_name(const char *host)
-{
-	char name[ALLOW_NAME_MAX + 1];
-
-	return allow_canonical(host, strlen(host), name) == 0 && !strcmp(name, host);
-}
-
 void lessons_note(struct lessons *l, const struct sandbox_logged *what)
 {
 	const uint16_t port = what->port == 80 || what->port == 443 ? 0 : what->port;
@@ -189,7 +181,8 @@ void lessons_note(struct lessons *l, const struct sandbox_logged *what)
 	size_t at;
 	bool there;
 
-	if (what->refused || !is_name(what->host))
+	/* The filter says "?" of a connection that was for nobody, and one that was taken over says what it likes. */
+	if (what->refused || !allow_is_canonical(what->host))
 		return;
 	there = find(l, what->host, port, &at);
 	lesson = there ? &l->lesson[at] : add(l, at, what->host, port);

@@ -60,6 +60,13 @@ int allow_canonical(const char *name, size_t len, char ret_name[static ALLOW_NAM
 	return 0;
 }
 
+bool allow_is_canonical(const char *name)
+{
+	char canonical[ALLOW_NAME_MAX + 1];
+
+	return allow_canonical(name, strlen(name), canonical) == 0 && !strcmp(canonical, name);
+}
+
 /* Names do not end in a number (RFC 1123): what does is an address, or a mistyped one. */
 static bool looks_like_address(const char *name)
 {

@@ -120,6 +120,9 @@ bool allow_everything(const struct allow *allow, uint16_t port);
  */
 int allow_canonical(const char *name, size_t len, char ret_name[static ALLOW_NAME_MAX + 1]);
 
+/* Is it a host name that is in canonical form already? */
+bool allow_is_canonical(const char *name);
+
 /* Is the canonical name @name a subdomain of @top, at any depth? */
 bool allow_is_below(const char *name, const char *top);
 

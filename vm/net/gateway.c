@@ -135,13 +135,12 @@ static int connect_it(struct dial *d)
 /* Rules go by the name, the dialer by the address: they have to be the same. */
 static bool is_one_place(const struct net_dial *msg)
 {
-	char canonical[ALLOW_NAME_MAX + 1], address[INET_ADDRSTRLEN];
+	char address[INET_ADDRSTRLEN];
 
 	if (msg->address)
 		return inet_ntop(AF_INET, &msg->address, address, sizeof(address)) &&
 		       !strcmp(address, msg->name);
-	return allow_canonical(msg->name, strlen(msg->name), canonical) == 0 &&
-	       !strcmp(canonical, msg->name);
+	return allow_is_canonical(msg->name);
 }
 
 static struct dial *dial_new(struct gateway *gw, const struct net_dial *msg)

@@ -52,7 +52,6 @@ static bool first_asks(const struct egress *e, const struct net_asked *m)
 
 int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 {
-	char canonical[ALLOW_NAME_MAX + 1];
 	struct net_asked asked = *m;
 	int r;
 
@@ -60,8 +59,7 @@ int gateway_on_asked(struct gateway *gw, const struct net_asked *m)
 	    !gateway_is_text(m->scheme, sizeof(m->scheme)) ||
 	    !gateway_is_text(m->host, sizeof(m->host)) || !is_word(m->path, sizeof(m->path)) ||
 	    m->port == 0 || m->time_ms < 0 || m->until_ms < 0 || /* no record has such a time */
-	    allow_canonical(m->host, strlen(m->host), canonical) < 0 ||
-	    strcmp(canonical, m->host) != 0)
+	    !allow_is_canonical(m->host))
 		return -EPROTO;
 	r = leaves_ask(&gw->leaves, m);
 	asked.first = first_asks(&gw->egress, m);
